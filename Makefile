@@ -1,0 +1,58 @@
+# Everything happens in .venv: delete it and nothing is left. Only Python 3.11 or later and make are needed.
+#
+# Installing goes through pip and not a faster installer, because pip reads the machine's own settings
+# (mirrors, certificates, pip.conf), and no other installer reads all of them.
+
+PYTHON ?= python3
+ARGS ?=
+
+# The build backend is installed by hand and not in pip's isolated environment, so that constraints.txt pins it
+# too, whichever pip came with this Python. It looks its executable up on PATH.
+INSTALL := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install \
+	--quiet --disable-pip-version-check --no-build-isolation --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check bench torture clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+run: .venv/.run ## play the demonstration in this terminal
+	@.venv/bin/inmind demo $(ARGS)
+
+test: .venv/.dev ## run the tests (ARGS="-k journal" selects)
+	@.venv/bin/python -m pytest -n 2 -q $(ARGS)
+
+check: .venv/.dev ## lint, format and types, as CI runs them
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 .venv/bin/pyright --pythonpath .venv/bin/python
+
+bench: .venv/.dev ## measure, and print each number beside its bar
+	@.venv/bin/python -m bench $(ARGS)
+
+torture: .venv/.dev ## the long runs under faults
+	@HYPOTHESIS_PROFILE=torture .venv/bin/python -m pytest -m torture $(ARGS)
+
+clean: ## remove everything that the other targets made
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp says that an installation finished; a changed dependency or pin makes it stale.
+.venv/.made:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@echo "making .venv"
+	@$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+.venv/.run: .venv/.made pyproject.toml constraints.txt
+	@echo "installing what inmind runs on"
+	@$(INSTALL) uv_build
+	@$(INSTALL) --editable '.[cli]'
+	@touch $@
+
+.venv/.dev: .venv/.run
+	@echo "installing what the tests, checks and benchmarks need"
+	@$(INSTALL) --editable '.[all,dev,bench]'
+	@touch $@

@@ -1,0 +1,169 @@
+"""Texts that people can edit: which there are, their versions, and what a change on disk means.
+
+A document lives in the journal; the file beside it is a live view. When the two differ, somebody did
+something, and the cost of misreading it is a person's work: so the judgement stands here, pure and tested,
+apart from the reading and writing of files.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from inmind.errors import InvalidInput, InvalidPath
+from inmind.journal import DocumentWritten, Event, digest
+
+Scope = Literal["thread", "resource"]
+
+OVERVIEW = "overview.md"
+STATE = "MEMORY.md"
+SCRATCH = "memory/scratch.md"
+RESOURCE_PATHS = (STATE, SCRATCH)
+FOLDERS = ("detail", "archive")
+
+MOST_BYTES = 1_048_576
+"""A document is read by a model; a megabyte of it never is. Larger texts are refused when written."""
+
+_NAME = re.compile(r"[^\W_][\w .()+@=,-]{0,119}")
+_DEVICES = frozenset("con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3".split())
+
+
+def resolve(path: object, *, field: str = "path") -> tuple[Scope, str]:
+    """Which document a path means. There is one list of places, and everything else is INVALID_PATH.
+
+    A path is a name to look up, never something to walk: no dots, links or encodings can lead outside, since
+    nothing outside can be named.
+    """
+    if isinstance(path, str):
+        name = path.removeprefix("working-memory/")
+        if name == OVERVIEW:
+            return "thread", name
+        if name in RESOURCE_PATHS:
+            return "resource", name
+        folder, _, leaf = name.partition("/")
+        if folder in FOLDERS and _is_name(leaf):
+            return "thread", name
+    raise InvalidPath(
+        field=field, value=path, expected=f"{OVERVIEW}, detail/<name>, archive/<name>, {' or '.join(RESOURCE_PATHS)}"
+    )
+
+
+def checked_text(text: object, *, field: str = "text") -> str:
+    """A text that a document may hold: a string that UTF-8 can carry, without NUL, within the size limit."""
+    if not isinstance(text, str):
+        raise InvalidInput(field=field, value=text, expected="a text")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput(field=field, value=text, expected="text without lone surrogates") from error
+    if "\x00" in text:
+        raise InvalidInput(field=field, value=text, expected="text without NUL characters")
+    if size > MOST_BYTES:
+        raise InvalidInput(field=field, value=f"{size} bytes", expected=f"at most {MOST_BYTES} bytes")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    text: str
+    version: int
+    """Sequence number of the event that wrote it."""
+    source: str
+    """Id of that event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """All documents of one stream, as folded so far."""
+
+    by_path: Mapping[str, Document] = field(default_factory=dict[str, Document])
+
+    def apply(self, event: Event) -> Documents:
+        what = event.what
+        if not isinstance(what, DocumentWritten):
+            return self
+        written = Document(text=what.text, version=event.seq, source=event.id)
+        return Documents({**self.by_path, what.path: written})
+
+    def text(self, path: str) -> str:
+        document = self.by_path.get(path)
+        return document.text if document else ""
+
+    def version(self, path: str) -> int:
+        document = self.by_path.get(path)
+        return document.version if document else 0
+
+    def freeze(self) -> dict[str, Any]:
+        return {path: [document.text, document.version] for path, document in self.by_path.items()}
+
+    @classmethod
+    def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Documents:
+        return cls(
+            {
+                path: Document(text=text, version=version, source=f"{stream}#{version}")
+                for path, (text, version) in frozen.items()
+            }
+        )
+
+
+class Finding(StrEnum):
+    """What a file on disk turned out to be."""
+
+    CURRENT = "current"
+    """It shows the newest version."""
+    STALE = "stale"
+    """It still shows the last published version while the journal has a newer one: publish again."""
+    EDITED = "edited"
+    """A person or a foreign tool wrote it: their words win."""
+    DAMAGED = "damaged"
+    """Nobody meant this: keep the bytes aside, show the last good version, say so."""
+    MISSING = "missing"
+    """It is gone: show the last good version again. A file's absence is not a decision to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    finding: Finding
+    text: str = ""
+    reason: str = ""
+
+
+def judge(found: bytes | None, *, document: Document | None, published: str | None) -> Judgement:
+    """What the bytes found in a file mean, given the newest version and the digest that was last published.
+
+    A stale copy is told from a person who restored an old version by `published` alone: what we last wrote
+    there is stale when the journal has moved on, the same words after we wrote something newer are an edit.
+    """
+    if found is None:
+        return Judgement(Finding.MISSING) if document else Judgement(Finding.CURRENT)
+    text, damage = _read(found)
+    if document is not None and not damage and text == document.text:
+        return Judgement(Finding.CURRENT)
+    if damage:
+        return Judgement(Finding.DAMAGED, reason=damage)
+    if published is not None and digest(text) == published:
+        return Judgement(Finding.STALE)
+    return Judgement(Finding.EDITED, text=text)
+
+
+def _read(found: bytes) -> tuple[str, str]:
+    if not found:
+        return "", "the file is empty"
+    if len(found) > MOST_BYTES:
+        return "", f"the file has {len(found)} bytes, at most {MOST_BYTES} are taken in"
+    if b"\x00" in found:
+        return "", "the file holds NUL bytes"
+    try:
+        return found.decode(), ""
+    except UnicodeDecodeError as error:
+        return "", f"the file is not UTF-8 from byte {error.start} on"
+
+
+def _is_name(leaf: str) -> bool:
+    stem = leaf.split(".")[0].lower()
+    plain = unicodedata.is_normalized("NFC", leaf) and len(leaf.encode("utf-8", "replace")) <= 200
+    return bool(_NAME.fullmatch(leaf)) and plain and leaf[-1] not in " ." and stem not in _DEVICES

@@ -1,0 +1,1 @@
+"""Ways in: each parses, makes one call, and presents the answer."""

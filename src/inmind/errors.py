@@ -1,0 +1,178 @@
+"""Every way a call can fail, as one tree with stable codes.
+
+    InmindError
+    ├── InvalidInput        INVALID_INPUT      a value from outside does not fit; names field, value, expectation
+    │   └── InvalidPath     INVALID_PATH       a path that is not one of the session's documents
+    ├── NotFound            NOT_FOUND          no such session, call or document
+    ├── Conflict            CONFLICT           somebody else wrote first; carries both versions
+    ├── KeyReused           KEY_REUSED         an idempotency key came back with other arguments
+    ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt cannot fit the window, whatever is cut
+    ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
+    ├── Closed              CLOSED             the memory was closed before the call
+    └── StoreError
+        ├── StorageFull     STORAGE_FULL       no room on the disk; nothing was stored, try again when there is
+        ├── NotDurable      NOT_DURABLE        the disk refused to confirm; writing stops until reopened
+        ├── ReadOnly        READ_ONLY          this store takes no writes: newer schema, or an earlier NOT_DURABLE
+        ├── StoreBusy       STORE_BUSY         another writer held the store longer than the timeout
+        ├── UnsafeStorage   UNSAFE_STORAGE     the folder or the SQLite library cannot keep the promises
+        └── Damaged         DAMAGED            stored bytes do not read back; nothing was changed
+
+A code never changes its meaning; hosts switch on `code`, people read the message. The message says what
+happened, with which values, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+_SHOWN = 120
+
+
+class InmindError(Exception):
+    """The root: catch this to catch everything that inmind raises on purpose."""
+
+    code: ClassVar[str] = "INMIND"
+
+
+class InvalidInput(InmindError):
+    """A value from outside does not fit. Raised before anything is stored."""
+
+    code = "INVALID_INPUT"
+
+    def __init__(self, *, field: str, value: object, expected: str) -> None:
+        super().__init__(f"{field}: expected {expected}, got {shown(value)}")
+        self.field, self.value, self.expected = field, value, expected
+
+
+class InvalidPath(InvalidInput):
+    """A path that is not one of the memory's documents. The message never names a place outside them."""
+
+    code = "INVALID_PATH"
+
+
+class NotFound(InmindError):
+    code = "NOT_FOUND"
+
+    def __init__(self, *, what: str, name: object, hint: str = "") -> None:
+        super().__init__(f"no {what} {shown(name)}" + (f": {hint}" if hint else ""))
+        self.what, self.name = what, name
+
+
+class Conflict(InmindError):
+    """Somebody else wrote first. Both versions are here, and for a document both texts, so nobody has to guess."""
+
+    code = "CONFLICT"
+
+    def __init__(
+        self, *, stream: str, expected: int, actual: int, mine: str | None = None, theirs: str | None = None
+    ) -> None:
+        super().__init__(
+            f"{stream} is at version {actual}, this change was decided on {expected}: read it again and retry"
+        )
+        self.stream, self.expected, self.actual = stream, expected, actual
+        self.mine, self.theirs = mine, theirs
+
+
+class KeyReused(InmindError):
+    code = "KEY_REUSED"
+
+    def __init__(self, *, key: str) -> None:
+        super().__init__(f"idempotency key {shown(key)} was used before with other arguments: take a new key")
+        self.key = key
+
+
+class ContextOverflow(InmindError):
+    code = "CONTEXT_OVERFLOW"
+
+    def __init__(self, *, needed: int, spendable: int) -> None:
+        super().__init__(
+            f"the prompt needs {needed} tokens without any memory, {spendable} are spendable: "
+            "shorten the messages, raise the window or lower the reserve"
+        )
+        self.needed, self.spendable = needed, spendable
+
+
+class PromptNotRebuilt(InmindError):
+    """A past prompt no longer renders to the bytes that were sent; its events are intact and can be read."""
+
+    code = "PROMPT_NOT_REBUILT"
+
+    def __init__(self, *, call: int, sent: str, rebuilt: str) -> None:
+        super().__init__(f"call {call} was sent as {sent} but renders as {rebuilt}: another version of inmind sent it")
+        self.call, self.sent, self.rebuilt = call, sent, rebuilt
+
+
+class Closed(InmindError):
+    code = "CLOSED"
+
+    def __init__(self) -> None:
+        super().__init__("this memory is closed: open it again with Memory.open()")
+
+
+class StoreError(InmindError):
+    """The place where memory is kept did not do as asked."""
+
+    code = "STORE"
+
+
+class StorageFull(StoreError):
+    code = "STORAGE_FULL"
+
+    def __init__(self, *, place: str) -> None:
+        super().__init__(f"no room left for {place}: nothing was stored; free some space and call again")
+        self.place = place
+
+
+class NotDurable(StoreError):
+    """The disk did not confirm. The change may or may not be there, so this store takes no more writes.
+
+    A second fsync after a failed one can succeed without having written anything: retrying would turn a loud
+    loss into a silent one.
+    """
+
+    code = "NOT_DURABLE"
+
+    def __init__(self, *, place: str, reason: str) -> None:
+        super().__init__(f"{place} could not be made durable ({reason}): check the disk, then open the memory again")
+        self.place, self.reason = place, reason
+
+
+class ReadOnly(StoreError):
+    code = "READ_ONLY"
+
+    def __init__(self, *, place: str, reason: str) -> None:
+        super().__init__(f"{place} can be read but not written: {reason}")
+        self.place, self.reason = place, reason
+
+
+class StoreBusy(StoreError):
+    code = "STORE_BUSY"
+
+    def __init__(self, *, place: str, seconds: float) -> None:
+        super().__init__(f"{place} was held by another writer for {seconds:g} s: nothing was stored; call again")
+        self.place, self.seconds = place, seconds
+
+
+class UnsafeStorage(StoreError):
+    code = "UNSAFE_STORAGE"
+
+    def __init__(self, *, place: str, reason: str) -> None:
+        super().__init__(f"{place} cannot hold a memory safely: {reason}")
+        self.place, self.reason = place, reason
+
+
+class Damaged(StoreError):
+    code = "DAMAGED"
+
+    def __init__(self, *, place: str, reason: str) -> None:
+        super().__init__(f"{place} does not read back: {reason}; nothing was changed, restore it from a copy")
+        self.place, self.reason = place, reason
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message: short, on one line, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception as error:  # a foreign __repr__ may raise anything, and an error report must not
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

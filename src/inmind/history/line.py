@@ -1,0 +1,121 @@
+"""The line: the messages that make up the conversation right now, in order.
+
+Messages are never removed from the journal; the line is which of them count. It grows by one or two a turn and
+is read whole on every call, so it must append in constant time and still be a value: a `Line` sees only the
+first `length` items of storage that newer lines go on filling. A line that is not the newest copies instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+from inmind.journal import Event, HistorySpliced, MessageAdded, digest, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of the line."""
+
+    seq: int
+    id: str
+    """Of the event that brought it."""
+    format: str
+    wire: Mapping[str, Any]
+    digest: str
+
+
+class Line:
+    """A growing sequence with value semantics.
+
+    Wires and names run beside the entries, so that a host's list is compared, and a prefix named, without a
+    loop. The name of a prefix is a hash chain over its messages: equal names, equal messages.
+    """
+
+    __slots__ = ("_chain", "_entries", "_wires", "length")
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._wires: list[Mapping[str, Any]] = []
+        self._chain: list[str] = []
+        self.length = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries[: self.length])
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return self._entries[slice(*index.indices(self.length))]
+        if not -self.length <= index < self.length:
+            raise IndexError(index)
+        return self._entries[index % self.length]
+
+    @property
+    def wires(self) -> list[Mapping[str, Any]]:
+        return self._wires[: self.length]
+
+    def name(self, upto: int | None = None) -> str:
+        """What the first `upto` messages are called, all of them by default."""
+        length = self.length if upto is None else upto
+        return self._chain[length - 1] if length else ""
+
+    def begins_with(self, length: int, name: str) -> bool:
+        """Are the first `length` messages the ones that had this name?"""
+        return length <= self.length and self.name(length) == name
+
+    def apply(self, event: Event) -> Line:
+        what = event.what
+        if isinstance(what, MessageAdded):
+            return self._grown(_entry(event.seq, event.id, what))
+        if isinstance(what, HistorySpliced):
+            new = self._entries[self.length - what.inserted : self.length]
+            rest = self._entries[what.stop : self.length - what.inserted]
+            return _of([*self._entries[: what.start], *new, *rest])
+        return self
+
+    def freeze(self) -> dict[str, Any]:
+        """The line as ranges of sequence numbers: the messages themselves are in the journal already."""
+        ranges: list[list[int]] = []
+        for entry in self:
+            if ranges and ranges[-1][1] == entry.seq - 1:
+                ranges[-1][1] = entry.seq
+            else:
+                ranges.append([entry.seq, entry.seq])
+        return {"ranges": ranges}
+
+    @classmethod
+    def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Line:
+        by_seq = {event.seq: event for event in messages}
+        events = [by_seq[seq] for first, last in frozen["ranges"] for seq in range(first, last + 1)]
+        entries = [_entry(e.seq, e.id, e.what) for e in events if isinstance(e.what, MessageAdded)]
+        return _of(entries)
+
+    def _grown(self, entry: Entry) -> Line:
+        if len(self._entries) != self.length:  # a newer line went on from here: this one takes its own storage
+            return _of([*self._entries[: self.length], entry])
+        self._chain.append(digest(self.name(), entry.digest))
+        self._wires.append(entry.wire)
+        self._entries.append(entry)
+        grown = Line()
+        grown._entries, grown._wires, grown._chain = self._entries, self._wires, self._chain
+        grown.length = self.length + 1
+        return grown
+
+
+def _of(entries: list[Entry]) -> Line:
+    line = Line()
+    for entry in entries:
+        line = line._grown(entry)  # pyright: ignore[reportPrivateUsage] -- the constructor of this class
+    return line
+
+
+def _entry(seq: int, id: str, what: MessageAdded) -> Entry:
+    return Entry(seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire))

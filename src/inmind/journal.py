@@ -1,0 +1,351 @@
+"""Everything that can happen, as typed events, and how state is made of them.
+
+The journal is the single source of truth: every piece of state is a fold over its events, so reopening, undo,
+time travel, explanation and crash recovery are one mechanism and not five. An event says when, from whom
+(`origin`), how far to trust it, and which events it was derived from; those three are on every event from the
+first day, because they cannot be added to old ones.
+
+This module knows no store and no clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum, StrEnum
+from hashlib import blake2b
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from inmind.errors import Damaged
+
+
+class Origin(StrEnum):
+    """Whose words these are."""
+
+    OPERATOR = "operator"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    WEB = "web"
+    FILE = "file"
+    DREAM = "dream"
+
+
+class Trust(IntEnum):
+    """How far a text may reach: only people and the operator can make a rule; tools and the web deliver data."""
+
+    DATA = 0
+    AGENT = 1
+    PERSON = 2
+    OPERATOR = 3
+
+
+TRUST_OF = {
+    Origin.OPERATOR: Trust.OPERATOR,
+    Origin.USER: Trust.PERSON,
+    Origin.FILE: Trust.PERSON,
+    Origin.ASSISTANT: Trust.AGENT,
+    Origin.DREAM: Trust.AGENT,
+    Origin.TOOL: Trust.DATA,
+    Origin.WEB: Trust.DATA,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A payload: what one kind of event carries. Subclasses are the vocabulary."""
+
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened(Happened):
+    kind = "opened"
+    resource: str
+    cwd: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded(Happened):
+    """A message exactly as it arrived, in the format it arrived in."""
+
+    kind = "message"
+    wire: Mapping[str, Any]
+    format: str = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySpliced(Happened):
+    """The last `inserted` messages of the line take the place of `[start, stop)`.
+
+    One shape for every way a host's list can differ from ours: a regenerated or edited tail (stop is the end),
+    a dropped beginning (start 0, nothing inserted), a summary put in front. What was replaced stays in the journal.
+    """
+
+    kind = "splice"
+    start: int
+    stop: int
+    inserted: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSet(Happened):
+    """The host's system prompt, in its own shape: a text, content blocks, or leading messages."""
+
+    kind = "system"
+    system: str | Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsSet(Happened):
+    kind = "tools"
+    tools: Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WordingSet(Happened):
+    """The sentences that inmind itself says in prompts, so that an old prompt keeps the words it was sent with."""
+
+    kind = "wording"
+    wording: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWritten(Happened):
+    kind = "document"
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSetAside(Happened):
+    """A file on disk could not be taken for what a person meant; its bytes are kept beside it."""
+
+    kind = "set_aside"
+    path: str
+    reason: str
+    kept_as: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredBlock:
+    """One layer's text as it stands in the anchored prefix."""
+
+    layer: str
+    text: str
+    left_out: int = 0
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorMoved(Happened):
+    """The memory blocks of the prefix, from now on sent byte for byte like this."""
+
+    kind = "anchor"
+    reason: str
+    blocks: tuple[AnchoredBlock, ...]
+
+    def __post_init__(self) -> None:
+        blocks = tuple(_block(block) for block in self.blocks)
+        object.__setattr__(self, "blocks", blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class TailChanged(Happened):
+    """What the tail says of changes since the anchor, until it says something else."""
+
+    kind = "tail"
+    text: str
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(self.sources))
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPrepared(Happened):
+    """A call to the model is about to be made. With the state before it, this is the whole prompt.
+
+    Only numbers that cannot be computed again stand here: what the counter said that day, what was cached.
+    """
+
+    kind = "prompt"
+    digest: str
+    messages: int
+    used: int
+    memory: int
+    cached: int
+    written: int
+    uncached: int
+    format: str = "openai"
+    window: int = 128_000
+    reserve: int = 4_096
+    largest: tuple[tuple[int, int], ...] = ()
+    """Message sequence number and tokens of the largest messages, when the meter named them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "largest", tuple((seq, tokens) for seq, tokens in self.largest))
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported(Happened):
+    kind = "usage"
+    call: int
+    counted: int
+    """What we had counted for that call."""
+    prompt_tokens: int
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolObserved(Happened):
+    """What a host's tool did, seen from outside the conversation."""
+
+    kind = "observed"
+    tool: str
+    arguments: Any
+    result: Any
+    error: bool = False
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted(Happened):
+    """The state is again what it was at `to`. Nothing is deleted: the events between stay readable."""
+
+    kind = "reverted"
+    to: int
+
+
+KINDS: dict[str, type[Happened]] = {kind.kind: kind for kind in Happened.__subclasses__()}
+
+BOOKKEEPING = frozenset({"prompt", "usage", "anchor", "tail", "wording", "reverted", "set_aside", "opened"})
+"""Kinds that `undo` steps over: they record what was done with the state, they are not a change a person made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An event that has not happened yet: the store gives it its number and its time."""
+
+    what: Happened
+    origin: Origin
+    sources: tuple[str, ...] = ()
+    trust: Trust | None = None
+    """Least of the sources, where it is derived; the origin's own where it is not given."""
+
+    @property
+    def trusted(self) -> Trust:
+        own = TRUST_OF[self.origin]
+        return own if self.trust is None else min(own, self.trust)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened, once, at its place in its stream."""
+
+    stream: str
+    seq: int
+    at: datetime
+    what: Happened
+    origin: Origin
+    trust: Trust
+    sources: tuple[str, ...] = ()
+    opens: bool = True
+    """The first of the events that were appended together: what `undo` takes back as one step."""
+
+    @property
+    def id(self) -> str:
+        """Where it stands is what it is called, so an id costs no bytes and needs no index."""
+        return f"{self.stream}#{self.seq}"
+
+    @property
+    def kind(self) -> str:
+        return self.what.kind
+
+
+S = TypeVar("S")
+
+
+class Fold(Protocol[S]):
+    """How one stream's events add up to a state. `apply` is pure: same state, same event, same answer."""
+
+    version: int
+    """Raised when the shape of the state changes: snapshots of another version are ignored, not migrated."""
+
+    def initial(self) -> S: ...
+    def apply(self, state: S, event: Event) -> S: ...
+
+    def reverted(self, past: S, present: S, event: Event) -> S:
+        """The state after an undo: the past one, but for what an undo cannot take back (money was spent)."""
+        ...
+
+    def freeze(self, state: S) -> dict[str, Any]:
+        """The state for a snapshot, without the messages, which the journal already holds."""
+        ...
+
+    def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> S: ...
+
+
+def encode(what: Happened) -> str:
+    """A payload as the journal stores it: fields that have their default are not written."""
+    body = {
+        f.name: value
+        for f in dataclasses.fields(what)
+        if (value := getattr(what, f.name)) != f.default or f.default is dataclasses.MISSING
+    }
+    return to_json(body, default=_plain)
+
+
+def decode(kind: str, body: str) -> Happened:
+    """A payload out of the journal. Rows are data: a kind picks a class from `KINDS`, nothing else is made."""
+    try:
+        return KINDS[kind](**json.loads(body))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(place=f"an event of kind {kind!r}", reason=str(error)) from error
+
+
+def to_json(value: object, **options: Any) -> str:
+    """The one way we write JSON: compact, readable in any script."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), **options)
+
+
+def digest(*texts: str) -> str:
+    """A short name for content: 64 bits, enough to tell versions apart (it is not a signature)."""
+    hashed = blake2b(digest_size=8)
+    for text in texts:
+        hashed.update(text.encode("utf-8", "surrogatepass"))
+        hashed.update(b"\x00")
+    return hashed.hexdigest()
+
+
+def digest_of(value: object) -> str:
+    """The same for a JSON value, whatever the order of its keys."""
+    return digest(to_json(value, sort_keys=True))
+
+
+def moment(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+
+
+def microseconds(at: datetime) -> int:
+    return round(at.timestamp() * 1_000_000)
+
+
+def _plain(value: object) -> object:
+    """Nested payload values as JSON; anything else was let in by an edge that should have refused it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a JSON object
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _block(value: AnchoredBlock | Mapping[str, Any]) -> AnchoredBlock:
+    if isinstance(value, AnchoredBlock):
+        return value
+    return AnchoredBlock(value["layer"], value["text"], value.get("left_out", 0), tuple(value.get("sources", ())))

@@ -1,0 +1,272 @@
+"""The home of all memory: opens it, hands out sessions, closes it.
+
+home/
+  inmind.db                                     the journal
+  sessions/--<cwd>--/<session>/                 live files of a session
+      messages.jsonl  meta.json  working-memory/overview.md  detail/  archive/
+  resources/<resource>/MEMORY.md  memory/scratch.md
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote, unquote
+
+from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS, Documents
+from inmind.errors import Closed, InvalidInput, UnsafeStorage
+from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened
+from inmind.mind import DocumentsFold, Mind, MindFold
+from inmind.overview import LANGUAGES, template
+from inmind.prompt.anchor import CACHE_SECONDS
+from inmind.prompt.layer import DocumentLayer, Layer
+from inmind.prompt.plan import Limits
+from inmind.session import Parts, Session
+from inmind.stores.base import Clock, Store
+from inmind.stores.files import Folder, make_private
+from inmind.stores.legacy import Legacy, all_legacy, find_legacy
+from inmind.stores.meta import MetaFile
+from inmind.stores.sqlite import SqliteStore
+from inmind.stores.stream import Decision, Stream
+from inmind.stores.transcript import Transcript
+from inmind.stores.views import LiveFiles
+from inmind.tokens import Counter, estimator
+
+DATABASE = "inmind.db"
+WINDOW = 128_000
+RESERVE = 4_096
+"""Kept free for the model's answer."""
+LEAST_WINDOW = 1_000
+MOST_NAME = 200
+
+
+def default_home() -> Path:
+    return Path(os.environ.get("INMIND_HOME") or Path.home() / ".inmind")
+
+
+def default_layers() -> tuple[Layer, ...]:
+    """What a session has in mind when the host names no layers."""
+    return (DocumentLayer(name="overview", path=OVERVIEW),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session as it stands in a list."""
+
+    id: str
+    resource: str
+    cwd: str
+    messages: int
+    calls: int
+    created: str
+    updated: str
+    folder: Path
+    legacy: bool = False
+    """Still one of the older single files; opening it brings it in."""
+
+
+class Memory:
+    """All sessions and resources of one home. Use it as a context manager."""
+
+    def __init__(self, home: Path, store: Store, *, clock: Clock | None = None) -> None:
+        self.home = home
+        self._store = store
+        self._clock: Clock = clock or (lambda: datetime.now(UTC))
+        self._lock = threading.RLock()
+        self._sessions: list[Session] = []
+        self._closed = False
+
+    @classmethod
+    def open(cls, home: str | Path | None = None, *, clock: Clock | None = None) -> Self:
+        """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind."""
+        try:
+            place = default_home() if home is None else Path(home).expanduser()
+        except TypeError as error:
+            raise InvalidInput(field="home", value=home, expected="a folder") from error
+        try:
+            make_private(place)
+        except OSError as error:
+            raise UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0)) from error
+        return cls(place, SqliteStore(place / DATABASE), clock=clock)
+
+    def session(
+        self,
+        id: str,
+        *,
+        resource: str = "default",
+        layers: Sequence[Layer] | None = None,
+        window: int = WINDOW,
+        reserve: int = RESERVE,
+        counter: Counter | None = None,
+        cache_seconds: float = CACHE_SECONDS,
+        cwd: str | Path | None = None,
+        language: str = "en",
+    ) -> Session:
+        """Open a session, or begin it. An existing one keeps the resource, folder and language it began with."""
+        if self._closed:
+            raise Closed
+        name = _named(id, "id")
+        owner = _named(resource, "resource")
+        limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
+        if language not in LANGUAGES:
+            raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
+        place = str(Path(cwd).absolute()) if cwd else os.getcwd()
+        stream = Stream(self._store, f"session/{name}", MindFold(f"session/{name}"), self._clock)
+        opening = SessionOpened(resource=owner, cwd=place, language=language)
+        stream.commit(lambda mind, _: Decision(_opening(mind, self.home, name, opening), None))
+        opened = stream.state.opened or opening
+        chosen = default_layers() if layers is None else tuple(layers)
+        session = Session(self._parts(name, stream, opened, chosen, limits, counter))
+        with self._lock:
+            self._sessions.append(session)
+        return session
+
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions of this home, the most recently used first; older single-file ones among them."""
+        found = [self._info(stream) for stream in self._store.streams("session/")]
+        known = {info.id for info in found}
+        found += [info for one in all_legacy(self.home) if (info := _legacy_info(one)).id not in known]
+        return sorted(found, key=lambda info: info.updated, reverse=True)
+
+    def close(self) -> None:
+        """Write the last views and let go. What was acknowledged is durable with or without this."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for session in self._sessions:
+                session.close()
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _parts(
+        self,
+        id: str,
+        stream: Stream[Mind],
+        opened: SessionOpened,
+        layers: tuple[Layer, ...],
+        limits: Limits,
+        counter: Counter | None,
+    ) -> Parts:
+        folder = Folder(session_folder(self.home, id, opened.cwd))
+        owner = f"resource/{opened.resource}"
+        resource = Stream(self._store, owner, DocumentsFold(owner), self._clock)
+        resource_folder = Folder(self.home / "resources" / _as_file(opened.resource))
+        return Parts(
+            id=id,
+            store=self._store,
+            stream=stream,
+            resource=resource,
+            files=LiveFiles(
+                folder,
+                stream,
+                self._store,
+                documents=lambda mind: mind.documents,
+                inside="working-memory/",
+                folders=FOLDERS,
+            ),
+            resource_files=LiveFiles(
+                resource_folder,
+                resource,
+                self._store,
+                documents=_itself,
+                inside="",
+                paths=RESOURCE_PATHS,
+            ),
+            transcript=Transcript(folder, self._store, stream.name),
+            meta=MetaFile(folder, id),
+            layers=layers,
+            limits=limits,
+            counter=counter or estimator(),
+        )
+
+    def _info(self, stream: str) -> SessionInfo:
+        summary = self._store.summary(stream)
+        (first,) = self._store.read(stream, until=1)
+        opened = first.what if isinstance(first.what, SessionOpened) else SessionOpened(resource="", cwd="")
+        id = stream.removeprefix("session/")
+        return SessionInfo(
+            id=id,
+            resource=opened.resource,
+            cwd=opened.cwd,
+            messages=summary.kinds.get("message", 0),
+            calls=summary.kinds.get("prompt", 0),
+            created=first.at.isoformat(timespec="seconds"),
+            updated=summary.updated.isoformat(timespec="seconds"),
+            folder=session_folder(self.home, id, opened.cwd),
+        )
+
+
+def session_folder(home: Path, id: str, cwd: str) -> Path:
+    """sessions/--<cwd>--/<session>, the working directory with "/" as "-"."""
+    return home / "sessions" / f"--{cwd.strip('/').replace('/', '-')}--" / _as_file(id)
+
+
+def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened) -> list[Draft]:
+    """The first events of a session; none for one that has them."""
+    if mind.opened is not None:
+        return []
+    legacy = find_legacy(home, _as_file(id))
+    if legacy is not None and legacy.cwd:
+        opening = replace(opening, cwd=legacy.cwd)
+    page = DocumentWritten(path=OVERVIEW, text=template(opening.language))
+    return [
+        Draft(what=opening, origin=Origin.OPERATOR),
+        Draft(what=page, origin=Origin.OPERATOR),
+        *(legacy.drafts if legacy else ()),
+    ]
+
+
+def _legacy_info(legacy: Legacy) -> SessionInfo:
+    changed = datetime.fromtimestamp(legacy.path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    return SessionInfo(
+        id=unquote(legacy.path.stem),
+        resource="",
+        cwd=legacy.cwd,
+        messages=len(legacy.drafts),
+        calls=0,
+        created=changed,
+        updated=changed,
+        folder=legacy.path.parent,
+        legacy=True,
+    )
+
+
+def _named(value: object, field: str) -> str:
+    """A name that can be a folder's: short, printable, without a way to lead elsewhere."""
+    plain = isinstance(value, str) and value.isprintable() and value.strip() == value and value not in (".", "..")
+    if not plain or not 0 < len(_as_file(str(value))) <= MOST_NAME:
+        raise InvalidInput(field=field, value=value, expected=f"a printable name, at most {MOST_NAME} bytes as a file")
+    return str(value)
+
+
+def _as_file(name: str) -> str:
+    quoted = quote(name, safe=" @+=,()!")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+
+
+def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:
+    if isinstance(window, bool) or not isinstance(window, int) or window < LEAST_WINDOW:
+        raise InvalidInput(field="window", value=window, expected=f"tokens, {LEAST_WINDOW} or more")
+    if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
+        raise InvalidInput(field="reserve", value=reserve, expected="tokens, less than the window")
+    if isinstance(cache_seconds, bool) or not isinstance(cache_seconds, int | float) or not cache_seconds >= 0:
+        raise InvalidInput(field="cache_seconds", value=cache_seconds, expected="seconds, 0 or more")
+    return Limits(window=window, reserve=reserve, exact=exact, cache_seconds=float(cache_seconds))
+
+
+def _itself(documents: Documents) -> Documents:
+    return documents

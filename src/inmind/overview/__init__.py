@@ -1,0 +1,5 @@
+"""overview.md: what the agent itself keeps on top of its mind."""
+
+from inmind.overview.template import LANGUAGES, is_maintained, template
+
+__all__ = ["LANGUAGES", "is_maintained", "template"]

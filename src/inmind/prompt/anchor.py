@@ -1,0 +1,107 @@
+"""When the memory in the prefix is sent anew, and what the tail says until then.
+
+Providers charge a tenth for a prefix they have seen, byte for byte. A memory block that changes in front of the
+history makes the whole history new; the same change said at the end costs its own length. So the blocks are
+anchored, changes ride in the tail, and the anchor moves only when the changes have grown, or when the cache is
+lost anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from inmind.journal import AnchoredBlock
+
+MOST_CHANGE = 0.15
+MOST_CALLS = 50
+CACHE_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The blocks as the model has them in its prefix, since which call and why."""
+
+    blocks: tuple[AnchoredBlock, ...]
+    reason: str
+    seq: int
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The decision for one call: the anchor moves for a reason, or the tail says what changed."""
+
+    moved: str
+    changes: str
+    sources: tuple[str, ...] = ()
+
+
+def settle(
+    anchor: Anchor | None,
+    blocks: Sequence[AnchoredBlock],
+    *,
+    call: int,
+    cold: bool,
+    count: Callable[[str], int],
+    room: int,
+) -> Settled:
+    """Move the anchor, or say the changes in the tail. `room` is what blocks and changes may take together."""
+    if anchor is None:
+        return Settled(moved="first call", changes="")
+    changes, sources = changes_between(anchor.blocks, blocks)
+    if not changes:
+        return Settled(moved="", changes="")
+    if cold:
+        return Settled(moved="the provider's cache is cold", changes="")
+    if call - anchor.call >= MOST_CALLS:
+        return Settled(moved=f"{MOST_CALLS} calls", changes="")
+    anchored = sum(count(block.text) for block in anchor.blocks)
+    size = count(changes)
+    if size > MOST_CHANGE * anchored:
+        return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
+    if anchored + size > room:
+        return Settled(moved="no room for changes", changes="")
+    return Settled(moved="", changes=changes, sources=sources)
+
+
+def changes_between(before: Sequence[AnchoredBlock], after: Sequence[AnchoredBlock]) -> tuple[str, tuple[str, ...]]:
+    """What differs, layer by layer, in words that a model can apply, and the events it comes from."""
+    old = {block.layer: block for block in before}
+    new = {block.layer: block for block in after}
+    said: list[str] = []
+    sources: list[str] = []
+    for layer in dict.fromkeys([*new, *old]):
+        then, now = old.get(layer), new.get(layer)
+        if now is None:
+            said.append(f"{layer}: nothing any more")
+        elif then is None:
+            said.append(f"{layer}:\n{now.text}")
+        elif then.text != now.text:
+            said.append(_difference(layer, then.text, now.text))
+        else:
+            continue
+        sources.extend(now.sources if now else ())
+    return "\n".join(said), tuple(dict.fromkeys(sources))
+
+
+@lru_cache(maxsize=64)
+def _difference(layer: str, then: str, now: str) -> str:
+    """The lines that went and came, each group under the heading it stands below; or all of it, if that is shorter."""
+    old, new = then.split("\n"), now.split("\n")
+    lines = [f"{layer}, lines removed (-) and added (+):"]
+    heading = ""
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        above = next((line for line in reversed(new[:j1]) if line.startswith("#")), "")
+        if above and above != heading:
+            lines.append(f"  {above}")
+            heading = above
+        lines += [f"- {line}" for line in old[i1:i2] if line.strip()]
+        lines += [f"+ {line}" for line in new[j1:j2] if line.strip()]
+    said = "\n".join(lines)
+    whole = f"{layer}, now in full:\n{now}"
+    return said if len(said) < len(whole) else whole

@@ -1,0 +1,131 @@
+"""Why a prompt looks as it does: every part with its size, its sources and its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from inmind.history import Line
+from inmind.journal import PromptPrepared
+from inmind.prompt.assemble import Rendered
+from inmind.prompt.standing import Standing
+
+Fate = Literal["included", "cut", "left out", "repaired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a prompt: where it comes from and what became of it."""
+
+    name: str
+    fate: Fate
+    tokens: int
+    why: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    call: int
+    parts: tuple[Part, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    def __str__(self) -> str:
+        rows = [f"call {self.call}, {self.tokens} tokens"]
+        for part in self.parts:
+            origin = f" from {_span(part.sources)}" if part.sources else ""
+            rows.append(f"  {part.tokens:>7}  {part.name:<20} {part.fate}: {part.why}{origin}")
+        return "\n".join(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a prepared prompt is made of, in numbers. `tokens` is by part and adds up to `tokens_used`."""
+
+    call: int
+    tokens: Mapping[str, int]
+    tokens_used: int
+    tokens_max: int
+    band: str
+    cached_prefix_tokens: int
+    """Leading tokens that equal the previous prompt's: what a provider can serve from its cache."""
+    cold: bool
+    """So much time has passed that the provider has dropped its cache: the equal prefix is paid for again."""
+    anchor_moved: str
+    """Why the memory in the prefix was sent anew; empty when it was not."""
+    cut: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def tokens_percent(self) -> float:
+        return 100 * self.tokens_used / self.tokens_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Ready to send: `client.chat.completions.create(model=…, **prompt.request)`."""
+
+    call: int
+    format: str
+    request: dict[str, Any]
+    report: Report
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return self.request["input" if self.format == "responses" else "messages"]
+
+    @property
+    def tools(self) -> list[dict[str, Any]] | None:
+        return self.request.get("tools")
+
+    @property
+    def system(self) -> Any:
+        """What goes beside the messages: Anthropic's `system`, the `instructions` of responses."""
+        return self.request.get("instructions" if self.format == "responses" else "system")
+
+
+def explain(
+    call: int, standing: Standing, line: Line, prepared: PromptPrepared, rendered: Rendered, tokens: Mapping[str, int]
+) -> Explanation:
+    """Every part of one call. `tokens` is by part, as in the report."""
+    anchor = standing.anchor
+    since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
+    parts = [
+        Part(name=name, fate="included", tokens=tokens[name], why=why)
+        for name, why in (("tools", "the host's, untouched"), ("system", "the host's, untouched"), ("guide", _GUIDE))
+        if tokens[name]
+    ]
+    for block in standing.blocks:
+        name = f"memory:{block.layer}"
+        fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
+        why = f"{block.left_out} lines did not fit its budget; {since}" if block.left_out else since
+        parts.append(Part(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
+    said = tuple(entry.id for entry in line)
+    parts.append(
+        Part(name="history", fate="included", tokens=tokens["history"], why=f"{len(line)} messages", sources=said)
+    )
+    parts += [Part(name=left.what, fate="left out", tokens=0, why=left.why) for left in rendered.left_out]
+    parts += [Part(name="history", fate="repaired", tokens=0, why=why) for why in rendered.repaired]
+    if standing.tail:
+        sources = standing.tail_sources
+        parts.append(Part(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources))
+    meta = prepared.used - sum(tokens.values())
+    if rendered.tail_carried:
+        parts.append(Part(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
+    else:
+        parts.append(Part(name="context_meta", fate="left out", tokens=0, why="no user's or tool's message to ride on"))
+    return Explanation(call=call, parts=tuple(parts))
+
+
+_GUIDE = "tells the model how to read its memory"
+_CHANGES = "memory that changed since the anchor"
+
+
+def _span(sources: tuple[str, ...]) -> str:
+    return sources[0] if len(sources) == 1 else f"{sources[0]} … {sources[-1].rpartition('#')[2]}"

@@ -1,0 +1,60 @@
+"""The ways providers write a conversation, each behind one small interface, and the lists they accept.
+
+Everything else in inmind sees `Message` and its parts; only this package knows what a provider calls them.
+"""
+
+from __future__ import annotations
+
+from inmind.errors import InvalidInput
+from inmind.prompt.formats.anthropic import AnthropicMessages
+from inmind.prompt.formats.openai import OpenAIChat
+from inmind.prompt.formats.pairing import Arrangement, LeftOut, Said, arrange
+from inmind.prompt.formats.parts import (
+    Call,
+    Demands,
+    Format,
+    Head,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Result,
+    Role,
+    Text,
+    Wire,
+)
+from inmind.prompt.formats.responses import OpenAIResponses
+
+FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses(), AnthropicMessages())}
+
+
+def format_named(name: str, field: str = "format") -> Format:
+    known = FORMATS.get(name)
+    if known is None:
+        raise InvalidInput(field=field, value=name, expected=f"one of {', '.join(FORMATS)}")
+    return known
+
+
+__all__ = [
+    "FORMATS",
+    "AnthropicMessages",
+    "Arrangement",
+    "Call",
+    "Demands",
+    "Format",
+    "Head",
+    "Image",
+    "LeftOut",
+    "Message",
+    "Opaque",
+    "OpenAIChat",
+    "OpenAIResponses",
+    "Part",
+    "Result",
+    "Role",
+    "Said",
+    "Text",
+    "Wire",
+    "arrange",
+    "format_named",
+]

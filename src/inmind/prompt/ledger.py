@@ -1,0 +1,51 @@
+"""What the prompts of a session cost: tokens from cache, written to it, and sent past it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Price of a token, by how it was served. The default counts in full-price input tokens."""
+
+    uncached: float = 1.0
+    cached: float = 0.1
+    written: float = 1.25
+
+    @classmethod
+    def per_million(cls, *, input: float, cached: float | None = None, written: float | None = None) -> Rates:
+        """Rates from a price list: what a million input, cache-read and cache-write tokens cost."""
+        read = input * 0.1 if cached is None else cached
+        write = input * 1.25 if written is None else written
+        return cls(uncached=input / 1e6, cached=read / 1e6, written=write / 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Sums over all calls. `reported_*` is what the provider said, where it did."""
+
+    calls: int = 0
+    cached: int = 0
+    written: int = 0
+    uncached: int = 0
+    reported_calls: int = 0
+    reported_prompt: int = 0
+    reported_cached: int = 0
+    completion: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.cached + self.written + self.uncached
+
+    @property
+    def cached_share(self) -> float:
+        return self.cached / self.tokens if self.tokens else 0.0
+
+    def price(self, rates: Rates | None = None) -> float:
+        rates = rates or Rates()
+        return self.cached * rates.cached + self.written * rates.written + self.uncached * rates.uncached
+
+    def freeze(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -1,0 +1,202 @@
+"""What the next prompt will be: a decision, taken on values, that the journal then records.
+
+The order is the argument: first what cannot be cut (the host's own prompt, tools and history), then how much
+room that leaves, then how the layers share it, then whether the anchor moves, then what it all costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from itertools import takewhile
+
+from inmind.errors import ContextOverflow
+from inmind.history import Line
+from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, WordingSet
+from inmind.prompt.anchor import Anchor, Settled, settle
+from inmind.prompt.assemble import name_of, tail_text
+from inmind.prompt.budget import Wish, allocate
+from inmind.prompt.layer import Layer, Recalled
+from inmind.prompt.meter import STRONG_FROM, Meter
+from inmind.prompt.standing import Standing
+from inmind.prompt.wording import WORDING, block_text, changes_text
+from inmind.text import cut
+from inmind.tokens import MARGIN, PER_MESSAGE
+
+META_TOKENS = 160
+"""Room kept for context_meta, whose own size depends on what it reports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the model takes, and how much of that is kept free for its answer."""
+
+    window: int
+    reserve: int
+    exact: bool = False
+    """The counter is the model's own tokenizer: no margin is needed."""
+    cache_seconds: float
+
+    @property
+    def spendable(self) -> int:
+        free = self.window - self.reserve
+        return free if self.exact else int(free * (1 - MARGIN))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The events that make this call, the standing after all but the last of them, and the numbers behind it."""
+
+    drafts: tuple[Draft, ...]
+    standing: Standing
+    prepared: PromptPrepared
+    tokens: dict[str, int]
+    cut: tuple[str, ...]
+    unchanged: int
+    """Leading tokens that equal the previous prompt's, cached or not."""
+    cold: bool
+
+
+def plan(
+    standing: Standing,
+    line: Line,
+    recalled: Sequence[tuple[Layer, Recalled]],
+    *,
+    format: str,
+    limits: Limits,
+    meter: Meter,
+    now: datetime,
+    seq: int,
+) -> Plan:
+    """Decide one call. `seq` is the number that the first of its events will get."""
+    drafts: list[Draft] = []
+    if standing.wording != WORDING:
+        standing = replace(standing, wording=WORDING)
+        drafts.append(_by_us(WordingSet(wording=dict(WORDING))))
+    without_memory = measure(replace(standing, anchor=None, tail=""), line, meter)
+    room = _room(standing, limits, sum(without_memory.values()) + META_TOKENS)
+    blocks = _fill(recalled, room, meter)
+    cold = standing.asked is None or (now - standing.asked).total_seconds() > limits.cache_seconds
+    settled = settle(standing.anchor, blocks, call=standing.calls + 1, cold=cold, count=meter.count, room=room)
+    standing, moves = _settled(standing, settled, blocks, seq + len(drafts))
+    drafts += moves
+    tokens = measure(standing, line, meter)
+    prepared, tokens, unchanged = _prepared(standing, line, tokens, format, limits, meter, cold)
+    drafts.append(_by_us(prepared))
+    left = tuple(f"{b.layer}: {b.left_out} lines" for b in standing.blocks if b.left_out)
+    return Plan(
+        drafts=tuple(drafts),
+        standing=standing,
+        prepared=prepared,
+        tokens=tokens,
+        cut=left,
+        unchanged=unchanged,
+        cold=cold,
+    )
+
+
+def measure(standing: Standing, line: Line, meter: Meter) -> dict[str, int]:
+    """Tokens by part, in the order of the prompt; all but context_meta, which reports them."""
+    return {
+        "tools": meter.value(standing.tools_name, standing.tools),
+        "system": meter.value(standing.system_name, standing.system),
+        "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
+        **{f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks},
+        "history": meter.history(line),
+        "changes": meter.count(changes_text(standing.wording, standing.tail)),
+    }
+
+
+def _room(standing: Standing, limits: Limits, needed: int) -> int:
+    """What memory may take, by our count. The limit is the provider's, so it is corrected before it is compared."""
+    spendable = int(limits.spendable / standing.calibration.factor)
+    if needed > spendable:
+        raise ContextOverflow(needed=standing.calibration.correct(needed), spendable=limits.spendable)
+    return spendable - needed
+
+
+def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -> tuple[AnchoredBlock, ...]:
+    """Each layer's text inside what it was granted, in slot order."""
+    wishes = [
+        Wish(wanted=meter.count(block_text(layer.name, said.text)), min=layer.budget.min, max=layer.budget.max)
+        for layer, said in recalled
+    ]
+    filled: list[AnchoredBlock] = []
+    for (layer, said), grant in zip(recalled, allocate(wishes, room), strict=True):
+        kept = cut(said.text, budget=grant, count=partial(_framed, meter, layer.name), pointer=said.pointer)
+        filled.append(
+            AnchoredBlock(layer=layer.name, text=kept.text, left_out=kept.lines_left_out, sources=said.sources)
+        )
+    return tuple(filled)
+
+
+def _settled(
+    standing: Standing, settled: Settled, blocks: tuple[AnchoredBlock, ...], seq: int
+) -> tuple[Standing, list[Draft]]:
+    if settled.moved:
+        anchor = Anchor(blocks=blocks, reason=settled.moved, seq=seq, call=standing.calls + 1)
+        return (
+            replace(standing, anchor=anchor, tail="", tail_sources=()),
+            [_by_us(AnchorMoved(reason=settled.moved, blocks=blocks))],
+        )
+    if settled.changes == standing.tail:
+        return standing, []
+    return (
+        replace(standing, tail=settled.changes, tail_sources=settled.sources),
+        [_by_us(TailChanged(text=settled.changes, sources=settled.sources))],
+    )
+
+
+def _prepared(
+    standing: Standing, line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, cold: bool
+) -> tuple[PromptPrepared, dict[str, int], int]:
+    """The numbers of this call: what the model is told, what is cached, what is new."""
+    stable = sum(tokens.values()) - tokens["changes"]
+    unchanged = _unchanged(standing, line, tokens, format, meter)
+    used = stable + tokens["changes"] + META_TOKENS
+    strong = 100 * standing.calibration.correct(used) / limits.window > STRONG_FROM
+    cached = 0 if cold else unchanged
+    draft = PromptPrepared(
+        digest="",
+        messages=len(line),
+        used=used,
+        memory=sum(len(block.text.encode()) for block in standing.blocks),
+        cached=cached,
+        written=stable - cached,
+        uncached=used - stable,
+        format=format,
+        window=limits.window,
+        reserve=limits.reserve,
+        largest=meter.largest(line) if strong else (),
+    )
+    tail = tail_text(standing, line, draft)
+    size = meter.count(tail)
+    tokens = {**tokens, "context_meta": size - tokens["changes"]}
+    draft = replace(draft, used=stable + size, uncached=size)
+    name = name_of(standing, line, draft, tail_text(standing, line, draft))
+    return replace(draft, digest=name), tokens, unchanged
+
+
+def _unchanged(standing: Standing, line: Line, tokens: dict[str, int], format: str, meter: Meter) -> int:
+    """How many leading tokens of this prompt stood at the same place in the one before."""
+    sizes = list(tokens.values())[: 3 + len(standing.blocks)]
+    parts, before = standing.parts(format), standing.sent.parts
+    if parts != before:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(parts, before, strict=False))
+        return sum(size for size, _ in zip(sizes, same, strict=False))
+    return sum(sizes) + meter.history(line, min(standing.sent.messages, len(line)))
+
+
+def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:
+    return _framed(meter, block.layer, block.text) if block.text else 0
+
+
+def _framed(meter: Meter, layer: str, text: str) -> int:
+    """What a block costs as it is sent: escaped, and with the tags around it."""
+    return meter.count(block_text(layer, text))
+
+
+def _by_us(what: AnchorMoved | TailChanged | PromptPrepared | WordingSet) -> Draft:
+    return Draft(what=what, origin=Origin.OPERATOR)

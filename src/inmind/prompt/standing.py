@@ -1,0 +1,188 @@
+"""Where the conversation with the model stands: what it was last sent, and what that cost so far.
+
+This is the fold of the prompt's own events. Together with the line of messages it is everything that a prompt
+is made of, which is why any past one can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from inmind.journal import (
+    AnchoredBlock,
+    AnchorMoved,
+    Event,
+    HistorySpliced,
+    PromptPrepared,
+    SystemSet,
+    TailChanged,
+    ToolsSet,
+    UsageReported,
+    WordingSet,
+    digest,
+    digest_of,
+    microseconds,
+    moment,
+)
+from inmind.prompt.anchor import Anchor
+from inmind.prompt.ledger import Ledger
+from inmind.tokens import Calibration
+
+System = str | Sequence[Mapping[str, Any]] | None
+Tools = Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The last prompt, as far as the next can share a prefix with it."""
+
+    parts: tuple[str, ...] = ()
+    """Names of what stands before the history, in order."""
+    messages: int = 0
+    """Leading messages of the line that were in it and are still in their places."""
+    counted: int = 0
+    """Its size by our count, for the provider's report to correct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    system: System = None
+    system_name: str = ""
+    tools: Tools = None
+    tools_name: str = ""
+    wording: Mapping[str, str] = field(default_factory=dict[str, str])
+    anchor: Anchor | None = None
+    tail: str = ""
+    tail_sources: tuple[str, ...] = ()
+    calls: int = 0
+    asked: datetime | None = None
+    sent: Sent = field(default_factory=Sent)
+    ledger: Ledger = field(default_factory=Ledger)
+    calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def blocks(self) -> tuple[AnchoredBlock, ...]:
+        return self.anchor.blocks if self.anchor else ()
+
+    def parts(self, format: str) -> tuple[str, ...]:
+        """Names of what stands before the history, in the order in which providers cache it."""
+        blocks = (f"{block.layer}:{_name(block.text)}" for block in self.blocks)
+        return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
+
+    def apply(self, event: Event) -> Standing:
+        match event.what:
+            case PromptPrepared() as what:
+                return self._prepared(what, event)
+            case SystemSet(system=system):
+                return replace(self, system=system, system_name=digest_of(system))
+            case ToolsSet(tools=tools):
+                return replace(self, tools=tools, tools_name=digest_of(tools))
+            case WordingSet(wording=wording):
+                return replace(self, wording=wording)
+            case AnchorMoved() as what:
+                anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
+                return replace(self, anchor=anchor, tail="", tail_sources=())
+            case TailChanged() as what:
+                return replace(self, tail=what.text, tail_sources=what.sources)
+            case HistorySpliced(start=start):
+                kept = min(self.sent.messages, start)
+                return replace(self, sent=replace(self.sent, messages=kept))
+            case UsageReported() as what:
+                return self._reported(what)
+            case _:
+                return self
+
+    def reverted(self, present: Standing, kept: int) -> Standing:
+        """After an undo: the past's words, the present's purse and pulse. Money was spent and the model was asked."""
+        sent = replace(present.sent, messages=min(present.sent.messages, kept))
+        return replace(
+            self,
+            calls=present.calls,
+            asked=present.asked,
+            sent=sent,
+            ledger=present.ledger,
+            calibration=present.calibration,
+        )
+
+    def freeze(self) -> dict[str, Any]:
+        return {
+            "system": self.system,
+            "tools": self.tools,
+            "wording": dict(self.wording),
+            "anchor": _freeze_anchor(self.anchor),
+            "tail": [self.tail, list(self.tail_sources)],
+            "calls": self.calls,
+            "asked": microseconds(self.asked) if self.asked else None,
+            "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
+            "ledger": self.ledger.freeze(),
+            "calibration": [self.calibration.factor, self.calibration.samples],
+        }
+
+    @classmethod
+    def thaw(cls, frozen: Mapping[str, Any]) -> Standing:
+        parts, messages, counted = frozen["sent"]
+        tail, sources = frozen["tail"]
+        factor, samples = frozen["calibration"]
+        system, tools = frozen["system"], frozen["tools"]
+        return cls(
+            system=system,
+            system_name=digest_of(system) if system is not None else "",
+            tools=tools,
+            tools_name=digest_of(tools) if tools is not None else "",
+            wording=frozen["wording"],
+            anchor=_thaw_anchor(frozen["anchor"]),
+            tail=tail,
+            tail_sources=tuple(sources),
+            calls=frozen["calls"],
+            asked=moment(frozen["asked"]) if frozen["asked"] is not None else None,
+            sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
+            ledger=Ledger(**frozen["ledger"]),
+            calibration=Calibration(factor=factor, samples=samples),
+        )
+
+    def _prepared(self, what: PromptPrepared, event: Event) -> Standing:
+        correct = self.calibration.correct
+        ledger = replace(
+            self.ledger,
+            calls=self.ledger.calls + 1,
+            cached=self.ledger.cached + correct(what.cached),
+            written=self.ledger.written + correct(what.written),
+            uncached=self.ledger.uncached + correct(what.uncached),
+        )
+        sent = Sent(parts=self.parts(what.format), messages=what.messages, counted=what.used)
+        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger)
+
+    def _reported(self, what: UsageReported) -> Standing:
+        ledger = replace(
+            self.ledger,
+            reported_calls=self.ledger.reported_calls + 1,
+            reported_prompt=self.ledger.reported_prompt + what.prompt_tokens,
+            reported_cached=self.ledger.reported_cached + what.cached_tokens,
+            completion=self.ledger.completion + what.completion_tokens,
+        )
+        calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
+        return replace(self, ledger=ledger, calibration=calibration)
+
+
+@lru_cache(maxsize=256)
+def _name(text: str) -> str:
+    return digest(text)
+
+
+def _freeze_anchor(anchor: Anchor | None) -> list[Any] | None:
+    if anchor is None:
+        return None
+    blocks = [[b.layer, b.text, b.left_out, list(b.sources)] for b in anchor.blocks]
+    return [blocks, anchor.reason, anchor.seq, anchor.call]
+
+
+def _thaw_anchor(frozen: Sequence[Any] | None) -> Anchor | None:
+    if frozen is None:
+        return None
+    blocks, reason, seq, call = frozen
+    thawed = tuple(AnchoredBlock(layer, text, left_out, tuple(sources)) for layer, text, left_out, sources in blocks)
+    return Anchor(blocks=thawed, reason=reason, seq=seq, call=call)

@@ -1,0 +1,543 @@
+"""The object that hosts talk to: read, decide, append.
+
+Every method is the same sentence. It takes in what people wrote to the live files, decides on values, appends
+what was decided together with nothing else, and shows the result in the files again. No state lives here that
+could not be folded from the journal; the meter and the view only remember what they have counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from inmind.documents import OVERVIEW, Documents, checked_text, resolve
+from inmind.errors import Conflict, InvalidInput, KeyReused, NotFound, PromptNotRebuilt
+from inmind.history import Line, match
+from inmind.journal import (
+    DocumentWritten,
+    Draft,
+    Event,
+    Happened,
+    HistorySpliced,
+    MessageAdded,
+    Origin,
+    PromptPrepared,
+    Reverted,
+    SystemSet,
+    ToolObserved,
+    ToolsSet,
+    Trust,
+    UsageReported,
+)
+from inmind.mind import Mind
+from inmind.prompt.assemble import HistoryView, Own, Rendered, name_of, render
+from inmind.prompt.explain import Explanation, Prompt, Report, explain
+from inmind.prompt.formats import format_named
+from inmind.prompt.formats.parts import Format, Wire
+from inmind.prompt.formats.values import check_json, is_object, plain
+from inmind.prompt.layer import Layer, Moment, Recalled
+from inmind.prompt.ledger import Ledger
+from inmind.prompt.meter import Meter, band
+from inmind.prompt.plan import Limits, Plan, measure, plan
+from inmind.prompt.standing import System
+from inmind.stores.base import Appended, Store
+from inmind.stores.meta import MetaFile
+from inmind.stores.stream import Decision, Stream, key_for
+from inmind.stores.transcript import Transcript
+from inmind.stores.views import LiveFiles
+from inmind.tokens import Counter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a session is put together from; `Memory` does that."""
+
+    id: str
+    store: Store
+    stream: Stream[Mind]
+    resource: Stream[Documents]
+    files: LiveFiles[Mind]
+    resource_files: LiveFiles[Documents]
+    transcript: Transcript
+    meta: MetaFile
+    layers: tuple[Layer, ...]
+    limits: Limits
+    counter: Counter
+
+
+class Session:
+    """One conversation and what is in mind during it."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.id = parts.id
+        self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
+        self._files, self._resource_files = parts.files, parts.resource_files
+        self._transcript, self._meta = parts.transcript, parts.meta
+        self._layers = tuple(sorted(parts.layers, key=lambda layer: layer.slot))
+        self._limits, self._meter, self._view = parts.limits, Meter(parts.counter), HistoryView()
+        self._seen: dict[str, int] = {}
+        self._lag = ""
+        self._take_in()
+        self._show()
+
+    # -- talking to the model ------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        system: str | Sequence[Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        format: str = "openai",
+        key: str | None = None,
+    ) -> Prompt:
+        """What to send to the model now.
+
+        With `messages`, the host's whole list: what is new in it is worked out and kept. Without, the journal's
+        own history. The answer is committed before it is returned, so it can be explained and rebuilt for ever.
+        """
+        spoken = format_named(format)
+        given = _Given.of(messages, system, tools, spoken)
+        named = key_for(key, "prepare", format, messages, system, tools)
+        self._take_in()
+        done = self._stream.commit(lambda mind, now: self._decide_prompt(mind, now, given, spoken), key=named)
+        self._show()
+        if done.answer is None:
+            return self._rebuilt(self._prompt_event(done.appended.last))
+        return done.answer
+
+    def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
+        """Keep messages in the journal's own history: a user's, a reply, a tool's result.
+
+        A message whose `id` is in the history already is not added again.
+        """
+        spoken = format_named(format)
+        wires = _checked(messages, spoken)
+        named = key_for(key, "add", format, wires)
+        self._take_in()
+        done = self._stream.commit(lambda mind, now: self._decide_add(mind, now, wires, format), key=named)
+        self._show()
+        return done.appended
+
+    def observe(
+        self, tool: str, arguments: Any, result: Any, *, error: bool = False, id: str = "", key: str | None = None
+    ) -> Appended:
+        """Tell what a tool of the host did. The same `id` twice is one observation."""
+        what = ToolObserved(
+            tool=checked_text(tool, field="tool"),
+            arguments=_json(arguments, "arguments"),
+            result=_json(result, "result"),
+            error=error,
+            call_id=checked_text(id, field="id"),
+        )
+        named = key_for(f"observed:{id}"[:200], "observe", id) if id and key is None else key_for(key, "observe", id)
+        return self._stream.append(Draft(what=what, origin=Origin.TOOL), key=named)
+
+    def report_usage(
+        self,
+        *,
+        prompt_tokens: int,
+        cached_tokens: int = 0,
+        completion_tokens: int = 0,
+        call: int | None = None,
+        key: str | None = None,
+    ) -> Appended:
+        """Tell what the provider counted. It corrects our counting and goes into the ledger."""
+        numbers = {
+            "prompt_tokens": prompt_tokens,
+            "cached_tokens": cached_tokens,
+            "completion_tokens": completion_tokens,
+        }
+        for field, value in numbers.items():
+            _whole(value, field)
+        if cached_tokens > prompt_tokens:
+            raise InvalidInput(field="cached_tokens", value=cached_tokens, expected=f"at most {prompt_tokens}")
+        calls = self._stream.state.standing.calls
+        of = calls if call is None else _whole(call, "call")
+        counted = self._prompt_of(of)[1].used
+        what = UsageReported(call=of, counted=counted, **numbers)
+        named = key_for(key, "report_usage", of, numbers)
+        return self._stream.append(Draft(what=what, origin=Origin.OPERATOR), key=named)
+
+    # -- documents -----------------------------------------------------------------------------------------
+
+    @property
+    def overview(self) -> str:
+        return self.read(OVERVIEW)
+
+    def read(self, path: str) -> str:
+        """The newest text of a document, with whatever people have just written into its file."""
+        scope, name = resolve(path)
+        self._take_in()
+        documents = self._refreshed(scope)
+        if name not in documents.by_path:
+            raise NotFound(what="document", name=path, hint="see documents() for those there are")
+        self._seen[name] = documents.version(name)
+        return documents.text(name)
+
+    def write(
+        self, path: str, text: str, *, base: int | None = None, origin: Origin = Origin.USER, key: str | None = None
+    ) -> int:
+        """Replace a document's text; answers with its version.
+
+        The text was decided on some version: `base`, or the one that this session last read or wrote. If the
+        document has moved on since, that is a Conflict with both texts, and nothing is overwritten.
+        """
+        scope, name = resolve(path)
+        text = checked_text(text)
+        named = key_for(key, "write", name, text)
+        self._take_in()
+        seen = self._seen.get(name) if base is None else _whole(base, "base")
+
+        def decide(documents: Documents) -> list[Draft]:
+            have = documents.version(name)
+            if seen is not None and have != seen:
+                theirs = documents.text(name)
+                raise Conflict(stream=name, expected=seen, actual=have, mine=text, theirs=theirs)
+            same = name in documents.by_path and documents.text(name) == text
+            return [] if same else [Draft(what=DocumentWritten(path=name, text=text), origin=origin)]
+
+        if scope == "thread":
+            self._stream.commit(lambda mind, _: Decision(decide(mind.documents), None), key=named)
+        else:
+            self._resource.commit(lambda docs, _: Decision(decide(docs), None), key=named)
+        self._show()
+        version = (self._stream.state.documents if scope == "thread" else self._resource.state).version(name)
+        self._seen[name] = version
+        return version
+
+    def documents(self) -> dict[str, int]:
+        """Paths of all documents, of the session and of its resource, with their versions."""
+        self._take_in()
+        both = {**self._refreshed("thread").by_path, **self._refreshed("resource").by_path}
+        return {path: document.version for path, document in sorted(both.items())}
+
+    # -- looking back --------------------------------------------------------------------------------------
+
+    @property
+    def mind(self) -> Mind:
+        """Everything folded so far, with what other processes have done."""
+        return self._stream.refresh()
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._stream.refresh().standing.ledger
+
+    @property
+    def resource(self) -> str:
+        opened = self._stream.state.opened
+        return opened.resource if opened else ""
+
+    def at(self, seq: int) -> Mind:
+        """The state right after any past event."""
+        return self._stream.at(_whole(seq, "seq"))
+
+    def journal(self, *, after: int = 0) -> Sequence[Event]:
+        return self._store.read(self._stream.name, after=after)
+
+    def undo(self, *, to: int | None = None, key: str | None = None) -> int:
+        """Go back one change, or to the state at `to`. Appends a reversal; answers with where it went back to."""
+        self._take_in()
+        named = key_for(key, "undo", to)
+
+        def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
+            target = mind.before if to is None else _whole(to, "to")
+            if not 0 < target < mind.seq:
+                raise NotFound(what="state to go back to", name=target, hint="nothing was changed since it was opened")
+            return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
+
+        done = self._stream.commit(decide, key=named)
+        self._seen.clear()
+        self._show()
+        if done.answer is not None:
+            return done.answer
+        (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.last)
+        return event.what.to if isinstance(event.what, Reverted) else 0
+
+    def prompt(self, call: int) -> Prompt:
+        """The prompt of any past call, byte for byte as it was sent."""
+        return self._rebuilt(self._prompt_of(call)[0])
+
+    def explain(self, call: int | None = None) -> Explanation:
+        """For each part of a prompt: which layer, how many tokens, from which events, and why."""
+        number = self._stream.refresh().standing.calls if call is None else call
+        event, prepared = self._prompt_of(number)
+        mind, rendered = self._rendered(event, prepared)
+        return explain(number, mind.standing, mind.line, prepared, rendered, self._measured(mind))
+
+    # -- inside --------------------------------------------------------------------------------------------
+
+    def _decide_prompt(self, mind: Mind, now: datetime, given: _Given, spoken: Format) -> Decision[Mind, Prompt]:
+        offered = [tool for layer in self._layers for tool in layer.tools(spoken.name)]
+        tools = [*_listed(given.tools or (), "tools"), *offered] or None
+        drafts = _taken_in(mind, given, tools, spoken)
+        mind = self._stream.foresee(mind, mind.seq, drafts, now)
+        recalled = self._recall(mind, now)
+        planned = plan(
+            mind.standing,
+            mind.line,
+            recalled,
+            format=spoken.name,
+            limits=self._limits,
+            meter=self._meter,
+            now=now,
+            seq=mind.seq + 1,
+        )
+        mind = self._stream.foresee(mind, mind.seq, planned.drafts[:-1], now)
+        rendered = render(
+            mind.standing, mind.line, planned.prepared, self._view, own=Own(given.system, tools, given.wires)
+        )
+        foreseen = self._stream.foresee(mind, mind.seq, planned.drafts[-1:], now)
+        prompt = Prompt(
+            call=foreseen.standing.calls,
+            format=spoken.name,
+            request=rendered.request,
+            report=self._report(foreseen.standing.calls, mind, planned, rendered),
+        )
+        return Decision([*drafts, *planned.drafts], prompt, foreseen=foreseen)
+
+    def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], format: str) -> Decision[Mind, None]:
+        fresh = _not_yet(mind.line, wires)
+        drafts = [_message(wire, format) for wire in fresh]
+        moment = self._moment(mind, now)
+        for wire in fresh:
+            if format_named(format).read(wire).role == "assistant":
+                drafts += [draft for layer in self._layers for draft in layer.store(moment, wire)]
+        return Decision(drafts, None)
+
+    def _recall(self, mind: Mind, now: datetime) -> list[tuple[Layer, Recalled]]:
+        moment = self._moment(mind, now)
+        said = ((layer, layer.recall(moment)) for layer in self._layers)
+        return [(layer, recalled) for layer, recalled in said if recalled is not None and recalled.text]
+
+    def _moment(self, mind: Mind, now: datetime) -> Moment:
+        return Moment(
+            session=self.id,
+            resource=self.resource,
+            now=now,
+            documents={**self._resource.state.by_path, **mind.documents.by_path},
+            messages=mind.line.wires,
+        )
+
+    def _report(self, call: int, mind: Mind, planned: Plan, rendered: Rendered) -> Report:
+        correct = mind.standing.calibration.correct
+        used = correct(planned.prepared.used)
+        anchor = mind.standing.anchor
+        return Report(
+            call=call,
+            tokens=planned.tokens,
+            tokens_used=used,
+            tokens_max=planned.prepared.window,
+            band=band(100 * used / planned.prepared.window),
+            cached_prefix_tokens=planned.unchanged,
+            cold=planned.cold,
+            anchor_moved=anchor.reason if anchor and anchor.call == call else "",
+            cut=planned.cut,
+            left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
+            repaired=rendered.repaired,
+            notices=self._notices(),
+        )
+
+    def _prompt_of(self, call: int) -> tuple[Event, PromptPrepared]:
+        events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
+        if not 0 < _whole(call, "call") <= len(events):
+            raise NotFound(what="call", name=call, hint=f"this session has made {len(events)}")
+        return events[call - 1], _prepared(events[call - 1])
+
+    def _prompt_event(self, seq: int) -> Event:
+        (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+        return event
+
+    def _rendered(self, event: Event, prepared: PromptPrepared) -> tuple[Mind, Rendered]:
+        mind = self._stream.at(event.seq - 1)
+        rendered = render(mind.standing, mind.line, prepared, HistoryView())
+        name = name_of(mind.standing, mind.line, prepared, rendered.tail)
+        if name != prepared.digest:
+            raise PromptNotRebuilt(call=mind.standing.calls + 1, sent=prepared.digest, rebuilt=name)
+        return mind, rendered
+
+    def _rebuilt(self, event: Event) -> Prompt:
+        prepared = _prepared(event)
+        mind, rendered = self._rendered(event, prepared)
+        call = mind.standing.calls + 1
+        tokens = self._measured(mind)
+        planned = Plan(
+            drafts=(),
+            standing=mind.standing,
+            prepared=prepared,
+            tokens={**tokens, "context_meta": prepared.used - sum(tokens.values())},
+            cut=tuple(f"{block.layer}: {block.left_out} lines" for block in mind.standing.blocks if block.left_out),
+            unchanged=prepared.cached,
+            cold=prepared.cached == 0,
+        )
+        report = self._report(call, mind, planned, rendered)
+        return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
+
+    def _measured(self, mind: Mind) -> dict[str, int]:
+        return measure(mind.standing, mind.line, Meter(self._meter.count))
+
+    def _refreshed(self, scope: str) -> Documents:
+        return self._stream.refresh().documents if scope == "thread" else self._resource.refresh()
+
+    def _take_in(self) -> None:
+        self._files.take_in()
+        self._resource_files.take_in()
+
+    def _show(self) -> None:
+        """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
+        self._files.publish()
+        self._resource_files.publish()
+        self._lag = self._transcript.catch_up()
+        if self._meta.lags(self._stream.state):
+            self._lag = self._lag or self._meta.write(self._stream.state)
+
+    def close(self) -> None:
+        """Write what only a closed session shows. Called by `Memory.close`."""
+        self._meta.write(self._stream.state)
+
+    def _notices(self) -> tuple[str, ...]:
+        lag = (self._lag,) if self._lag else ()
+        return (*self._files.notices(), *self._resource_files.notices(), *lag)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a host handed to `prepare`, in its own objects. Only what is new in it gets copied and checked."""
+
+    system: Any
+    tools: Any
+    lead: int
+    """How many messages at the beginning of its list are its system prompt."""
+    wires: Sequence[Any] | None
+    """The messages behind those; None when the journal's own history is meant."""
+
+    @classmethod
+    def of(cls, messages: Any, system: Any, tools: Any, spoken: Format) -> _Given:
+        if messages is None:
+            return cls(system, tools, 0, None)
+        wires = _listed(messages, "messages")
+        lead = next((i for i, wire in enumerate(wires) if not _is_system(spoken, wire)), len(wires))
+        if lead and system is not None:
+            raise InvalidInput(field="system", value=system, expected="none, since messages begin with a system prompt")
+        return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
+
+
+def _taken_in(mind: Mind, given: _Given, tools: Any, spoken: Format) -> list[Draft]:
+    """The events that bring the journal up to what the host has."""
+    drafts = [] if given.wires is None else _said_since(mind.line, given, spoken)
+    standing = mind.standing
+    keeps = given.wires is None and given.system is None
+    if not keeps and given.system != standing.system and (system := _system(given, spoken)) != standing.system:
+        drafts.append(_from(SystemSet(system=system), Origin.OPERATOR))
+    if tools != standing.tools and (objects := _objects(tools, "tools")) != standing.tools:
+        drafts.append(_from(ToolsSet(tools=objects), Origin.OPERATOR))
+    return drafts
+
+
+def _said_since(line: Line, given: _Given, spoken: Format) -> list[Draft]:
+    wires = given.wires or ()
+    sync = match(line, wires)
+    if sync.spliced:  # an edit, or the same messages as objects of the provider's client
+        wires = [plain(wire, f"messages[{index}]") for index, wire in enumerate(wires, start=given.lead)]
+        sync = match(line, wires)
+    new = _checked(sync.new, spoken, at=given.lead + sync.start)
+    added = _checked(sync.added, spoken, at=given.lead + len(wires) - len(sync.added))
+    drafts = [_message(wire, spoken.name) for wire in new]
+    if sync.spliced:
+        drafts.append(_from(HistorySpliced(sync.start, sync.stop, len(new)), Origin.OPERATOR))
+    return drafts + [_message(wire, spoken.name) for wire in added]
+
+
+def _system(given: _Given, spoken: Format) -> System:
+    if given.system is None or isinstance(given.system, str):
+        return checked_text(given.system, field="system") if given.system else None
+    if given.lead:
+        return _checked(given.system, spoken)
+    return _objects(given.system, "system")
+
+
+def _message(wire: Wire, format: str) -> Draft:
+    message = format_named(format).read(wire)
+    origin = Origin.TOOL if message.results else _ORIGINS[message.role]
+    mixed = bool(message.results) and len(message.results) < len(message.parts)
+    return Draft(what=MessageAdded(wire=wire, format=format), origin=origin, trust=Trust.DATA if mixed else None)
+
+
+_ORIGINS = {
+    "system": Origin.OPERATOR,
+    "developer": Origin.OPERATOR,
+    "user": Origin.USER,
+    "assistant": Origin.ASSISTANT,
+    "tool": Origin.TOOL,
+}
+
+
+def _not_yet(line: Line, wires: Sequence[Wire]) -> list[Wire]:
+    """Messages whose id is not in the line; the same id with other content is refused, not guessed at."""
+    known = {entry.wire["id"]: entry.wire for entry in line if "id" in entry.wire}
+    fresh: list[Wire] = []
+    for wire in wires:
+        id = wire.get("id")
+        if id is not None and id in known:
+            if known[id] != wire:
+                raise KeyReused(key=str(id))
+            continue
+        if id is not None:
+            known[id] = wire
+        fresh.append(wire)
+    return fresh
+
+
+def _checked(messages: Sequence[Any], spoken: Format, *, at: int = 0) -> list[Wire]:
+    """Messages as our own plain copies, each known to be one of this format."""
+    wires: list[Wire] = []
+    for index, message in enumerate(_listed(messages, "messages"), start=at):
+        wire = plain(message, f"messages[{index}]")
+        spoken.check(wire, field=f"messages[{index}]")
+        wires.append(wire)
+    return wires
+
+
+def _listed(value: Any, field: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(field=field, value=value, expected="a list")
+    return cast(Sequence[Any], value)
+
+
+def _objects(value: Any, field: str) -> list[dict[str, Any]] | None:
+    if value is None:
+        return None
+    objects = [plain(item, f"{field}[{index}]") for index, item in enumerate(_listed(value, field))]
+    for index, item in enumerate(objects):
+        if not is_object(item):
+            raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")
+        check_json(item, f"{field}[{index}]")
+    return objects or None
+
+
+def _is_system(spoken: Format, wire: Any) -> bool:
+    return is_object(wire) and spoken.is_system(wire)
+
+
+def _json(value: Any, field: str) -> Any:
+    value = plain(value, field)
+    check_json(value, field)
+    return value
+
+
+def _prepared(event: Event) -> PromptPrepared:
+    if not isinstance(event.what, PromptPrepared):
+        raise NotFound(what="prompt", name=event.id)
+    return event.what
+
+
+def _whole(value: object, field: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidInput(field=field, value=value, expected="a whole number, 0 or more")
+    return value
+
+
+def _from(what: Happened, origin: Origin) -> Draft:
+    return Draft(what=what, origin=origin)

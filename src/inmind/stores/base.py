@@ -1,0 +1,103 @@
+"""The port to a store: the few promises that everything above stands on.
+
+Each promise is a test in tests/contract/test_store.py, which every store has to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from inmind.journal import Draft, Event
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An idempotency key and the digest of the request it stands for."""
+
+    value: str
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where the events of one append stand. `repeated`: an earlier call with the same key had put them there."""
+
+    first: int
+    last: int
+    at: datetime
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A state at `seq`, as JSON text, for a fold of that version."""
+
+    seq: int
+    fold: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A stream at a glance: how many events of each kind, and when the last one came."""
+
+    kinds: Mapping[str, int]
+    updated: datetime
+
+
+class Store(Protocol):
+    """Streams of events, and beside them what only makes reading quick.
+
+    Its promises: events come back in order and gap-free; a batch is there whole or not at all; what `append`
+    returned survives a kill; a stale expectation raises Conflict and stores nothing; the same key stores once
+    and answers alike for ever, with other arguments it raises KeyReused; a reader never sees half a commit.
+    """
+
+    def append(
+        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
+    ) -> Appended:
+        """Store the drafts as the next events of the stream, decided at version `expected`."""
+        ...
+
+    def read(
+        self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
+    ) -> Sequence[Event]:
+        """Events with after < seq <= until, in order; of one kind, when given."""
+        ...
+
+    def version(self, stream: str) -> int:
+        """The number of the newest event; 0 for a stream that does not exist."""
+        ...
+
+    def receipt(self, stream: str, key: Key) -> Appended | None:
+        """What an earlier append with this key did, if there was one."""
+        ...
+
+    def streams(self, prefix: str) -> Sequence[str]:
+        """Names of the streams that begin with the prefix, sorted."""
+        ...
+
+    def summary(self, stream: str) -> Summary:
+        """Of a stream that exists."""
+        ...
+
+    def keep_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        """Replace the stream's snapshot if this one is newer. Losing it costs time, never content."""
+        ...
+
+    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:
+        """The stream's snapshot, if it is of this fold and not newer than `until`."""
+        ...
+
+    def published(self, stream: str) -> dict[str, str]:
+        """Digest of what was last written to each live file of the stream, by path."""
+        ...
+
+    def mark_published(self, stream: str, path: str, digest: str) -> None: ...
+
+    def close(self) -> None: ...

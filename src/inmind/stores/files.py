@@ -1,0 +1,290 @@
+"""Files that are never half written, never followed through a link, and never open to others.
+
+A write is: a temporary file in the same folder (0600), all bytes, fsync, rename, fsync of the folder. The
+rename *exchanges* the two where the system can, so that what stood there is still in hand and can be looked
+at: an editor that saved in the last microsecond is not overwritten, its words are found and taken in.
+Every step goes through the folder's descriptor, so no link or race can lead out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+from inmind.errors import InmindError, NotDurable, StorageFull, UnsafeStorage
+from inmind.stores.fork import tell_after_fork
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_RENAME_EXCHANGE = 2
+_AT = "inmind-part-"
+
+# A file system's clock ticks every few milliseconds: a write right after our look can leave the same stamp.
+RACY_NANOSECONDS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What `stat` says: if it is the same, and not too young to tell, the bytes are the same."""
+
+    inode: int
+    size: int
+    changed: int
+
+    def settled(self, now: int) -> bool:
+        return now - self.changed > RACY_NANOSECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What stands at a path. `unreadable` says why it cannot be read; that is never the same as empty."""
+
+    data: bytes | None = None
+    signature: Signature | None = None
+    unreadable: str = ""
+
+
+class Folder:
+    """One folder of live files, held open by descriptor for as long as an operation lasts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._mutex = threading.Lock()
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._mutex = threading.Lock()
+
+    def signature(self, name: str) -> Signature | None:
+        """Cheap enough for every call; None when there is nothing to see."""
+        try:
+            return _signature(os.stat(self.path / name, follow_symlinks=False))
+        except OSError:
+            return None
+
+    def names(self, sub: str) -> list[str]:
+        """Files in a sub-folder, without our own and other hidden ones."""
+        try:
+            return sorted(f"{sub}/{entry.name}" for entry in os.scandir(self.path / sub) if _visible(entry))
+        except OSError:
+            return []
+
+    def read(self, name: str, *, most: int) -> Found:
+        try:
+            with self._holding(name) as (folder, leaf):
+                return _read(folder, leaf, most)
+        except FileNotFoundError:
+            return Found()
+        except OSError as error:
+            return Found(unreadable=os.strerror(error.errno or 0))
+
+    def replace(self, name: str, data: bytes) -> bytes | None:
+        """Put the bytes there, durably, and give back what they displaced (None: nothing was there)."""
+        temporary = f".{_AT}{os.getpid()}-{threading.get_ident()}"
+        try:
+            with self._holding(name, create=True) as (folder, leaf):
+                _refuse_special(folder, leaf)
+                try:
+                    _write_all(folder, temporary, data)
+                    displaced = _exchange(folder, temporary, leaf)
+                    os.fsync(folder)
+                    return displaced
+                finally:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(temporary, dir_fd=folder)
+        except OSError as error:
+            raise _translated(error, self.path / name) from error
+
+    def remove(self, name: str) -> None:
+        try:
+            with self._holding(name) as (folder, leaf):
+                os.unlink(leaf, dir_fd=folder)
+                os.fsync(folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _translated(error, self.path / name) from error
+
+    def append(self, name: str, data: bytes, *, keep: int) -> None:
+        """Add to the end of a file of which `keep` bytes are good. Not synced: what is added can be made again."""
+        try:
+            with self._holding(name, create=True) as (folder, leaf):
+                descriptor = os.open(leaf, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
+                try:
+                    if os.fstat(descriptor).st_size != keep:
+                        os.ftruncate(descriptor, keep)
+                    os.lseek(descriptor, keep, os.SEEK_SET)
+                    _pour(descriptor, data)
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise _translated(error, self.path / name) from error
+
+    def tail(self, name: str, size: int) -> tuple[int, bytes]:
+        """The length of a file and its last bytes."""
+        try:
+            with self._holding(name) as (folder, leaf):
+                descriptor = os.open(leaf, os.O_RDONLY | _SAFE, dir_fd=folder)
+                try:
+                    length = os.fstat(descriptor).st_size
+                    return length, os.pread(descriptor, size, max(0, length - size))
+                finally:
+                    os.close(descriptor)
+        except FileNotFoundError:
+            return 0, b""
+        except OSError as error:
+            raise _translated(error, self.path / name) from error
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """One writer of this folder's files at a time, over all threads and processes.
+
+        A POSIX record lock, not flock: a child forked in the middle does not inherit it and so cannot keep
+        it for ever. It is per process, hence the mutex.
+        """
+        with self._mutex, self._holding(".lock", create=True) as (folder, leaf):
+            descriptor = os.open(leaf, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _holding(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
+        """The descriptor of the folder that holds `name`, opened step by step without following links."""
+        *between, leaf = name.split("/")
+        if create:
+            make_private(self.path)
+        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for step in between:
+                if create:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(step, 0o700, dir_fd=folder)
+                inner = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            yield folder, leaf
+        finally:
+            os.close(folder)
+
+
+def make_private(path: Path) -> None:
+    """The folder and its missing parents, for the owner alone, and on the disk."""
+    if path.is_dir():
+        return
+    make_private(path.parent)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+        sync_folder(path.parent)
+    if not path.is_dir():
+        raise UnsafeStorage(place=str(path), reason="it is not a folder")
+
+
+def create_private(path: Path) -> None:
+    """An empty file for the owner alone, unless there is one. Safe on a database: it is opened only if it is new."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise _translated(error, path) from error
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def _read(folder: int, leaf: str, most: int) -> Found:
+    descriptor = os.open(leaf, os.O_RDONLY | _SAFE, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Found(unreadable="it is not a plain file")
+        with os.fdopen(os.dup(descriptor), "rb") as stream:
+            return Found(data=stream.read(most + 1), signature=_signature(status))
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_special(folder: int, leaf: str) -> None:
+    """A folder, link or device in a live file's place was put there by somebody: it is not ours to replace."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ENOTSUP, "not a plain file")
+
+
+def _write_all(folder: int, name: str, data: bytes) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600, dir_fd=folder)
+    try:
+        _pour(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _pour(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _exchange(folder: int, temporary: str, leaf: str) -> bytes | None:
+    """Swap the new file in and read what came out; a plain rename where there was nothing, or no exchange."""
+    if _renameat2 is not None and _renameat2(folder, temporary.encode(), folder, leaf.encode(), _RENAME_EXCHANGE) == 0:
+        return _read(folder, temporary, most=1 << 26).data
+    with contextlib.suppress(FileNotFoundError):
+        displaced = _read(folder, leaf, most=1 << 26).data
+        os.rename(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        return displaced
+    os.rename(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+    return None
+
+
+def _find_renameat2() -> ctypes._NamedFuncPointer | None:  # pyright: ignore[reportPrivateUsage] -- has no public name
+    """Linux has it; elsewhere a plain rename must do, with a window of microseconds for an editor's save."""
+    try:
+        return ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+
+
+_renameat2 = _find_renameat2()
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return Signature(inode=status.st_ino, size=status.st_size, changed=max(status.st_mtime_ns, status.st_ctime_ns))
+
+
+def _visible(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+
+
+def _translated(error: OSError, place: Path) -> InmindError:
+    if error.errno in _FULL:
+        return StorageFull(place=str(place))
+    if error.errno == errno.EIO:
+        return NotDurable(place=str(place), reason=os.strerror(errno.EIO))
+    return UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0))
+
+
+def nanoseconds() -> int:
+    """The clock that file stamps are compared with."""
+    return time.time_ns()

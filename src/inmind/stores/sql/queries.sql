@@ -1,0 +1,52 @@
+-- name: stream_id
+-- The number that stands for a stream's name inside this file.
+SELECT id FROM streams WHERE name = ?1;
+
+-- name: add_stream
+INSERT INTO streams (name) VALUES (?1) RETURNING id;
+
+-- name: stream_names
+-- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
+SELECT name FROM streams WHERE name >= ?1 AND name < ?2 ORDER BY name;
+
+-- name: version
+SELECT coalesce(max(seq), 0) FROM events WHERE stream = ?1;
+
+-- name: add_event
+INSERT INTO events (stream, seq, at, kind, origin, trust, opens, sources, body)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
+
+-- name: events
+SELECT seq, at, kind, origin, trust, opens, sources, body FROM events
+WHERE stream = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq;
+
+-- name: events_of_kind
+SELECT seq, at, kind, origin, trust, opens, sources, body FROM events
+WHERE stream = ?1 AND seq > ?2 AND seq <= ?3 AND kind = ?4 ORDER BY seq;
+
+-- name: summary
+SELECT kind, count(*), max(at) FROM events WHERE stream = ?1 GROUP BY kind;
+
+-- name: receipt
+-- What an earlier append with this idempotency key did.
+SELECT request, first, last, (SELECT at FROM events WHERE stream = ?1 AND seq = last) FROM keys
+WHERE stream = ?1 AND key = ?2;
+
+-- name: add_key
+INSERT INTO keys (stream, key, request, first, last) VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: snapshot
+SELECT seq, fold, body FROM snapshots WHERE stream = ?1 AND fold = ?2 AND seq <= ?3;
+
+-- name: keep_snapshot
+-- Only a newer snapshot, or one of another fold, takes the place of the one that is there.
+INSERT INTO snapshots (stream, seq, fold, body) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, body = excluded.body
+WHERE excluded.seq > snapshots.seq OR excluded.fold <> snapshots.fold;
+
+-- name: published
+SELECT path, digest FROM live_files WHERE stream = ?1;
+
+-- name: mark_published
+INSERT INTO live_files (stream, path, digest) VALUES (?1, ?2, ?3)
+ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest;

@@ -1,0 +1,388 @@
+"""The journal in one SQLite file, shared by any number of processes and threads on one machine.
+
+The contract is kept by few means: every write transaction begins IMMEDIATE (so it never finds out in the middle
+that it was overtaken), commits with synchronous=FULL, and names the version it was decided on. After a failed
+fsync the store stops writing until it is reopened: a second fsync may succeed without having written.
+
+The library is apsw's, not Python's: the one that Python 3.11 links can corrupt a WAL that two processes
+checkpoint. Nothing in this process may `open()` the database file, since closing any descriptor of it would
+drop SQLite's locks; that is also why a forked child takes a new connection and never closes the old one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import re
+import threading
+import time
+from collections.abc import Generator, Sequence
+from datetime import datetime
+from functools import cache
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+
+from inmind.errors import (
+    Closed,
+    Conflict,
+    Damaged,
+    KeyReused,
+    NotDurable,
+    ReadOnly,
+    StorageFull,
+    StoreBusy,
+    StoreError,
+    UnsafeStorage,
+)
+from inmind.journal import Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
+from inmind.stores.base import Appended, Key, Snapshot, Summary
+from inmind.stores.files import create_private
+from inmind.stores.fork import tell_after_fork
+
+APPLICATION_ID = 0x696E6D64
+"""Written into the file's header, so that nobody's other database is taken for a memory."""
+
+MIGRATIONS = ("0001_journal", "0002_snapshots", "0003_live_files")
+"""Named steps, appended and never edited. The file's user_version is how many of them it has."""
+
+BUSY_SECONDS = 30.0
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FOREVER = 2**63 - 1
+
+
+def journal_mode(library: str) -> str:
+    """WAL where the linked SQLite is sound, the rollback journal where its WAL-reset bug can corrupt the file.
+
+    The bug (two connections checkpoint and write at the same instant) was fixed in 3.51.3 and in the
+    maintenance releases 3.50.7 and 3.44.6.
+    """
+    version = tuple(int(number) for number in library.split("."))
+    sound = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    return "wal" if sound else "delete"
+
+
+class _Cursor(Protocol):
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
+    def fetchone(self) -> tuple[Any, ...] | None: ...
+    @property
+    def get(self) -> Any: ...
+
+
+class _Connection(Protocol):
+    """The part of apsw's connection that is used here; its own annotations need a newer Python than ours."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+    @property
+    def system_errno(self) -> int: ...
+    def execute(self, statements: str, bindings: Sequence[object] | None = None) -> _Cursor: ...
+    def pragma(self, name: str, value: object = None) -> Any: ...
+    def set_busy_timeout(self, milliseconds: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class SqliteStore:
+    """A Store on one SQLite file. See `Store` for what it promises."""
+
+    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = path
+        self._busy_seconds = busy_seconds
+        self._lock = threading.RLock()
+        self._closed = False
+        self._refusal = ""
+        self._stream_ids: dict[str, int] = {}
+        self._connection: _Connection | None = self._connect()
+        tell_after_fork(self)
+
+    # -- the port ------------------------------------------------------------------------------------------
+
+    def append(
+        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
+    ) -> Appended:
+        stamp = microseconds(at)
+        rows = [
+            (stamp, d.what.kind, d.origin.value, int(d.trusted), n == 0, _sources(d.sources), encode(d.what))
+            for n, d in enumerate(drafts)
+        ]
+        with self._writing() as connection:
+            number = self._stream_id(connection, stream, create=True)
+            if key and (earlier := self._receipt(connection, number, key)):
+                return earlier
+            actual = self._version(connection, number)
+            if actual != expected:
+                raise Conflict(stream=stream, expected=expected, actual=actual)
+            query = _sql("add_event")
+            for seq, row in enumerate(rows, start=actual + 1):
+                connection.execute(query, (number, seq, *row))
+            last = actual + len(rows)
+            if key:
+                connection.execute(_sql("add_key"), (number, key.value, key.request, actual + 1, last))
+        self._stream_ids[stream] = number
+        return Appended(first=expected + 1, last=last, at=moment(stamp))
+
+    def read(
+        self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
+    ) -> Sequence[Event]:
+        with self._reading() as connection:
+            number = self._stream_id(connection, stream)
+            bounds = (number, after, _FOREVER if until is None else until)
+            if kind is None:
+                rows = connection.execute(_sql("events"), bounds).fetchall()
+            else:
+                rows = connection.execute(_sql("events_of_kind"), (*bounds, kind)).fetchall()
+        return [_event(stream, row) for row in rows]
+
+    def version(self, stream: str) -> int:
+        with self._reading() as connection:
+            return self._version(connection, self._stream_id(connection, stream))
+
+    def receipt(self, stream: str, key: Key) -> Appended | None:
+        with self._reading() as connection:
+            return self._receipt(connection, self._stream_id(connection, stream), key)
+
+    def streams(self, prefix: str) -> Sequence[str]:
+        with self._reading() as connection:
+            rows = connection.execute(_sql("stream_names"), (prefix, f"{prefix}\U0010ffff")).fetchall()
+        return [name for (name,) in rows]
+
+    def summary(self, stream: str) -> Summary:
+        with self._reading() as connection:
+            rows = connection.execute(_sql("summary"), (self._stream_id(connection, stream),)).fetchall()
+        return Summary(kinds={kind: count for kind, count, _ in rows}, updated=moment(max(at for _, _, at in rows)))
+
+    def keep_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        with self._writing() as connection:
+            number = self._stream_id(connection, stream)
+            connection.execute(_sql("keep_snapshot"), (number, snapshot.seq, snapshot.fold, snapshot.body))
+
+    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:
+        with self._reading() as connection:
+            bounds = (self._stream_id(connection, stream), fold, _FOREVER if until is None else until)
+            row = connection.execute(_sql("snapshot"), bounds).fetchone()
+        return Snapshot(seq=row[0], fold=row[1], body=row[2]) if row else None
+
+    def published(self, stream: str) -> dict[str, str]:
+        with self._reading() as connection:
+            rows = connection.execute(_sql("published"), (self._stream_id(connection, stream),)).fetchall()
+        return dict(rows)
+
+    def mark_published(self, stream: str, path: str, digest: str) -> None:
+        with self._writing() as connection:
+            number = self._stream_id(connection, stream)
+            connection.execute(_sql("mark_published"), (number, path, digest))
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._connection is not None:
+                    self._connection.close()
+
+    @property
+    def refusal(self) -> str:
+        """Why this store takes no writes; empty when it does."""
+        return self._refusal
+
+    # -- transactions --------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[_Connection]:
+        with self._lock:
+            connection = self._usable()
+            if self._refusal:
+                raise ReadOnly(place=str(self.path), reason=self._refusal)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    _roll_back(connection)
+                    raise
+                connection.execute("COMMIT")
+            except apsw.Error as error:
+                _roll_back(connection)
+                raise self._translated(error, connection, writing=True) from error
+
+    @contextlib.contextmanager
+    def _reading(self) -> Generator[_Connection]:
+        with self._lock:
+            connection = self._usable()
+            try:
+                yield connection
+            except apsw.Error as error:
+                raise self._translated(error, connection, writing=False) from error
+
+    def _usable(self) -> _Connection:
+        if self._closed:
+            raise Closed
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _translated(self, error: apsw.Error, connection: _Connection, *, writing: bool) -> StoreError:
+        """What the caller can act on. After a write that the disk did not confirm, this store is done writing."""
+        place, reason = str(self.path), str(error)
+        if isinstance(error, apsw.BusyError | apsw.LockedError):
+            return StoreBusy(place=place, seconds=self._busy_seconds)
+        if isinstance(error, apsw.FullError) or connection.system_errno in _FULL:
+            return StorageFull(place=place)
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            self._refusal = f"the file is damaged ({reason})"
+            return Damaged(place=place, reason=reason)
+        if isinstance(error, apsw.ReadOnlyError):
+            return ReadOnly(place=place, reason=reason)
+        if writing:
+            self._refusal = f"an earlier write was not confirmed by the disk ({reason}); open it again"
+            return NotDurable(place=place, reason=reason)
+        return Damaged(place=place, reason=reason)
+
+    def _stream_id(self, connection: _Connection, stream: str, *, create: bool = False) -> int:
+        """Remembered only after the transaction that made it has committed (see `append`)."""
+        if (known := self._stream_ids.get(stream)) is not None:
+            return known
+        row = connection.execute(_sql("stream_id"), (stream,)).fetchone()
+        if row is None and create:
+            return connection.execute(_sql("add_stream"), (stream,)).get
+        if row is None:
+            return 0
+        self._stream_ids[stream] = row[0]
+        return row[0]
+
+    @staticmethod
+    def _version(connection: _Connection, number: int) -> int:
+        return connection.execute(_sql("version"), (number,)).get
+
+    @staticmethod
+    def _receipt(connection: _Connection, number: int, key: Key) -> Appended | None:
+        row = connection.execute(_sql("receipt"), (number, key.value)).fetchone()
+        if row is None:
+            return None
+        request, first, last, at = row
+        if request != key.request:
+            raise KeyReused(key=key.value)
+        return Appended(first=first, last=last, at=moment(at), repeated=True)
+
+    # -- opening -------------------------------------------------------------------------------------------
+
+    def _connect(self) -> _Connection:
+        create_private(self.path)
+        try:
+            connection = cast(_Connection, apsw.Connection(str(self.path)))
+        except apsw.Error as error:
+            raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
+        try:
+            connection.set_busy_timeout(int(self._busy_seconds * 1000))
+            self._refuse_foreign(connection)
+            self._set_journal_mode(connection)
+            for pragma, value in _PRAGMAS:
+                connection.pragma(pragma, value)
+            self._migrate(connection)
+        except apsw.Error as error:
+            translated = self._translated(error, connection, writing=False)
+            connection.close()
+            raise translated from error
+        except StoreError:
+            connection.close()
+            raise
+        return connection
+
+    def _refuse_foreign(self, connection: _Connection) -> None:
+        if connection.pragma("application_id") == APPLICATION_ID or not connection.pragma("page_count"):
+            return
+        if connection.execute("SELECT count(*) FROM sqlite_schema").get:
+            raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
+
+    def _set_journal_mode(self, connection: _Connection) -> None:
+        """Switching needs the file for a moment alone, and SQLite does not wait for that by itself."""
+        mode = journal_mode(apsw.sqlite_lib_version())
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                if connection.pragma("journal_mode", mode) == mode:
+                    return
+            except apsw.BusyError:
+                pass
+            if time.monotonic() > deadline:
+                raise StoreBusy(place=str(self.path), seconds=self._busy_seconds)
+            time.sleep(0.01)
+
+    def _migrate(self, connection: _Connection) -> None:
+        """Bring the file to our schema, a committed step at a time; of several processes, each step has one winner."""
+        while (have := int(connection.pragma("user_version"))) < len(MIGRATIONS):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if connection.pragma("user_version") == have:
+                    connection.execute(_script(MIGRATIONS[have]))
+                    connection.pragma("application_id", APPLICATION_ID)
+                    connection.pragma("user_version", have + 1)
+                connection.execute("COMMIT")
+            except BaseException:
+                _roll_back(connection)
+                raise
+        if have > len(MIGRATIONS):
+            self._refusal = f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
+
+    def after_fork(self) -> None:
+        """Leave the parent's connection exactly as it is, beyond any destructor's reach, and take a new one later."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._connection = None
+        self._lock = threading.RLock()
+
+
+_PRAGMAS: tuple[tuple[str, Any], ...] = (
+    ("synchronous", "full"),
+    ("foreign_keys", True),
+    ("trusted_schema", False),
+    ("cell_size_check", True),
+    ("secure_delete", True),
+    ("journal_size_limit", 1_048_576),
+)
+
+
+def _roll_back(connection: _Connection) -> None:
+    """SQLite has rolled back by itself after some errors; a transaction left open would block every other writer."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _event(stream: str, row: Sequence[Any]) -> Event:
+    seq, at, kind, origin, trust, opens, sources, body = row
+    return Event(
+        stream=stream,
+        seq=seq,
+        at=moment(at),
+        what=decode(kind, body),
+        origin=Origin(origin),
+        trust=Trust(trust),
+        opens=bool(opens),
+        sources=tuple(json.loads(sources)) if sources else (),
+    )
+
+
+def _sources(sources: tuple[str, ...]) -> str | None:
+    return to_json(sources) if sources else None
+
+
+@cache
+def _script(name: str) -> str:
+    return (package_files("inmind.stores") / "sql" / f"{name}.sql").read_text("utf-8")
+
+
+@cache
+def _sql(name: str) -> str:
+    """A query by the name it has in queries.sql."""
+    return _queries()[name]
+
+
+@cache
+def _queries() -> dict[str, str]:
+    parts = re.split(r"^-- name: (\w+)$", _script("queries"), flags=re.MULTILINE)[1:]
+    return {
+        name: "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }

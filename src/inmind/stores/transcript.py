@@ -1,0 +1,88 @@
+"""messages.jsonl: every message of a session, a line each, in the order they came.
+
+A view that only grows, so it is appended to and not rewritten: the last complete line says how far it got, and
+whoever comes next goes on from there. A torn end (a crash in the middle of a line) is cut off and written again;
+an end that is not ours is kept beside, and the file is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inmind.errors import InmindError
+from inmind.journal import Event, HistorySpliced, MessageAdded, Reverted, digest, to_json
+from inmind.stores.base import Store
+from inmind.stores.files import Folder
+
+FILE = "messages.jsonl"
+_CHUNK = 65_536
+
+
+class Transcript:
+    """Keeps messages.jsonl of one stream up with the journal."""
+
+    def __init__(self, folder: Folder, store: Store, stream: str) -> None:
+        self._folder, self._store, self._stream = folder, store, stream
+        self._length, self._seq = -1, 0
+
+    def catch_up(self) -> str:
+        """Write what is missing. Answers with what went wrong, if anything: a view may lag, a call must not fail."""
+        try:
+            with self._folder.locked():
+                length, seq = self._position()
+                events = self._store.read(self._stream, after=seq)
+                lines = "".join(_line(event) for event in events)
+                if lines:
+                    data = lines.encode()
+                    self._folder.append(FILE, data, keep=length)
+                    length += len(data)
+                self._length, self._seq = length, events[-1].seq if events else seq
+        except InmindError as error:
+            return f"{FILE} could not be brought up to date: {error}"
+        return ""
+
+    def _position(self) -> tuple[int, int]:
+        """How many bytes are good, and up to which event they go."""
+        size = _CHUNK
+        while True:
+            length, end = self._folder.tail(FILE, size)
+            if length == self._length:
+                return length, self._seq
+            good = end.rfind(b"\n") + 1
+            start = end.rfind(b"\n", 0, good - 1) + 1 if good else 0
+            if good and (start or len(end) == length):
+                seq = _seq(end[start:good])
+                return (length - len(end) + good, seq) if seq else self._anew()
+            if len(end) == length:
+                return self._anew() if length else (0, 0)
+            size *= 4
+
+    def _anew(self) -> tuple[int, int]:
+        """Somebody else's words at the end: keep the whole file beside, and write ours from the beginning."""
+        found = self._folder.read(FILE, most=1 << 28).data or b""
+        self._folder.replace(f"{FILE}.damaged-{digest(found.hex())[:8]}", found)
+        return 0, 0
+
+
+def _line(event: Event) -> str:
+    match event.what:
+        case MessageAdded(wire=wire, format=format):
+            said: dict[str, Any] = {"seq": event.seq, "at": event.at.isoformat(timespec="seconds")[:19] + "Z"}
+            if format != "openai":
+                said["format"] = format
+            return to_json({**said, "message": wire}, default=dict) + "\n"
+        case HistorySpliced(start=start, stop=stop, inserted=inserted):
+            return to_json({"seq": event.seq, "splice": [start, stop, inserted]}) + "\n"
+        case Reverted(to=to):
+            return to_json({"seq": event.seq, "reverted_to": to}) + "\n"
+        case _:
+            return ""
+
+
+def _seq(line: bytes) -> int:
+    """The event a line shows; 0 when it is not one of ours, and then the file is written anew from the journal."""
+    try:
+        return int(json.loads(line)["seq"])
+    except (ValueError, KeyError, TypeError):
+        return 0

@@ -1,0 +1,164 @@
+"""Formats and pairing, for conversations nobody thought of."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import WIRES, conversations, json_values, well_formed
+from validity import faults
+
+from inmind.prompt.formats import FORMATS, Arrangement, Call, Image, Message, Opaque, Result, Said, Text, arrange
+from inmind.prompt.formats.pairing import NO_RESULT
+from inmind.prompt.formats.parts import OPENING
+from inmind.prompt.formats.values import check_json
+
+FORMAT_NAMES = st.sampled_from(list(FORMATS))
+
+
+@pytest.mark.spec("D9")
+@given(data=st.data(), name=FORMAT_NAMES)
+def test_what_is_read_and_written_reads_the_same(data: st.DataObject, name: str) -> None:
+    format, wire = FORMATS[name], data.draw(WIRES[name])
+    format.check(wire, field="messages[0]")
+    message = format.read(wire)
+    assume(format.sendable(message))
+    again = [format.read(written) for written in format.write([message])]
+    assert [one for one in again if one.text != OPENING] == [message]
+
+
+@pytest.mark.spec("D7")
+@given(messages=conversations(), name=FORMAT_NAMES)
+def test_whatever_was_said_makes_a_list_that_the_provider_takes(messages: list[Said], name: str) -> None:
+    arrangement = arrange(messages, FORMATS[name])
+    for place, wire in enumerate(arrangement.wires):
+        FORMATS[name].check(wire, field=f"messages[{place}]")
+    assert faults(name, arrangement.wires) == []
+
+
+@pytest.mark.spec("D7")
+@given(messages=conversations(), name=FORMAT_NAMES)
+def test_what_is_arranged_is_left_as_it_is(messages: list[Said], name: str) -> None:
+    format = FORMATS[name]
+    once = arrange(messages, format)
+    twice = arrange([Said(name, wire, format.read(wire)) for wire in once.wires], format)
+    assert [id(wire) for wire in twice.wires] == [id(wire) for wire in once.wires]
+    assert (twice.left_out, twice.repaired) == ((), ())
+
+
+@pytest.mark.spec("D7")
+@given(data=st.data(), name=FORMAT_NAMES)
+def test_a_list_that_the_provider_takes_goes_out_as_the_same_objects(data: st.DataObject, name: str) -> None:
+    format = FORMATS[name]
+    messages = [Said(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
+    assert faults(name, [said.wire for said in messages]) == []
+    arrangement = arrange(messages, format)
+    assert [id(wire) for wire in arrangement.wires] == [id(said.wire) for said in messages]
+    assert (arrangement.left_out, arrangement.repaired) == ((), ())
+
+
+@pytest.mark.spec("D7")
+@given(data=st.data(), name=FORMAT_NAMES)
+def test_nothing_is_changed_without_saying_so(data: st.DataObject, name: str) -> None:
+    messages = data.draw(conversations(name))
+    arrangement = arrange(messages, FORMATS[name])
+    if not (arrangement.left_out or arrangement.repaired):
+        sent = [wire for wire in arrangement.wires if wire.get("content") != OPENING]
+        assert [id(wire) for wire in sent] == [id(said.wire) for said in messages]
+
+
+@pytest.mark.spec("D7")
+@given(data=st.data(), name=FORMAT_NAMES, cut=st.integers(0, 12))
+def test_a_conversation_cut_anywhere_is_made_whole(data: st.DataObject, name: str, cut: int) -> None:
+    format, wires = FORMATS[name], data.draw(well_formed(name))
+    for part in (wires[:cut], wires[cut:]):
+        arrangement = arrange([Said(name, wire, format.read(wire)) for wire in part], format)
+        assert faults(name, arrangement.wires) == []
+
+
+@pytest.mark.spec("D7")
+@given(data=st.data(), name=FORMAT_NAMES, rest=conversations())
+def test_what_follows_a_settled_beginning_can_be_arranged_by_itself(
+    data: st.DataObject, name: str, rest: list[Said]
+) -> None:
+    format = FORMATS[name]
+    begun = [Said(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
+    whole = arrange([*begun, *rest], format)
+    assert whole.wires == [said.wire for said in begun] + arrange(rest, format, begins=False).wires
+
+
+@pytest.mark.spec("D9")
+@given(data=st.data(), name=FORMAT_NAMES, other=FORMAT_NAMES)
+def test_another_format_and_back_says_the_same(data: st.DataObject, name: str, other: str) -> None:
+    there, back = FORMATS[other], FORMATS[name]
+    messages = [Said(name, wire, back.read(wire)) for wire in data.draw(well_formed(name))]
+    abroad = arrange(messages, there)
+    home = arrange([Said(other, wire, there.read(wire)) for wire in abroad.wires], back)
+    assert abroad.left_out == home.left_out == ()
+    assert abroad.repaired == home.repaired == ()
+    assert spoken(back.read(wire) for wire in home.wires) == spoken(said.message for said in messages)
+
+
+@pytest.mark.spec("D9")
+@given(messages=conversations(), name=FORMAT_NAMES)
+def test_everything_said_is_sent_or_named(messages: list[Said], name: str) -> None:
+    before = copy.deepcopy(messages)
+    arrangement = arrange(messages, FORMATS[name])
+    assert messages == before
+    given_parts = [part for said in messages for part in said.message.parts]
+    sent = [part for wire in arrangement.wires for part in FORMATS[name].read(wire).parts]
+    assert calls_in(sent) == calls_in(given_parts)
+    assert_results_accounted_for(given_parts, sent, arrangement)
+    everything_sent = json.dumps(arrangement.wires, ensure_ascii=False)
+    for part in given_parts:
+        if isinstance(part, Text) and part.text.strip():
+            assert json.dumps(part.text, ensure_ascii=False)[1:-1] in everything_sent
+    if not any(isinstance(part, Result) for part in given_parts):
+        special = [part for part in given_parts if isinstance(part, Image | Opaque)]
+        assert len(special) == sum(isinstance(part, Image | Opaque) for part in sent) + len(arrangement.left_out)
+
+
+@given(value=json_values())
+def test_everything_that_json_carries_is_accepted(value: Any) -> None:
+    check_json(value, "messages[0]")
+    assert json.loads(json.dumps(value)) == value
+
+
+def spoken(messages: Iterable[Message]) -> list[tuple[str, object]]:
+    """Who said what, part by part: which parts share a message is each format's own affair."""
+    return [
+        ("result", part) if isinstance(part, Result) else (message.role, part)
+        for message in messages
+        for part in sorted(message.parts, key=lambda part: isinstance(part, Call))
+    ]
+
+
+def calls_in(parts: Iterable[Any]) -> Counter[str]:
+    return Counter(f"{part.name} {as_json(part.arguments)}" for part in parts if isinstance(part, Call))
+
+
+def as_json(arguments: str) -> str:
+    try:
+        return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    except ValueError:
+        return arguments
+
+
+def assert_results_accounted_for(given_parts: Sequence[Any], sent: Sequence[Any], arrangement: Arrangement) -> None:
+    results = [part for part in given_parts if isinstance(part, Result)]
+    answers = [part for part in sent if isinstance(part, Result) and NO_RESULT not in str(part.parts)]
+    named = [one for one in arrangement.left_out if one.what.startswith("the result of call")]
+    assert len(results) == len(answers) + len(named)
+    everything_sent = str([part.parts for part in answers])
+    refused = {one.what for one in named}
+    for result in results:
+        if f"the result of call {result.id!r}" not in refused:
+            for part in result.parts:
+                if isinstance(part, Text) and part.text.strip():
+                    assert repr(part.text)[1:-1] in everything_sent

@@ -1,0 +1,91 @@
+"""Every promise that is delivered has a test that names it.
+
+A promise without a test is a hope. A test names what it holds the code to in its docstring or, better, as
+`@pytest.mark.spec("A1")`; a `pytestmark` names it for a whole module. Tests are read as syntax trees, so nothing has
+to be importable, and a test that is skipped here counts: whether it can run is the machine's business.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+
+# An id joins the list with the change that delivers it. D9 is a promise, D09 is a fault: nothing rounds them together.
+PROMISES = "A1 A2 A3 A4 A5 A6 D1 D2 D3 D4 D5 D6 D7 D8 D9 E1 F1 J1 J2 J3 J4".split()
+FAULTS = "C02 C04 C05 C06 D09 K14 K16 K17 K23 K25 M35 M36 M41".split()
+
+ID = re.compile(r"\b[A-Z]\d{1,2}\b")
+
+Test = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def test_every_delivered_promise_is_named_by_a_test() -> None:
+    missing = untested(PROMISES, TESTS)
+    assert not missing, f"no test names {' '.join(missing)}"
+
+
+def test_every_survived_fault_is_named_by_a_test() -> None:
+    missing = untested(FAULTS, TESTS)
+    assert not missing, f"no test names {' '.join(missing)}"
+
+
+def untested(ids: Sequence[str], root: Path) -> list[str]:
+    named = {name for path in sorted(root.rglob("*.py")) for name in ids_named_in(path)}
+    return [name for name in ids if name not in named]
+
+
+def ids_named_in(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    tests = [node for node in ast.walk(tree) if isinstance(node, Test) and is_test(node)]
+    for test in tests:
+        yield from ID.findall(ast.get_docstring(test) or "")
+        for decorator in test.decorator_list:
+            yield from ids_marked(decorator)
+    if tests:
+        yield from ids_of_module(tree)
+
+
+def is_test(node: Test) -> bool:
+    return node.name.startswith("Test" if isinstance(node, ast.ClassDef) else "test_")
+
+
+def ids_of_module(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
+            for value in ast.walk(node.value):
+                yield from ids_marked(value)
+
+
+def ids_marked(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
+        for argument in node.args:
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield argument.value
+
+
+MADE_UP = '''
+"""A1 is only mentioned here."""
+pytestmark = [pytest.mark.torture, pytest.mark.spec("A2")]
+
+@pytest.mark.spec("D9", "K14")
+def test_marked(): ...
+
+class TestGrouped:
+    async def test_told(self):
+        """Holds J3 (and J40, which nobody asked about)."""
+
+def helper():
+    """A3 is a helper's business."""
+'''
+
+
+def test_an_id_that_no_test_names_is_missed(tmp_path: Path) -> None:
+    folder = tmp_path / "unit"
+    folder.mkdir()
+    (folder / "test_made_up.py").write_text(MADE_UP, encoding="utf-8")
+    wanted = ["A1", "A2", "A3", "D9", "D09", "J3", "J4", "K14"]
+    assert untested(wanted, tmp_path) == ["A1", "A3", "D09", "J4"]

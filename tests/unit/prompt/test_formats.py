@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from inmind.errors import InvalidInput
+from inmind.prompt.formats import (
+    FORMATS,
+    AnthropicMessages,
+    Call,
+    Head,
+    Image,
+    Message,
+    Opaque,
+    OpenAIChat,
+    OpenAIResponses,
+    Part,
+    Result,
+    Text,
+)
+
+Json = dict[str, Any]
+
+CHAT, RESPONSES, ANTHROPIC = OpenAIChat(), OpenAIResponses(), AnthropicMessages()
+NO_HEAD = Head(system=None, memory="")
+MARK = {"type": "ephemeral"}
+
+
+def user(*parts: Part) -> Message:
+    return Message("user", parts)
+
+
+def assistant(*parts: Part) -> Message:
+    return Message("assistant", parts)
+
+
+def text(words: str, **extra: object) -> Json:
+    return {"type": "text", "text": words, **extra}
+
+
+def refused(name: str, wire: object) -> str:
+    with pytest.raises(InvalidInput) as error:
+        FORMATS[name].check(wire, field="messages[3]")
+    return error.value.field.removeprefix("messages[3]")
+
+
+UNUSABLE: list[tuple[str, Json, str]] = [
+    ("openai", {"role": "tool", "content": "ok"}, ".tool_call_id"),
+    ("openai", {"role": "tool", "tool_call_id": "a"}, ".content"),
+    ("openai", {"role": "function", "content": "ok"}, ".name"),
+    ("openai", {"role": "assistant", "tool_calls": {}}, ".tool_calls"),
+    ("openai", {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}, ".tool_calls[0].id"),
+    ("openai", {"role": "assistant", "tool_calls": [{"id": "a"}]}, ".tool_calls[0].function"),
+    ("openai", {"role": "assistant", "tool_calls": [{"id": "a", "function": {}}]}, ".tool_calls[0].function.name"),
+    ("openai", {"role": "assistant", "tool_calls": [{"id": "a", "type": "x"}]}, ".tool_calls[0].type"),
+    ("openai", {"role": "assistant", "function_call": {"name": "f"}}, ".function_call.arguments"),
+    ("openai", {"role": "user", "content": [{"type": "text"}]}, ".content[0].text"),
+    ("openai", {"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, ".content[0].image_url.url"),
+    ("responses", {"type": 5}, ".type"),
+    ("responses", {"type": "function_call", "name": "f", "arguments": "{}"}, ".call_id"),
+    ("responses", {"type": "function_call", "call_id": "a", "name": "f", "arguments": {}}, ".arguments"),
+    ("responses", {"type": "function_call_output", "call_id": "a"}, ".output"),
+    ("responses", {"type": "custom_tool_call", "call_id": "a", "name": "f"}, ".input"),
+    ("responses", {"role": "user", "content": [{"type": "input_text"}]}, ".content[0].text"),
+    ("anthropic", {"role": "user", "content": [{"type": "tool_result"}]}, ".content[0].tool_use_id"),
+    ("anthropic", {"role": "user", "content": [{"type": "tool_use"}]}, ".content[0].type"),
+    ("anthropic", {"role": "assistant", "content": [{"type": "tool_result"}]}, ".content[0].type"),
+    (
+        "anthropic",
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": "{}"}]},
+        ".content[0].input",
+    ),
+    (
+        "anthropic",
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [{}]}]},
+        ".content[0].content[0].type",
+    ),
+    ("anthropic", {"role": "user", "content": [{"type": "image", "source": {}}]}, ".content[0].source.type"),
+]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(("name", "wire", "field"), UNUSABLE)
+def test_a_message_that_cannot_be_used_is_refused_by_its_field(name: str, wire: Json, field: str) -> None:
+    assert refused(name, wire) == field
+
+
+def test_chat_reads_every_way_an_assistant_can_speak() -> None:
+    wire = {
+        "role": "assistant",
+        "content": [text("Hello"), {"type": "refusal", "refusal": "No."}],
+        "reasoning_content": "Hm.",
+        "audio": {"id": "audio_1"},
+        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"broken'}}],
+        "function_call": {"name": "g", "arguments": "{}"},
+    }
+    assert CHAT.read(wire) == assistant(
+        Opaque("openai", "reasoning_content", {"reasoning_content": "Hm."}),
+        Opaque("openai", "audio", {"audio": {"id": "audio_1"}}),
+        Text("Hello"),
+        Opaque("openai", "refusal", {"type": "refusal", "refusal": "No."}),
+        Call("a", "f", '{"broken'),
+        Call("g", "g", "{}"),
+    )
+
+
+def test_a_data_url_is_read_as_the_picture_and_any_other_as_an_address() -> None:
+    urls = ["data:image/png;base64,iVBORw0=", "https://example.com/a.png", "data:image/svg+xml,<svg/>"]
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    assert CHAT.read({"role": "user", "content": parts}).parts == (
+        Image("iVBORw0=", "image/png"),
+        Image("https://example.com/a.png"),
+        Image("data:image/svg+xml,<svg/>"),
+    )
+
+
+def test_chat_says_in_one_message_what_the_assistant_says_in_a_row() -> None:
+    [wire] = CHAT.write([assistant(Text("Hello")), assistant(Call("a", "f", "{}")), assistant(Call("b", "f", "{}"))])
+    assert (wire["content"], [call["id"] for call in wire["tool_calls"]]) == ("Hello", ["a", "b"])
+
+
+@pytest.mark.parametrize("format", [CHAT, RESPONSES], ids=["openai", "responses"])
+def test_a_failure_is_said_in_words_where_there_is_no_field_for_it(format: OpenAIChat | OpenAIResponses) -> None:
+    def told(*parts: Text) -> str:
+        [wire] = format.write([Message("tool", (Result("a", parts, error=True),))])
+        return wire["content" if format.name == "openai" else "output"]
+
+    assert told(Text("no such page")) == "Error: no such page"
+    assert told(Text("Error: no such page")) == "Error: no such page"
+    assert told() == "Error: (the tool gave no text)"
+
+
+def test_responses_keep_reasoning_and_messages_and_calls_in_their_order() -> None:
+    reasoning: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    refusal = {"type": "refusal", "refusal": "No."}
+    message = assistant(
+        Opaque("responses", "reasoning", reasoning),
+        Text("Hello"),
+        Opaque("responses", "message.refusal", refusal),
+        Call("a", "f", "{}"),
+        Text("Bye"),
+    )
+    assert RESPONSES.write([message]) == [
+        reasoning,
+        {"role": "assistant", "content": [{"type": "output_text", "text": "Hello"}, refusal]},
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "Bye"}]},
+    ]
+
+
+@pytest.mark.parametrize("kind", ["web_search_call", "mcp_call", "item_reference", "compaction", "from_next_year"])
+def test_an_item_that_only_openai_understands_is_opaque(kind: str) -> None:
+    wire = {"type": kind, "id": "x_1"}
+    RESPONSES.check(wire, field="messages[0]")
+    assert RESPONSES.read(wire) == assistant(Opaque("responses", kind, wire))
+    output = {"type": f"{kind}_output", "call_id": "x"}
+    assert RESPONSES.read(output).role == "tool"
+
+
+def test_anthropic_merges_neighbours_and_puts_results_first() -> None:
+    results = Message("tool", (Result("a", (Text("one"),)), Result("b", (), error=True)))
+    assert ANTHROPIC.write([user(Text("hi")), assistant(Call("a", "f", "")), results, user(Text("so?"))]) == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "one"},
+                {"type": "tool_result", "tool_use_id": "b", "is_error": True},
+                text("so?"),
+            ],
+        },
+    ]
+
+
+def test_anthropic_gets_a_user_first_and_words_in_every_message() -> None:
+    assert ANTHROPIC.write([assistant(Text(" ")), user()]) == [
+        {"role": "user", "content": "(The conversation begins with the assistant.)"},
+        {"role": "assistant", "content": "(empty)"},
+        {"role": "user", "content": "(empty)"},
+    ]
+
+
+def test_system_words_in_the_middle_reach_anthropic_between_tags_they_cannot_close() -> None:
+    [wire] = ANTHROPIC.write([Message("developer", (Text("Be brief.</system_message>"),))])
+    assert wire == {
+        "role": "user",
+        "content": "<system_message>Be brief.&lt;/system_message></system_message>",
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"a":', "[1]", "5", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000, "1" * 5_000]
+)
+def test_arguments_that_are_no_object_reach_anthropic_in_the_models_own_words(arguments: str) -> None:
+    _, wire = ANTHROPIC.write([assistant(Call("a", "f", arguments))])
+    assert wire["content"][0]["input"] == {"_raw": arguments}
+    assert ANTHROPIC.read(wire).calls[0].arguments == arguments
+
+
+def test_an_id_that_anthropic_does_not_take_is_mapped_the_same_way_for_call_and_result() -> None:
+    ids = ["functions.get:0", "functions_get:0", "功能", ""]
+    calls, results = [Call(id, "f", "{}") for id in ids], [Result(id, ()) for id in ids]
+    _, asked, answered = ANTHROPIC.write([assistant(*calls), Message("tool", tuple(results))])
+    mapped = [block["id"] for block in asked["content"]]
+    assert mapped == [block["tool_use_id"] for block in answered["content"]]
+    assert len(set(mapped)) == len(ids)
+    assert mapped[0] == "functions_get_0_019a016c"
+
+
+def test_a_picture_in_a_result_stays_in_it_where_results_take_pictures() -> None:
+    message = Message("tool", (Result("a", (Text("see"), Image("iVBORw0=", "image/png"))),))
+    [item] = RESPONSES.write([message])
+    assert item["output"][1] == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0="}
+    [wire] = ANTHROPIC.write([message])
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0="}
+    assert wire["content"][0]["content"][1] == {"type": "image", "source": source}
+
+
+@pytest.mark.spec("D5")
+@pytest.mark.parametrize(
+    ("name", "wire", "key", "carried"),
+    [
+        ("openai", {"role": "user", "content": "hi"}, "content", [text("hi"), text("tail")]),
+        ("openai", {"role": "user", "content": [text("hi")]}, "content", [text("hi"), text("tail")]),
+        ("openai", {"role": "tool", "tool_call_id": "a", "content": "ok"}, "content", [text("ok"), text("tail")]),
+        ("openai", {"role": "tool", "tool_call_id": "a", "content": ""}, "content", [text("tail")]),
+        ("openai", {"role": "function", "name": "f", "content": "ok"}, "content", "ok\n\ntail"),
+        ("anthropic", {"role": "user", "content": "hi"}, "content", [text("hi"), text("tail")]),
+        (
+            "responses",
+            {"role": "user", "content": "hi"},
+            "content",
+            [{"type": "input_text", "text": "hi"}, {"type": "input_text", "text": "tail"}],
+        ),
+        (
+            "responses",
+            {"type": "function_call_output", "call_id": "a", "output": "ok"},
+            "output",
+            [{"type": "input_text", "text": "ok"}, {"type": "input_text", "text": "tail"}],
+        ),
+    ],
+)
+def test_the_tail_is_one_more_part_of_the_message(name: str, wire: Json, key: str, carried: object) -> None:
+    before = copy.deepcopy(wire)
+    prefill = {"role": "assistant", "content": "Sure,"}
+    assert FORMATS[name].carry([wire, prefill], "tail") == [{**wire, key: carried}, prefill]
+    assert wire == before
+
+
+@pytest.mark.spec("D5")
+def test_outputs_with_a_fixed_shape_leave_the_tail_to_the_message_before_them() -> None:
+    question = {"role": "user", "content": "what is on the screen?"}
+    output = {"type": "computer_call_output", "call_id": "x", "output": {"type": "computer_screenshot"}}
+    carried = RESPONSES.carry([question, output], "tail")
+    assert carried is not None
+    assert carried[1] is output
+    assert carried[0]["content"][-1] == {"type": "input_text", "text": "tail"}
+
+
+@pytest.mark.spec("D2")
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_memory_speaks_in_chat_with_the_role_of_the_hosts_last_system_message(role: str) -> None:
+    system = [{"role": "system", "content": "Be kind."}, {"role": role, "content": "Be brief.", "name": "style"}]
+    request = CHAT.request(Head(system=system, memory="MEMORY"), [{"role": "user", "content": "hi"}], None)
+    assert request == {"messages": [*system, {"role": role, "content": "MEMORY"}, {"role": "user", "content": "hi"}]}
+    assert request["messages"][0] is system[0]
+
+
+@pytest.mark.spec("D2")
+def test_instructions_stay_instructions_and_memory_is_the_developers() -> None:
+    memory = {"role": "developer", "content": [{"type": "input_text", "text": "MEMORY"}]}
+    assert RESPONSES.request(Head(system="Be kind.", memory="MEMORY"), [], None) == {
+        "instructions": "Be kind.",
+        "input": [memory],
+    }
+    leading = [{"role": "system", "content": "Be kind."}]
+    assert RESPONSES.request(Head(system=leading, memory="MEMORY"), [], None) == {"input": [*leading, memory]}
+
+
+@pytest.mark.spec("D4")
+def test_anthropic_is_told_to_remember_up_to_the_memory_and_up_to_the_tail() -> None:
+    wires = [{"role": "user", "content": "hi"}]
+    carried = ANTHROPIC.carry(wires, "tail")
+    assert carried is not None
+    request = ANTHROPIC.request(Head(system="Be kind.", memory="MEMORY"), carried, None)
+    assert request == {
+        "system": [text("Be kind."), text("MEMORY", cache_control=MARK)],
+        "messages": [{"role": "user", "content": [text("hi", cache_control=MARK), text("tail")]}],
+    }
+    assert carried[0]["content"] == [text("hi"), text("tail")]
+
+
+@pytest.mark.spec("D4")
+def test_without_a_tail_the_mark_is_on_the_last_words_that_will_stand() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="}
+    wires: list[Json] = [
+        {"role": "user", "content": [text("hi"), text("  ")]},
+        {"role": "assistant", "content": [thinking]},
+    ]
+    before = copy.deepcopy(wires)
+    request = ANTHROPIC.request(NO_HEAD, wires, None)
+    assert request["messages"] == [{"role": "user", "content": [text("hi", cache_control=MARK), text("  ")]}, wires[1]]
+    assert wires == before
+
+
+@pytest.mark.spec("D4")
+def test_a_mark_is_never_put_on_thinking() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="}
+    wires: list[Json] = [{"role": "assistant", "content": [text("so"), thinking]}, {"role": "user", "content": " "}]
+    marked = ANTHROPIC.request(NO_HEAD, wires, None)["messages"]
+    assert marked[0]["content"] == [text("so", cache_control=MARK), thinking]
+
+
+@pytest.mark.spec("D4")
+@pytest.mark.parametrize(("own", "ours"), [(0, 2), (2, 2), (3, 1), (4, 0)])
+def test_marks_of_the_host_count_and_four_are_never_exceeded(own: int, ours: int) -> None:
+    tools = [{"name": f"tool_{number}", "cache_control": MARK} for number in range(own)]
+    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), [{"role": "user", "content": "hi"}], tools)
+    assert str(request).count("cache_control") == own + ours
+    if ours == 1:
+        assert "cache_control" in str(request["messages"])
+
+
+@pytest.mark.spec("D4")
+def test_a_mark_inside_a_result_counts_too_and_a_marked_block_is_not_marked_again() -> None:
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "a",
+        "content": [text("ok", cache_control=MARK)],
+        "cache_control": MARK,
+    }
+    wires: list[Json] = [{"role": "user", "content": [result]}]
+    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), wires, None)
+    assert request["messages"] == wires
+    assert str(request).count("cache_control") == 3
+
+
+def test_system_messages_in_a_list_become_anthropics_system_blocks() -> None:
+    system: list[Json] = [{"role": "system", "content": "Be kind."}, {"role": "system", "content": [text("Be brief.")]}]
+    assert all(ANTHROPIC.is_system(wire) for wire in system)
+    assert ANTHROPIC.request(Head(system=system, memory=""), [], None)["system"] == [
+        text("Be kind."),
+        text("Be brief."),
+    ]
+
+
+def test_only_what_leads_as_system_or_developer_is_the_hosts_system_prompt() -> None:
+    assert [CHAT.is_system({"role": role, "content": ""}) for role in ("system", "developer", "user")] == [
+        True,
+        True,
+        False,
+    ]
+    assert RESPONSES.is_system({"type": "message", "role": "developer", "content": ""})
+    assert not RESPONSES.is_system({"type": "reasoning", "id": "rs_1", "summary": []})

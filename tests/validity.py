@@ -1,0 +1,109 @@
+"""What each provider refuses in a list of messages, written from their documentation and not from our code.
+
+Pairing is tested against this; so this is tested too, on lists that are known to be bad (in the unit tests).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Wire = Mapping[str, Any]
+
+
+def faults(format: str, wires: Sequence[Wire]) -> list[str]:
+    return {"openai": _chat_faults, "responses": _responses_faults, "anthropic": _anthropic_faults}[format](wires)
+
+
+def _chat_faults(wires: Sequence[Wire]) -> list[str]:
+    found: list[str] = []
+    awaited: list[str] = []
+    legacy: str | None = None
+    for place, wire in enumerate(wires):
+        role = wire["role"]
+        if role == "tool":
+            if wire["tool_call_id"] in awaited:
+                awaited.remove(wire["tool_call_id"])
+            else:
+                found.append(f"{place}: no call of the message before asks for this result")
+            if not isinstance(wire["content"], str) and any(part["type"] != "text" for part in wire["content"]):
+                found.append(f"{place}: a tool message takes text only")
+            continue
+        if role == "function":
+            if wire["name"] != legacy:
+                found.append(f"{place}: no function call asks for this result")
+            legacy = None
+            continue
+        if awaited or legacy:
+            found.append(f"{place}: {awaited or legacy} must be answered first")
+        calls: list[Wire] = wire.get("tool_calls") or []
+        function_call: Wire = wire.get("function_call") or {}
+        awaited, legacy = [call["id"] for call in calls], function_call.get("name")
+        if len(set(awaited)) < len(awaited):
+            found.append(f"{place}: two calls share an id")
+    if awaited or legacy:
+        found.append(f"end: {awaited or legacy} is not answered")
+    return found
+
+
+def _responses_faults(items: Sequence[Wire]) -> list[str]:
+    found: list[str] = []
+    open_calls: set[tuple[str, str]] = set()
+    for place, item in enumerate(items):
+        kind = item.get("type", "message")
+        call = (kind.removesuffix("_output"), str(item.get("call_id")))
+        if kind in {"function_call", "custom_tool_call", "computer_call"}:
+            if call in open_calls:
+                found.append(f"{place}: the id is still open")
+            open_calls.add(call)
+        elif kind in {"function_call_output", "custom_tool_call_output", "computer_call_output"}:
+            if call not in open_calls:
+                found.append(f"{place}: no call asks for this output")
+            open_calls.discard(call)
+    return found + [f"end: {call} is not answered" for call in open_calls]
+
+
+def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
+    found: list[str] = []
+    if wires and wires[0]["role"] == "assistant":
+        found.append("0: the user begins")
+    asked: list[str] = []
+    known: set[str] = set()
+    for place, wire in enumerate(wires):
+        content = wire["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        found += [f"{place}: {fault}" for fault in _block_faults(wire["role"], blocks)]
+        kinds = [block["type"] == "tool_result" for block in blocks]
+        if kinds != sorted(kinds, reverse=True):
+            found.append(f"{place}: results come first")
+        answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        if sorted(answered) != sorted(asked):
+            found.append(f"{place}: {asked} asked, {answered} answered")
+        asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        if known & set(asked) or len(set(asked)) < len(asked):
+            found.append(f"{place}: ids are used once")
+        known |= set(asked)
+    if asked:
+        found.append(f"end: {asked} is not answered")
+    return found
+
+
+def _block_faults(role: str, blocks: Sequence[Wire]) -> list[str]:
+    found: list[str] = [] if blocks else ["empty content"]
+    for block in blocks:
+        kind = block["type"]
+        if kind == "text" and not block["text"].strip():
+            found.append("blank text")
+        if (kind == "image" and role == "assistant") or (kind == "tool_result" and role != "user"):
+            found.append(f"{kind} from {role}")
+        if not re.fullmatch("[a-zA-Z0-9_-]+", block.get("id", block.get("tool_use_id", "none"))):
+            found.append("an id with other characters")
+        inner = block.get("content")
+        if kind == "tool_result" and inner is not None and not isinstance(inner, str) and _is_blank_somewhere(inner):
+            found.append("blank text in a result")
+    return found
+
+
+def _is_blank_somewhere(blocks: Sequence[Wire]) -> bool:
+    return any(block["type"] == "text" and not block["text"].strip() for block in blocks)
