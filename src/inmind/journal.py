@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
+from functools import cache
 from hashlib import blake2b
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -293,12 +294,9 @@ class Fold(Protocol[S]):
 
 def encode(what: Happened) -> str:
     """A payload as the journal stores it: fields that have their default are not written."""
-    body = {
-        f.name: value
-        for f in dataclasses.fields(what)
-        if (value := getattr(what, f.name)) != f.default or f.default is dataclasses.MISSING
-    }
-    return to_json(body, default=_plain)
+    values = ((name, getattr(what, name), default) for name, default in _fields(type(what)))
+    body = {name: value for name, value, default in values if default is dataclasses.MISSING or value != default}
+    return to_json(body)
 
 
 def decode(kind: str, body: str) -> Happened:
@@ -309,9 +307,9 @@ def decode(kind: str, body: str) -> Happened:
         raise Damaged(place=f"an event of kind {kind!r}", reason=str(error)) from error
 
 
-def to_json(value: object, **options: Any) -> str:
+def to_json(value: object) -> str:
     """The one way we write JSON: compact, readable in any script."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), **options)
+    return _COMPACT.encode(value)
 
 
 def digest(*texts: str) -> str:
@@ -325,7 +323,7 @@ def digest(*texts: str) -> str:
 
 def digest_of(value: object) -> str:
     """The same for a JSON value, whatever the order of its keys."""
-    return digest(to_json(value, sort_keys=True))
+    return digest(_SORTED.encode(value))
 
 
 def moment(microseconds: int) -> datetime:
@@ -336,6 +334,11 @@ def microseconds(at: datetime) -> int:
     return round(at.timestamp() * 1_000_000)
 
 
+@cache
+def _fields(kind: type[Happened]) -> tuple[tuple[str, Any], ...]:
+    return tuple((field.name, field.default) for field in dataclasses.fields(kind))
+
+
 def _plain(value: object) -> object:
     """Nested payload values as JSON; anything else was let in by an edge that should have refused it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -343,6 +346,10 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a JSON object
     raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_plain)
 
 
 def _block(value: AnchoredBlock | Mapping[str, Any]) -> AnchoredBlock:

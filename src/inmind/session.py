@@ -8,7 +8,7 @@ could not be folded from the journal; the meter and the view only remember what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -102,8 +102,9 @@ class Session:
         given = _Given.of(messages, system, tools, spoken)
         named = key_for(key, "prepare", format, messages, system, tools)
         self._take_in()
-        done = self._stream.commit(lambda mind, now: self._decide_prompt(mind, now, given, spoken), key=named)
-        self._show()
+        notices = self._notices()
+        done = self._stream.commit(lambda mind, now: self._decide_prompt(mind, now, given, spoken, notices), key=named)
+        self._show(done.events)
         if done.answer is None:
             return self._rebuilt(self._prompt_event(done.appended.last))
         return done.answer
@@ -265,11 +266,13 @@ class Session:
         number = self._stream.refresh().standing.calls if call is None else call
         event, prepared = self._prompt_of(number)
         mind, rendered = self._rendered(event, prepared)
-        return explain(number, mind.standing, mind.line, prepared, rendered, self._measured(mind))
+        return explain(number, mind.standing, mind.line, rendered, self._measured(mind))
 
     # -- inside --------------------------------------------------------------------------------------------
 
-    def _decide_prompt(self, mind: Mind, now: datetime, given: _Given, spoken: Format) -> Decision[Mind, Prompt]:
+    def _decide_prompt(
+        self, mind: Mind, now: datetime, given: _Given, spoken: Format, notices: tuple[str, ...]
+    ) -> Decision[Mind, Prompt]:
         offered = [tool for layer in self._layers for tool in layer.tools(spoken.name)]
         tools = [*_listed(given.tools or (), "tools"), *offered] or None
         drafts = _taken_in(mind, given, tools, spoken)
@@ -283,20 +286,17 @@ class Session:
             limits=self._limits,
             meter=self._meter,
             now=now,
-            seq=mind.seq + 1,
         )
-        mind = self._stream.foresee(mind, mind.seq, planned.drafts[:-1], now)
-        rendered = render(
-            mind.standing, mind.line, planned.prepared, self._view, own=Own(given.system, tools, given.wires)
-        )
-        foreseen = self._stream.foresee(mind, mind.seq, planned.drafts[-1:], now)
-        prompt = Prompt(
-            call=foreseen.standing.calls,
-            format=spoken.name,
-            request=rendered.request,
-            report=self._report(foreseen.standing.calls, mind, planned, rendered),
-        )
-        return Decision([*drafts, *planned.drafts], prompt, foreseen=foreseen)
+        mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
+        own = Own(given.system, tools, given.wires)
+        rendered = render(mind.standing, mind.line, planned.prepared, self._view, own=own)
+        prepared = replace(planned.prepared, digest=name_of(mind.standing, mind.line, planned.prepared, rendered.tail))
+        asked = _from(prepared, Origin.OPERATOR)
+        foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
+        call = foreseen.standing.calls
+        report = _report(call, mind, planned, rendered, notices)
+        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
+        return Decision([*drafts, *planned.drafts, asked], prompt, foreseen=foreseen)
 
     def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], format: str) -> Decision[Mind, None]:
         fresh = _not_yet(mind.line, wires)
@@ -321,25 +321,6 @@ class Session:
             messages=mind.line.wires,
         )
 
-    def _report(self, call: int, mind: Mind, planned: Plan, rendered: Rendered) -> Report:
-        correct = mind.standing.calibration.correct
-        used = correct(planned.prepared.used)
-        anchor = mind.standing.anchor
-        return Report(
-            call=call,
-            tokens=planned.tokens,
-            tokens_used=used,
-            tokens_max=planned.prepared.window,
-            band=band(100 * used / planned.prepared.window),
-            cached_prefix_tokens=planned.unchanged,
-            cold=planned.cold,
-            anchor_moved=anchor.reason if anchor and anchor.call == call else "",
-            cut=planned.cut,
-            left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
-            repaired=rendered.repaired,
-            notices=self._notices(),
-        )
-
     def _prompt_of(self, call: int) -> tuple[Event, PromptPrepared]:
         events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
         if not 0 < _whole(call, "call") <= len(events):
@@ -362,17 +343,9 @@ class Session:
         prepared = _prepared(event)
         mind, rendered = self._rendered(event, prepared)
         call = mind.standing.calls + 1
-        tokens = self._measured(mind)
-        planned = Plan(
-            drafts=(),
-            standing=mind.standing,
-            prepared=prepared,
-            tokens={**tokens, "context_meta": prepared.used - sum(tokens.values())},
-            cut=tuple(f"{block.layer}: {block.left_out} lines" for block in mind.standing.blocks if block.left_out),
-            unchanged=prepared.cached,
-            cold=prepared.cached == 0,
-        )
-        report = self._report(call, mind, planned, rendered)
+        cached = prepared.cached
+        planned = Plan(drafts=(), prepared=prepared, tokens=self._measured(mind), unchanged=cached, cold=not cached)
+        report = _report(call, mind, planned, rendered, ())
         return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
 
     def _measured(self, mind: Mind) -> dict[str, int]:
@@ -385,11 +358,11 @@ class Session:
         self._files.take_in()
         self._resource_files.take_in()
 
-    def _show(self) -> None:
+    def _show(self, fresh: Sequence[Event] = ()) -> None:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
         self._files.publish()
         self._resource_files.publish()
-        self._lag = self._transcript.catch_up()
+        self._lag = self._transcript.catch_up(fresh)
         if self._meta.lags(self._stream.state):
             self._lag = self._lag or self._meta.write(self._stream.state)
 
@@ -525,6 +498,26 @@ def _json(value: Any, field: str) -> Any:
     value = plain(value, field)
     check_json(value, field)
     return value
+
+
+def _report(call: int, mind: Mind, planned: Plan, rendered: Rendered, notices: tuple[str, ...]) -> Report:
+    standing, prepared = mind.standing, planned.prepared
+    used = standing.calibration.correct(prepared.used)
+    anchor = standing.anchor
+    return Report(
+        call=call,
+        tokens=planned.tokens,
+        tokens_used=used,
+        tokens_max=prepared.window,
+        band=band(100 * used / prepared.window),
+        cached_prefix_tokens=planned.unchanged,
+        cold=planned.cold,
+        anchor_moved=anchor.reason if anchor and anchor.call == call else "",
+        cut=tuple(f"{block.layer}: {block.left_out} lines" for block in standing.blocks if block.left_out),
+        left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
+        repaired=rendered.repaired,
+        notices=notices,
+    )
 
 
 def _prepared(event: Event) -> PromptPrepared:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -172,9 +171,7 @@ def test_a_request_has_no_tools_where_there_are_none(format: Format) -> None:
 @pytest.mark.spec("D2")
 def test_the_hosts_system_prompt_comes_first_and_memory_after_it(format: Format) -> None:
     request = json.dumps(format.request(Head(system="BE KIND", memory="MEMORY"), format.write(CONVERSATION), None))
-    assert request.index("BE KIND") < request.index("MEMORY") or format.name == "anthropic"
-    system = json.dumps(format.request(Head(system="BE KIND", memory="MEMORY"), [], None))
-    assert system.index("BE KIND") < system.index("MEMORY")
+    assert request.index("BE KIND") < request.index("MEMORY")
 
 
 def test_a_format_is_found_by_its_name(format: Format) -> None:
@@ -193,7 +190,6 @@ def test_an_unknown_format_is_refused_with_the_known_names() -> None:
         (None, ""),
         ([], ""),
         ("hello", ""),
-        ({}, ".role .type"),
         ({"role": "robot", "content": "hello"}, ".role"),
         ({"role": ["user"], "content": "hello"}, ".role"),
         ({"role": "user"}, ".content"),
@@ -212,7 +208,13 @@ def test_an_unknown_format_is_refused_with_the_known_names() -> None:
 def test_what_is_no_message_is_refused_by_the_name_of_the_field(wire: object, place: str, format: Format) -> None:
     with pytest.raises(InvalidInput) as refused:
         format.check(wire, field="messages[3]")
-    assert refused.value.field in [f"messages[3]{one}" for one in (place.split() or [place])] + [f"messages[3]{place}"]
+    assert refused.value.field == f"messages[3]{place}"
+
+
+@pytest.mark.spec("J3")
+def test_a_message_from_nobody_is_refused(format: Format) -> None:
+    with pytest.raises(InvalidInput, match=r"messages\[3\]\.(role|type): expected"):
+        format.check({}, field="messages[3]")
 
 
 @pytest.mark.spec("J3")
@@ -244,10 +246,6 @@ def without_tail(message: Message) -> Message:
     if isinstance(parts[-1], Text):
         parts.pop()
     else:
-        parts[-1] = Result(parts[-1].id, last_removed(parts[-1].parts))
+        parts[-1] = Result(parts[-1].id, parts[-1].parts[:-1])
     only_results = all(isinstance(part, Result) for part in parts)
     return Message("tool" if only_results else message.role, tuple(parts))
-
-
-def last_removed(parts: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(parts[:-1])

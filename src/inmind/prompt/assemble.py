@@ -29,7 +29,7 @@ class HistoryView:
 
     A beginning that went out just as it came, with every call answered, is settled: nothing that follows can
     change how it is arranged, so an unchanged history costs nothing however long it is. The exception is a
-    provider that takes an id only once in a conversation, when a later call uses a settled one again.
+    provider that takes an id only once in a conversation, when a later call uses a settled one or gets a new one.
     """
 
     _format: str = ""
@@ -43,10 +43,11 @@ class HistoryView:
             self._start_over(format)
         said = [_said(entry) for entry in line[self._settled :]]
         calls = {call.id for one in said for call in one.message.calls}
-        if FORMATS[format].demands.ids_once == "conversation" and calls & self._ids:
-            self._start_over(format)
-            said = [_said(entry) for entry in line]
         fresh = arrange(said, FORMATS[format], begins=not self._settled)
+        ids_once = FORMATS[format].demands.ids_once == "conversation"
+        if ids_once and self._settled and (fresh.repaired or calls & self._ids):
+            self._start_over(format)
+            return self.of(line, format)
         whole = Arrangement(wires=[*self._wires, *fresh.wires], left_out=fresh.left_out, repaired=fresh.repaired)
         if _went_out_as_they_came(said, fresh):
             self._settled, self._name, self._wires = len(line), line.name(), whole.wires

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from inmind.history import Line
-from inmind.journal import PromptPrepared
 from inmind.prompt.assemble import Rendered
 from inmind.prompt.standing import Standing
 
@@ -90,9 +89,7 @@ class Prompt:
         return self.request.get("instructions" if self.format == "responses" else "system")
 
 
-def explain(
-    call: int, standing: Standing, line: Line, prepared: PromptPrepared, rendered: Rendered, tokens: Mapping[str, int]
-) -> Explanation:
+def explain(call: int, standing: Standing, line: Line, rendered: Rendered, tokens: Mapping[str, int]) -> Explanation:
     """Every part of one call. `tokens` is by part, as in the report."""
     anchor = standing.anchor
     since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
@@ -115,8 +112,8 @@ def explain(
     if standing.tail:
         sources = standing.tail_sources
         parts.append(Part(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources))
-    meta = prepared.used - sum(tokens.values())
     if rendered.tail_carried:
+        meta = tokens["context_meta"]
         parts.append(Part(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
     else:
         parts.append(Part(name="context_meta", fate="left out", tokens=0, why="no user's or tool's message to ride on"))

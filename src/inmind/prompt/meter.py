@@ -28,6 +28,9 @@ EMERGENCY = "emergency_compression"
 STRONG_FROM = 50
 NAMED = 3
 
+META_TOKENS = 100
+"""What context_meta is counted as: it reports the count it is part of, so its own size is not counted but kept free."""
+
 
 def band(percent: float) -> str:
     """What this much use of the window asks for."""
@@ -102,7 +105,7 @@ class Meter:
         """Tokens of a JSON value that goes by this name: a system prompt, a list of tools."""
         known = self._of_message.get(name)
         if known is None:
-            known = self._of_message[name] = self.count(to_json(value, default=dict)) if value else 0
+            known = self._of_message[name] = self.count(to_json(value)) if value else 0
         return known
 
     def _follow(self, line: Line) -> None:
@@ -131,4 +134,4 @@ class Meter:
             case Result():
                 return sum(self._part(inner) for inner in part.parts) + PER_MESSAGE
             case Opaque():
-                return self.count(to_json(part.body, default=dict))
+                return self.count(to_json(part.body))

@@ -15,18 +15,14 @@ from itertools import takewhile
 from inmind.errors import ContextOverflow
 from inmind.history import Line
 from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, WordingSet
-from inmind.prompt.anchor import Anchor, Settled, settle
-from inmind.prompt.assemble import name_of, tail_text
+from inmind.prompt.anchor import Anchor, settle
 from inmind.prompt.budget import Wish, allocate
 from inmind.prompt.layer import Layer, Recalled
-from inmind.prompt.meter import STRONG_FROM, Meter
+from inmind.prompt.meter import META_TOKENS, STRONG_FROM, Meter
 from inmind.prompt.standing import Standing
 from inmind.prompt.wording import WORDING, block_text, changes_text
-from inmind.text import cut
+from inmind.text import Cut, cut
 from inmind.tokens import MARGIN, PER_MESSAGE
-
-META_TOKENS = 160
-"""Room kept for context_meta, whose own size depends on what it reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +43,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The events that make this call, the standing after all but the last of them, and the numbers behind it."""
+    """The events that come before this call's own, that one still without the name of its bytes, and the numbers."""
 
     drafts: tuple[Draft, ...]
-    standing: Standing
     prepared: PromptPrepared
     tokens: dict[str, int]
-    cut: tuple[str, ...]
     unchanged: int
     """Leading tokens that equal the previous prompt's, cached or not."""
     cold: bool
@@ -68,44 +62,52 @@ def plan(
     limits: Limits,
     meter: Meter,
     now: datetime,
-    seq: int,
 ) -> Plan:
-    """Decide one call. `seq` is the number that the first of its events will get."""
+    """Decide one call."""
     drafts: list[Draft] = []
     if standing.wording != WORDING:
         standing = replace(standing, wording=WORDING)
         drafts.append(_by_us(WordingSet(wording=dict(WORDING))))
-    without_memory = measure(replace(standing, anchor=None, tail=""), line, meter)
-    room = _room(standing, limits, sum(without_memory.values()) + META_TOKENS)
+    tokens = _without_memory(standing, line, meter)
+    room = _room(standing, limits, sum(tokens.values()))
     blocks = _fill(recalled, room, meter)
     cold = standing.asked is None or (now - standing.asked).total_seconds() > limits.cache_seconds
     settled = settle(standing.anchor, blocks, call=standing.calls + 1, cold=cold, count=meter.count, room=room)
-    standing, moves = _settled(standing, settled, blocks, seq + len(drafts))
-    drafts += moves
-    tokens = measure(standing, line, meter)
-    prepared, tokens, unchanged = _prepared(standing, line, tokens, format, limits, meter, cold)
-    drafts.append(_by_us(prepared))
-    left = tuple(f"{b.layer}: {b.left_out} lines" for b in standing.blocks if b.left_out)
-    return Plan(
-        drafts=tuple(drafts),
-        standing=standing,
-        prepared=prepared,
-        tokens=tokens,
-        cut=left,
-        unchanged=unchanged,
-        cold=cold,
-    )
+    if settled.moved:
+        drafts.append(_by_us(AnchorMoved(reason=settled.moved, blocks=blocks)))
+        anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)
+        standing = replace(standing, anchor=anchor, tail="", tail_sources=())
+    elif settled.changes != standing.tail:
+        drafts.append(_by_us(TailChanged(text=settled.changes, sources=settled.sources)))
+        standing = replace(standing, tail=settled.changes, tail_sources=settled.sources)
+    tokens = measure(standing, line, meter, without_memory=tokens)
+    unchanged = _unchanged(standing, line, tokens, format, meter)
+    prepared = _prepared(standing, line, tokens, format, limits, meter, cached=0 if cold else unchanged)
+    return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=cold)
 
 
-def measure(standing: Standing, line: Line, meter: Meter) -> dict[str, int]:
-    """Tokens by part, in the order of the prompt; all but context_meta, which reports them."""
+def measure(
+    standing: Standing, line: Line, meter: Meter, *, without_memory: dict[str, int] | None = None
+) -> dict[str, int]:
+    """Tokens by part, in the order of the prompt."""
+    tokens = without_memory or _without_memory(standing, line, meter)
+    changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail else 0
+    return {
+        **{part: tokens[part] for part in ("tools", "system", "guide")},
+        **{f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks},
+        "history": tokens["history"],
+        "changes": changes,
+        "context_meta": tokens["context_meta"],
+    }
+
+
+def _without_memory(standing: Standing, line: Line, meter: Meter) -> dict[str, int]:
     return {
         "tools": meter.value(standing.tools_name, standing.tools),
         "system": meter.value(standing.system_name, standing.system),
         "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
-        **{f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks},
         "history": meter.history(line),
-        "changes": meter.count(changes_text(standing.wording, standing.tail)),
+        "context_meta": META_TOKENS,
     }
 
 
@@ -124,59 +126,33 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
         for layer, said in recalled
     ]
     filled: list[AnchoredBlock] = []
-    for (layer, said), grant in zip(recalled, allocate(wishes, room), strict=True):
-        kept = cut(said.text, budget=grant, count=partial(_framed, meter, layer.name), pointer=said.pointer)
-        filled.append(
-            AnchoredBlock(layer=layer.name, text=kept.text, left_out=kept.lines_left_out, sources=said.sources)
-        )
+    for (layer, said), wish, grant in zip(recalled, wishes, allocate(wishes, room), strict=True):
+        kept = Cut(said.text, 0)
+        if wish.wanted > grant:
+            kept = cut(said.text, budget=grant, count=partial(_framed, meter, layer.name), pointer=said.pointer)
+        filled.append(AnchoredBlock(layer.name, kept.text, kept.lines_left_out, said.sources))
     return tuple(filled)
 
 
-def _settled(
-    standing: Standing, settled: Settled, blocks: tuple[AnchoredBlock, ...], seq: int
-) -> tuple[Standing, list[Draft]]:
-    if settled.moved:
-        anchor = Anchor(blocks=blocks, reason=settled.moved, seq=seq, call=standing.calls + 1)
-        return (
-            replace(standing, anchor=anchor, tail="", tail_sources=()),
-            [_by_us(AnchorMoved(reason=settled.moved, blocks=blocks))],
-        )
-    if settled.changes == standing.tail:
-        return standing, []
-    return (
-        replace(standing, tail=settled.changes, tail_sources=settled.sources),
-        [_by_us(TailChanged(text=settled.changes, sources=settled.sources))],
-    )
-
-
 def _prepared(
-    standing: Standing, line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, cold: bool
-) -> tuple[PromptPrepared, dict[str, int], int]:
-    """The numbers of this call: what the model is told, what is cached, what is new."""
-    stable = sum(tokens.values()) - tokens["changes"]
-    unchanged = _unchanged(standing, line, tokens, format, meter)
-    used = stable + tokens["changes"] + META_TOKENS
-    strong = 100 * standing.calibration.correct(used) / limits.window > STRONG_FROM
-    cached = 0 if cold else unchanged
-    draft = PromptPrepared(
+    standing: Standing, line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, *, cached: int
+) -> PromptPrepared:
+    used = sum(tokens.values())
+    tail = tokens["changes"] + tokens["context_meta"]
+    strong = 100 * standing.calibration.correct(used) > STRONG_FROM * limits.window
+    return PromptPrepared(
         digest="",
         messages=len(line),
         used=used,
         memory=sum(len(block.text.encode()) for block in standing.blocks),
         cached=cached,
-        written=stable - cached,
-        uncached=used - stable,
+        written=used - tail - cached,
+        uncached=tail,
         format=format,
         window=limits.window,
         reserve=limits.reserve,
         largest=meter.largest(line) if strong else (),
     )
-    tail = tail_text(standing, line, draft)
-    size = meter.count(tail)
-    tokens = {**tokens, "context_meta": size - tokens["changes"]}
-    draft = replace(draft, used=stable + size, uncached=size)
-    name = name_of(standing, line, draft, tail_text(standing, line, draft))
-    return replace(draft, digest=name), tokens, unchanged
 
 
 def _unchanged(standing: Standing, line: Line, tokens: dict[str, int], format: str, meter: Meter) -> int:

@@ -74,6 +74,8 @@ class Standing:
         return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
 
     def apply(self, event: Event) -> Standing:
+        if event.kind not in _CONCERNS:
+            return self
         match event.what:
             case PromptPrepared() as what:
                 return self._prepared(what, event)
@@ -166,6 +168,12 @@ class Standing:
         )
         calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
         return replace(self, ledger=ledger, calibration=calibration)
+
+
+_CONCERNS = frozenset(
+    kind.kind
+    for kind in (PromptPrepared, SystemSet, ToolsSet, WordingSet, AnchorMoved, TailChanged, HistorySpliced, UsageReported)
+)
 
 
 @lru_cache(maxsize=256)

@@ -57,23 +57,19 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._mutex = threading.Lock()
-        tell_after_fork(self)
-
-    def after_fork(self) -> None:
-        self._mutex = threading.Lock()
+        self._root = f"{path}/"
 
     def signature(self, name: str) -> Signature | None:
         """Cheap enough for every call; None when there is nothing to see."""
         try:
-            return _signature(os.stat(self.path / name, follow_symlinks=False))
+            return _signature(os.stat(self._root + name, follow_symlinks=False))
         except OSError:
             return None
 
     def names(self, sub: str) -> list[str]:
         """Files in a sub-folder, without our own and other hidden ones."""
         try:
-            return sorted(f"{sub}/{entry.name}" for entry in os.scandir(self.path / sub) if _visible(entry))
+            return sorted(f"{sub}/{entry.name}" for entry in os.scandir(self._root + sub) if _visible(entry))
         except OSError:
             return []
 
@@ -113,35 +109,27 @@ class Folder:
         except OSError as error:
             raise _translated(error, self.path / name) from error
 
-    def append(self, name: str, data: bytes, *, keep: int) -> None:
-        """Add to the end of a file of which `keep` bytes are good. Not synced: what is added can be made again."""
+    @contextlib.contextmanager
+    def growing(self, name: str) -> Generator[Growing]:
+        """A file right in this folder that is only added to, locked against every other writer of it."""
+        place = self._root + name
         try:
-            with self._holding(name, create=True) as (folder, leaf):
-                descriptor = os.open(leaf, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
+            with _mutexes.of(place):
+                descriptor = self._open_growing(place)
                 try:
-                    if os.fstat(descriptor).st_size != keep:
-                        os.ftruncate(descriptor, keep)
-                    os.lseek(descriptor, keep, os.SEEK_SET)
-                    _pour(descriptor, data)
+                    fcntl.lockf(descriptor, fcntl.LOCK_EX)
+                    yield Growing(descriptor)
                 finally:
                     os.close(descriptor)
         except OSError as error:
             raise _translated(error, self.path / name) from error
 
-    def tail(self, name: str, size: int) -> tuple[int, bytes]:
-        """The length of a file and its last bytes."""
+    def _open_growing(self, place: str) -> int:
         try:
-            with self._holding(name) as (folder, leaf):
-                descriptor = os.open(leaf, os.O_RDONLY | _SAFE, dir_fd=folder)
-                try:
-                    length = os.fstat(descriptor).st_size
-                    return length, os.pread(descriptor, size, max(0, length - size))
-                finally:
-                    os.close(descriptor)
+            return os.open(place, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
         except FileNotFoundError:
-            return 0, b""
-        except OSError as error:
-            raise _translated(error, self.path / name) from error
+            make_private(self.path)
+            return os.open(place, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
@@ -150,7 +138,7 @@ class Folder:
         A POSIX record lock, not flock: a child forked in the middle does not inherit it and so cannot keep
         it for ever. It is per process, hence the mutex.
         """
-        with self._mutex, self._holding(".lock", create=True) as (folder, leaf):
+        with _mutexes.of(self._root), self._holding(".lock", create=True) as (folder, leaf):
             descriptor = os.open(leaf, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX)
@@ -164,7 +152,7 @@ class Folder:
         *between, leaf = name.split("/")
         if create:
             make_private(self.path)
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for step in between:
                 if create:
@@ -176,6 +164,44 @@ class Folder:
             yield folder, leaf
         finally:
             os.close(folder)
+
+
+class Growing:
+    """An open file, for as long as it is locked."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __len__(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def end(self, size: int) -> bytes:
+        return os.pread(self._descriptor, size, max(0, len(self) - size))
+
+    def cut(self, keep: int) -> None:
+        os.ftruncate(self._descriptor, keep)
+
+    def append(self, data: bytes) -> None:
+        """Not synced: what is added can be made again."""
+        os.lseek(self._descriptor, 0, os.SEEK_END)
+        _pour(self._descriptor, data)
+
+
+class _Mutexes:
+    """One for each place: record locks hold between processes only, whoever in this one has the place open."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[str, threading.Lock] = {}
+        tell_after_fork(self)
+
+    def of(self, place: str) -> threading.Lock:
+        return self._by_place.setdefault(place, threading.Lock())
+
+    def after_fork(self) -> None:
+        self._by_place.clear()
+
+
+_mutexes = _Mutexes()
 
 
 def make_private(path: Path) -> None:

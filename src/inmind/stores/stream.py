@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[S, R]):
-    """What shall happen, what the call then answers, and the state it leads to where that was worked out already."""
+    """What shall happen, what the call then answers, and what it leads to where that was worked out already."""
 
     drafts: Sequence[Draft]
     answer: R
@@ -43,6 +43,8 @@ class Done(Generic[R]):
 
     appended: Appended
     answer: R | None
+    events: Sequence[Event] = ()
+    """What this commit added; empty when it added nothing."""
 
 
 class Stream(Generic[S]):
@@ -111,8 +113,8 @@ class Stream(Generic[S]):
                     continue
                 if appended.repeated:
                     return Done(appended=appended, answer=None)
-                self._advance(decision, appended)
-                return Done(appended=appended, answer=decision.answer)
+                events = self._advance(decision, appended)
+                return Done(appended=appended, answer=decision.answer, events=events)
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
     def append(self, *drafts: Draft, key: Key | None = None) -> Appended:
@@ -125,14 +127,16 @@ class Stream(Generic[S]):
             state = self._fold.apply(state, event)
         return state
 
-    def _advance(self, decision: Decision[S, R], appended: Appended) -> None:
+    def _advance(self, decision: Decision[S, R], appended: Appended) -> Sequence[Event]:
+        events = _events(self.name, appended.first - 1, decision.drafts, appended.at)
         if decision.foreseen is not None:
             self._state, self._version = decision.foreseen, appended.last
         else:
-            for event in _events(self.name, appended.first - 1, decision.drafts, appended.at):
+            for event in events:
                 self._take(event)
         if self._version - self._snapshot_at >= SNAPSHOT_EVERY:
             self._keep_snapshot()
+        return events
 
     def _take(self, event: Event) -> None:
         if isinstance(event.what, Reverted):
@@ -174,7 +178,11 @@ def key_for(key: object, operation: str, *arguments: object) -> Key | None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= 200:
         raise InvalidInput(field="key", value=key, expected="a text of 1 to 200 characters")
-    return Key(value=key, request=digest(operation, to_json(arguments, sort_keys=True, default=_spoken)))
+    try:
+        request = json.dumps(arguments, sort_keys=True, default=_spoken)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(field=operation, value=arguments, expected="arguments that JSON can carry") from error
+    return Key(value=key, request=digest(operation, request))
 
 
 def _spoken(value: object) -> object:

@@ -8,12 +8,13 @@ an end that is not ours is kept beside, and the file is written anew.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from inmind.errors import InmindError
 from inmind.journal import Event, HistorySpliced, MessageAdded, Reverted, digest, to_json
 from inmind.stores.base import Store
-from inmind.stores.files import Folder
+from inmind.stores.files import Folder, Growing
 
 FILE = "messages.jsonl"
 _CHUNK = 65_536
@@ -26,41 +27,45 @@ class Transcript:
         self._folder, self._store, self._stream = folder, store, stream
         self._length, self._seq = -1, 0
 
-    def catch_up(self) -> str:
-        """Write what is missing. Answers with what went wrong, if anything: a view may lag, a call must not fail."""
+    def catch_up(self, fresh: Sequence[Event] = ()) -> str:
+        """Write what is missing; `fresh` are events that were just appended, if the caller has them at hand.
+
+        Answers with what went wrong, if anything: a view may lag, a call must not fail.
+        """
         try:
-            with self._folder.locked():
-                length, seq = self._position()
-                events = self._store.read(self._stream, after=seq)
-                lines = "".join(_line(event) for event in events)
-                if lines:
-                    data = lines.encode()
-                    self._folder.append(FILE, data, keep=length)
-                    length += len(data)
-                self._length, self._seq = length, events[-1].seq if events else seq
+            with self._folder.growing(FILE) as file:
+                length = len(file)
+                good, seq = self._position(file, length)
+                known = fresh if fresh and fresh[0].seq == seq + 1 else self._store.read(self._stream, after=seq)
+                data = "".join(map(_line, known)).encode()
+                if good != length:
+                    file.cut(good)
+                if data:
+                    file.append(data)
+                self._length, self._seq = good + len(data), known[-1].seq if known else seq
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
         return ""
 
-    def _position(self) -> tuple[int, int]:
+    def _position(self, file: Growing, length: int) -> tuple[int, int]:
         """How many bytes are good, and up to which event they go."""
+        if length == self._length:
+            return length, self._seq
         size = _CHUNK
         while True:
-            length, end = self._folder.tail(FILE, size)
-            if length == self._length:
-                return length, self._seq
+            end = file.end(size)
             good = end.rfind(b"\n") + 1
             start = end.rfind(b"\n", 0, good - 1) + 1 if good else 0
             if good and (start or len(end) == length):
                 seq = _seq(end[start:good])
-                return (length - len(end) + good, seq) if seq else self._anew()
+                return (length - len(end) + good, seq) if seq else self._anew(file)
             if len(end) == length:
-                return self._anew() if length else (0, 0)
+                return self._anew(file) if length else (0, 0)
             size *= 4
 
-    def _anew(self) -> tuple[int, int]:
+    def _anew(self, file: Growing) -> tuple[int, int]:
         """Somebody else's words at the end: keep the whole file beside, and write ours from the beginning."""
-        found = self._folder.read(FILE, most=1 << 28).data or b""
+        found = file.end(len(file))
         self._folder.replace(f"{FILE}.damaged-{digest(found.hex())[:8]}", found)
         return 0, 0
 
@@ -68,10 +73,10 @@ class Transcript:
 def _line(event: Event) -> str:
     match event.what:
         case MessageAdded(wire=wire, format=format):
-            said: dict[str, Any] = {"seq": event.seq, "at": event.at.isoformat(timespec="seconds")[:19] + "Z"}
+            said: dict[str, Any] = {"seq": event.seq, "at": f"{event.at:%Y-%m-%dT%H:%M:%SZ}"}
             if format != "openai":
                 said["format"] = format
-            return to_json({**said, "message": wire}, default=dict) + "\n"
+            return to_json({**said, "message": wire}) + "\n"
         case HistorySpliced(start=start, stop=stop, inserted=inserted):
             return to_json({"seq": event.seq, "splice": [start, stop, inserted]}) + "\n"
         case Reverted(to=to):

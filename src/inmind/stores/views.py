@@ -44,6 +44,8 @@ class LiveFiles(Generic[S]):
         self._folder, self._stream, self._store = folder, stream, store
         self._documents, self._inside, self._folders, self._paths = documents, inside, folders, paths
         self._seen: dict[str, Signature] = {}
+        self._looked: dict[str, Signature] = {}
+        self._listed: dict[str, list[str]] = {}
         self._shown: dict[str, int] = {}
         self._notices: list[str] = []
         self._said: set[str] = set()
@@ -142,13 +144,21 @@ class LiveFiles(Generic[S]):
 
     def _present(self) -> list[str]:
         """Every path that has a document or a file: a new file in detail/ is a document a person began."""
-        paths = dict.fromkeys((*self._documents(self._stream.state).by_path, *self._paths))
-        for folder in self._folders:
-            for name in self._folder.names(self._inside + folder):
-                path = name.removeprefix(self._inside)
-                if path not in paths and _is_document(path):
-                    paths[path] = None
-        return list(paths)
+        documents = self._documents(self._stream.state).by_path
+        begun = [path for folder in self._folders for path in self._begun(folder) if path not in documents]
+        return [*documents, *(path for path in self._paths if path not in documents), *begun]
+
+    def _begun(self, folder: str) -> list[str]:
+        """Documents that have a file in this folder. Read again only when something was put there or taken away."""
+        signature = self._folder.signature(self._inside + folder)
+        if signature is None:
+            return []
+        if signature != self._looked.get(folder):
+            names = self._folder.names(self._inside + folder)
+            self._listed[folder] = [path for n in names if _is_document(path := n.removeprefix(self._inside))]
+            if signature.settled(nanoseconds()):
+                self._looked[folder] = signature
+        return self._listed[folder]
 
     def _notice(self, text: str) -> None:
         if text in self._said:

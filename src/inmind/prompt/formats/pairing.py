@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from typing import TypeVar
 
 from inmind.prompt.formats.parts import (
@@ -67,6 +66,8 @@ def arrange(messages: Sequence[Said], format: Format, *, begins: bool = True) ->
     `begins` is False for messages that go on from others, which were arranged before and needed no repair.
     """
     demands = format.demands
+    if all(_goes_by_itself(said, format) for said in messages) and not (begins and demands.user_begins):
+        return Arrangement(wires=[said.wire for said in messages], left_out=(), repaired=())
     items, left_out, repaired = _sayable(messages, format)
     items, unpaired = _with_opaque_pairs(items, demands)
     items, answers, orphans = _without_orphans(items)
@@ -80,6 +81,15 @@ def arrange(messages: Sequence[Said], format: Format, *, begins: bool = True) ->
         wires=_wires(items, format, begins=begins),
         left_out=tuple(sorted([*left_out, *unpaired, *orphans], key=lambda one: one.entry)),
         repaired=(*repaired, *renamed, *retold, *answered),
+    )
+
+
+def _goes_by_itself(said: Said, format: Format) -> bool:
+    """Most messages are words alone, in the provider's own format: nothing about their neighbours matters."""
+    return (
+        said.format == format.name
+        and all(type(part) is Text for part in said.message.parts)
+        and format.sendable(said.message)
     )
 
 
@@ -238,14 +248,17 @@ def _with_ids_apart(items: list[_Item], answers: _Answers, demands: Demands) -> 
     """
     result_of = {call: result for result, call in answers.items()}
     in_use: dict[str, _Place] = {}
+    uses: dict[str, int] = {}
     new_ids: dict[_Place, str] = {}
     repaired: list[str] = []
     for at, item in enumerate(items):
         for index, part in enumerate(item.message.parts):
             if not isinstance(part, Call):
                 continue
-            given = chain([part.id], (f"{part.id}_{number}" for number in count(2)))
-            id = next(id for id in given if not _confused(in_use.get(id), at, result_of, demands))
+            id = part.id
+            while _confused(in_use.get(id), at, result_of, demands):
+                uses[part.id] = uses.get(part.id, 1) + 1
+                id = f"{part.id}_{uses[part.id]}"
             in_use[id] = (at, index)
             if id != part.id:
                 new_ids[at, index] = id

@@ -47,18 +47,25 @@ def check_json(value: object, field: str) -> None:
             _check_scalar(node, place)
 
 
-def plain(value: Any, field: str, depth: int = 0) -> Any:
+def plain(value: Any, field: str) -> Any:
     """A copy in plain objects and lists, ours to keep. What a provider's client hands out gives itself up to it."""
-    if isinstance(value, str | int | float | None):
-        return value
-    if depth > DEEPEST:
-        raise InvalidInput(field=_short(field), value=value, expected=f"at most {DEEPEST} levels of nesting")
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump(mode="json", exclude_unset=True), field, depth)
+    try:
+        return _plain(value, 0)
+    except RecursionError:
+        raise InvalidInput(field=field, value="…", expected=f"at most {DEEPEST} levels of nesting") from None
+
+
+def _plain(value: Any, depth: int) -> Any:
     if is_object(value):
-        return {key: plain(item, f"{field}.{key}", depth + 1) for key, item in value.items()}
+        if depth > DEEPEST:
+            raise RecursionError
+        return {key: item if type(item) is str else _plain(item, depth + 1) for key, item in value.items()}
     if is_list(value):
-        return [plain(item, f"{field}[{index}]", depth + 1) for index, item in enumerate(value)]
+        if depth > DEEPEST:
+            raise RecursionError
+        return [_plain(item, depth + 1) for item in value]
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump(mode="json", exclude_unset=True), depth + 1)
     return value
 
 

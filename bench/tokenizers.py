@@ -1,0 +1,26 @@
+"""The real tokenizers that estimates are held against. They come with their vocabularies, so nothing is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Protocol, cast
+
+FAMILIES = ("o200k", "cl100k")
+
+
+class _Tokenizer(Protocol):
+    def count(self, text: str) -> int: ...
+
+
+@cache
+def tokenizer(family: str) -> _Tokenizer:
+    module = import_module("rs_bpe.bpe").openai
+    return cast(_Tokenizer, getattr(module, f"{family}_base")())
+
+
+@cache
+def counter(family: str) -> Callable[[str], int]:
+    """One that remembers: a prompt repeats nearly all of the one before."""
+    return lru_cache(maxsize=None)(tokenizer(family).count)

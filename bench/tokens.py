@@ -1,0 +1,168 @@
+"""How far the token estimate is off, by kind of text.
+
+The texts are whatever is installed here anyway: nothing is copied into the project, and each row says what it was
+measured on. None of them is what the weights were fitted on.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sysconfig
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from importlib.util import find_spec
+from itertools import accumulate, takewhile
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from bench.table import Row, Table
+from bench.tokenizers import FAMILIES, tokenizer
+from inmind.tokens import estimator
+
+MOST_ERROR = 0.15
+CHUNK = 1_500
+"""Characters: about a message."""
+
+_MOST_CHARACTERS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    name: str
+    made_of: str
+    text: str
+
+    @property
+    def chunks(self) -> list[str]:
+        return [self.text[start : start + CHUNK] for start in range(0, len(self.text), CHUNK)]
+
+
+def run() -> list[Table]:
+    found = [corpus for corpus in (_english(), _chinese(), _json(), _code())]
+    rows = [_error(corpus, family) for corpus in found for family in FAMILIES]
+    notes = [f"{corpus.name}: {corpus.made_of}, {len(corpus.text) / 1000:,.0f} thousand characters." for corpus in found]
+    return [Table(f"token estimate against the real tokenizer, in chunks of {CHUNK:,} characters", rows, notes)]
+
+
+def _error(corpus: Corpus, family: str) -> Row:
+    what = f"{corpus.name}, {family}"
+    if not corpus.text:
+        return Row(what=what, measured="not measured: no such text is installed", bar=f"<= {MOST_ERROR:.0%}", met=False)
+    estimate, exact = estimator(family), tokenizer(family).count
+    pairs = [(estimate(chunk), exact(chunk)) for chunk in corpus.chunks]
+    total = sum(guess for guess, _ in pairs) / sum(true for _, true in pairs) - 1
+    p95 = quantiles([abs(guess / true - 1) for guess, true in pairs], n=20, method="inclusive")[-1]
+    return Row(
+        what=what,
+        measured=f"{total:+.1%} in total, 95% of chunks within {p95:.0%}",
+        bar=f"<= {MOST_ERROR:.0%}",
+        met=abs(total) <= MOST_ERROR,
+        figures={"total": total, "p95": p95, "tokens": sum(true for _, true in pairs)},
+    )
+
+
+def _english() -> Corpus:
+    described = (str(found.metadata.get_payload()) for found in _installed())  # a README, as a rule
+    half = _MOST_CHARACTERS // 2
+    documented = (text for tree in _parsed() for text in _docstrings(tree))
+    text = _up_to(half, described) + "\n\n" + _up_to(half, documented)
+    return Corpus("English", "descriptions of installed packages, docstrings of the standard library", text)
+
+
+def _code() -> Corpus:
+    return Corpus("code", "source of the standard library", _up_to(_MOST_CHARACTERS, _sources()))
+
+
+def _json() -> Corpus:
+    """Records as a tool answers with them, compact and indented, and files as programs write them."""
+    compact = (json.dumps(_signatures(tree), separators=(",", ":")) for tree in _parsed())
+    indented = (json.dumps(_signatures(tree), indent=2) for tree in _parsed(start=1))
+    written = (
+        file.read_text("utf-8")
+        for found in _installed()
+        for entry in sorted(found.files or (), key=str)
+        if entry.suffix == ".json" and (file := Path(str(entry.locate()))).is_file()
+    )
+    third = _MOST_CHARACTERS // 3
+    text = "\n".join(_up_to(third, texts) for texts in (compact, indented, written))
+    return Corpus("JSON", "signatures of the standard library, JSON files of installed packages", text)
+
+
+def _chinese() -> Corpus:
+    """The type checker's messages: the one longer Chinese text among the packages that the benchmarks need anyway."""
+    found = find_spec("pyright")
+    bundle = Path(found.origin).parent / "dist" / "dist" / "pyright-internal.js" if found and found.origin else None
+    texts: list[str] = []
+    if bundle and bundle.is_file():
+        for literal in re.findall(r"JSON\.parse\('(\{(?:[^'\\]|\\.)*\})'\)", bundle.read_text("utf-8")):
+            text = "\n".join(_strings(json.loads(_unquoted(literal))))
+            if _is_chinese(text):
+                texts.append(text)
+    return Corpus("Chinese", "messages of the type checker, simplified and traditional", "\n".join(texts))
+
+
+def _is_chinese(text: str) -> bool:
+    """Mostly Han characters, and none of the scripts that Japanese and Korean write beside them."""
+    han = len(re.findall(r"[\u4e00-\u9fff]", text))
+    return han > len(text) / 4 and not re.search(r"[\u3040-\u30ff\uac00-\ud7af]", text)
+
+
+def _unquoted(literal: str) -> str:
+    """The text of a JavaScript literal in single quotes."""
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return re.sub(
+        r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))",
+        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else escapes.get(m[3], m[3]),
+        literal,
+    )
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def _installed() -> list[Any]:
+    others = [found for found in distributions() if found.name != "inmind"]
+    return sorted(others, key=lambda found: (found.name or "").lower())
+
+
+def _sources(start: int = 0) -> Iterator[str]:
+    """Every third module, so that a few long ones at the beginning of the alphabet are not the whole text."""
+    library = Path(sysconfig.get_paths()["stdlib"])
+    for file in sorted(library.glob("*.py"))[start::3]:
+        yield file.read_text("utf-8", "replace")
+
+
+def _parsed(start: int = 0) -> Iterator[ast.Module]:
+    return (ast.parse(source) for source in _sources(start))
+
+
+def _docstrings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            yield text
+
+
+def _signatures(tree: ast.Module) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": node.name,
+            "line": node.lineno,
+            "arguments": [{"name": argument.arg, "required": True} for argument in node.args.args],
+            "returns": ast.unparse(node.returns) if node.returns else None,
+            "summary": (ast.get_docstring(node) or "").partition("\n")[0],
+        }
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    ]
