@@ -81,7 +81,9 @@ def _grown(what: str, *, owned: bool, durable: bool = True) -> Row:
     race = Race()
     with TemporaryDirectory() as folder:
         homes = {name: Path(folder) / name for name in ("early", "late")}
-        memories = {name: Memory.open(home) if durable else Memory(home, InMemoryStore()) for name, home in homes.items()}
+        memories = {
+            name: Memory.open(home) if durable else Memory(home, InMemoryStore()) for name, home in homes.items()
+        }
         turns = {"early": EARLY, "late": LATE}
         course = {name: _turn(memory, turns[name], owned=owned) for name, memory in memories.items()}
         race.run(course, repetitions=_SAMPLES)

@@ -46,9 +46,13 @@ def settle(
     call: int,
     cold: bool,
     count: Callable[[str], int],
+    anchored: int,
     room: int,
 ) -> Settled:
-    """Move the anchor, or say the changes in the tail. `room` is what blocks and changes may take together."""
+    """Move the anchor, or say the changes in the tail.
+
+    `anchored` is the size of the memory in the prefix, guide included; `room` what it and changes may take together.
+    """
     if anchor is None:
         return Settled(moved="first call", changes="")
     changes, sources = changes_between(anchor.blocks, blocks)
@@ -58,7 +62,6 @@ def settle(
         return Settled(moved="the provider's cache is cold", changes="")
     if call - anchor.call >= MOST_CALLS:
         return Settled(moved=f"{MOST_CALLS} calls", changes="")
-    anchored = sum(count(block.text) for block in anchor.blocks)
     size = count(changes)
     if size > MOST_CHANGE * anchored:
         return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
@@ -91,7 +94,7 @@ def changes_between(before: Sequence[AnchoredBlock], after: Sequence[AnchoredBlo
 def _difference(layer: str, then: str, now: str) -> str:
     """The lines that went and came, each group under the heading it stands below; or all of it, if that is shorter."""
     old, new = then.split("\n"), now.split("\n")
-    lines = [f"{layer}, lines removed (-) and added (+):"]
+    lines = [f"{layer}:"]
     heading = ""
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":

@@ -72,7 +72,15 @@ def plan(
     room = _room(standing, limits, sum(tokens.values()))
     blocks = _fill(recalled, room, meter)
     cold = standing.asked is None or (now - standing.asked).total_seconds() > limits.cache_seconds
-    settled = settle(standing.anchor, blocks, call=standing.calls + 1, cold=cold, count=meter.count, room=room)
+    settled = settle(
+        standing.anchor,
+        blocks,
+        call=standing.calls + 1,
+        cold=cold,
+        count=meter.count,
+        anchored=tokens["guide"] + sum(_block_tokens(block, meter) for block in standing.blocks),
+        room=tokens["guide"] + room,
+    )
     if settled.moved:
         drafts.append(_by_us(AnchorMoved(reason=settled.moved, blocks=blocks)))
         anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)

@@ -172,7 +172,16 @@ class Standing:
 
 _CONCERNS = frozenset(
     kind.kind
-    for kind in (PromptPrepared, SystemSet, ToolsSet, WordingSet, AnchorMoved, TailChanged, HistorySpliced, UsageReported)
+    for kind in (
+        PromptPrepared,
+        SystemSet,
+        ToolsSet,
+        WordingSet,
+        AnchorMoved,
+        TailChanged,
+        HistorySpliced,
+        UsageReported,
+    )
 )
 
 

@@ -20,7 +20,7 @@ WORDING: Mapping[str, str] = {
         "context_meta tells how full your window is. Keep working-memory/overview.md short and current, "
         "and act on action_hint before the window fills up."
     ),
-    "changes": "Changed since the memory above was shown; this is newer.",
+    "changes": "Changed since the memory above was shown (+ added, - removed):",
     "reminder": "Keep working-memory/overview.md current as the task moves on.",
     "reminder_strong": (
         "More than half of the window is used. Bring working-memory/overview.md up to date now, "

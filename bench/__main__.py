@@ -1,0 +1,70 @@
+"""`python -m bench [name …] [--json FILE]`: measures, and prints each number beside its bar.
+
+A missed bar is a result and not a failure, so it does not fail the run; a benchmark that crashed does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import cache, imports, prepare, store, tokens
+from bench.table import WIDTH, Table
+
+BENCHES: dict[str, Callable[[], list[Table]]] = {
+    "prepare": prepare.run,
+    "store": store.run,
+    "imports": imports.run,
+    "cache": cache.run,
+    "tokens": tokens.run,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure inmind, each number beside its bar.")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"which to run, all by default: {', '.join(BENCHES)}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.names if name not in BENCHES]
+    if unknown:
+        parser.error(f"no benchmark is called {unknown[0]}: choose from {', '.join(BENCHES)}")
+
+    tables: dict[str, list[Table]] = {}
+    crashed: list[str] = []
+    for name in asked.names or BENCHES:
+        begun = time.monotonic()
+        try:
+            tables[name] = BENCHES[name]()
+        except Exception:
+            traceback.print_exc()
+            crashed.append(name)
+            continue
+        for table in tables[name]:
+            print(table, end="\n\n")
+        print(f"{name}: {time.monotonic() - begun:.0f} s".rjust(WIDTH), end="\n\n", flush=True)
+
+    verdicts = [row.met for many in tables.values() for table in many for row in table.rows if row.met is not None]
+    if asked.json:
+        asked.json.write_text(_figures(tables, crashed), "utf-8")
+    failed = f", {len(crashed)} benchmarks crashed: {', '.join(crashed)}" if crashed else ""
+    print(f"{verdicts.count(True)} bars met, {verdicts.count(False)} missed{failed}")
+    return 1 if crashed else 0
+
+
+def _figures(tables: dict[str, list[Table]], crashed: list[str]) -> str:
+    measured = {
+        name: [{"title": table.title, "rows": [row.as_json() for row in table.rows]} for table in many]
+        for name, many in tables.items()
+    }
+    machine = {"python": platform.python_version(), "system": platform.platform()}
+    return json.dumps({**machine, "benches": measured, "crashed": crashed}, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""How much of each prompt a provider has seen before, byte for byte, when memory changes during the conversation.
+
+Nothing here asks inmind what it thinks is cached. Each request is written out in the order in which a provider reads
+it and compared with the one before; inmind's own report is then held against that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from os.path import commonprefix
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench.table import Row, Table
+from bench.talk import SYSTEM, Message, exchanges, prose
+from bench.tokenizers import counter
+from inmind import Memory
+from inmind.testing import InMemoryStore, ManualClock
+
+TURNS = 200
+CHANGES_EVERY = 3
+LEAST_OF_BARE = 0.90
+READ, WRITE, PLAIN = 0.1, 1.25, 1.0
+"""Prices of a token served from the cache, written to it, and sent past it."""
+
+SECONDS_BETWEEN_CALLS = 20.0
+_count = counter("o200k")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request: its pieces in the provider's order, how many of them stand before the tail, and what was reported."""
+
+    pieces: tuple[str, ...]
+    tail: int = 0
+    """Tokens at the end that change with every call and are not worth writing to the cache."""
+    reported: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return sum(map(_count, self.pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A conversation's prompts, token by token: served from the cache, written to it, sent past it."""
+
+    cached: tuple[int, ...]
+    total: int
+    tails: int
+
+    @property
+    def share(self) -> float:
+        return sum(self.cached) / self.total
+
+    @property
+    def price(self) -> float:
+        read = sum(self.cached)
+        return READ * read + WRITE * (self.total - read - self.tails) + PLAIN * self.tails
+
+
+def run() -> list[Table]:
+    talk = list(islice(exchanges(asked=180, answered=420), TURNS))
+    bare = _cost(_bare(talk))
+    rows = [
+        Row(
+            what="bare history, no memory: cached share",
+            measured=f"{bare.share:.1%}",
+            figures={"share": bare.share, "price": bare.price, "tokens": bare.total},
+        )
+    ]
+    for name, pages in PATTERNS.items():
+        rows += _compared(name, bare, talk, pages)
+    return [
+        Table(
+            f"prompt cache, {TURNS} turns, overview.md changes every {CHANGES_EVERY} turns",
+            rows,
+            (
+                "Cached: leading tokens (o200k) that equal the previous request's, in the provider's order. Without "
+                "anchoring: the prefix shows every change at once. Price, against the bare history's: "
+                f"{READ:g} read, {WRITE:g} written, {PLAIN:g} for the tail of changes and meter.",
+            ),
+        )
+    ]
+
+
+def _compared(name: str, bare: Cost, talk: Sequence[tuple[Message, Message]], pages: Pages) -> list[Row]:
+    anchored, moves = _remembering(talk, pages, anchored=True)
+    loose, _ = _remembering(talk, pages, anchored=False)
+    with_anchor, without = _cost(anchored), _cost(loose)
+    of_bare = with_anchor.share / bare.share
+    reported = [sent.reported for sent in anchored]
+    difference = sum(reported) / sum(with_anchor.cached) - 1
+    apart = [
+        abs(said - true) / sent.tokens for said, true, sent in zip(reported, with_anchor.cached, anchored, strict=True)
+    ]
+    return [
+        Row(
+            what=f"{name}: cached share against bare",
+            measured=f"{of_bare:.1%} ({with_anchor.share:.1%}, anchor moved {moves} times)",
+            bar=f">= {LEAST_OF_BARE:.0%}",
+            met=of_bare >= LEAST_OF_BARE,
+            figures={"of_bare": of_bare, "share": with_anchor.share, "moves": moves},
+        ),
+        Row(
+            what="  without anchoring",
+            measured=f"{without.share / bare.share:.1%} ({without.share:.1%})",
+            figures={"of_bare": without.share / bare.share, "share": without.share},
+        ),
+        Row(
+            what="  price: bare, anchored, without anchoring",
+            measured=f"1.00, {with_anchor.price / bare.price:.2f}, {without.price / bare.price:.2f}",
+            figures={"bare": bare.price, "anchored": with_anchor.price, "without": without.price},
+        ),
+        Row(
+            what="  cached_prefix_tokens, as reported",
+            measured=f"{difference:+.1%}, at worst {max(apart):.1%} of a prompt",
+            figures={"difference": difference, "worst": max(apart)},
+        ),
+    ]
+
+
+def _cost(prompts: Sequence[Sent]) -> Cost:
+    befores = [Sent(()), *prompts]
+    cached = tuple(_shared(before.pieces, now.pieces) for before, now in zip(befores, prompts, strict=False))
+    return Cost(cached, sum(sent.tokens for sent in prompts), sum(sent.tail for sent in prompts))
+
+
+def _shared(before: Sequence[str], now: Sequence[str]) -> int:
+    """Leading tokens of a request that are the same as in the one before."""
+    tokens = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            return tokens + _count(commonprefix([old, new]))
+        tokens += _count(new)
+    return tokens
+
+
+def _pieces(request: dict[str, Any]) -> tuple[str, ...]:
+    """Tools, then messages; a text is one piece whether it stands alone or as the only part of a list."""
+    pieces = [json.dumps(request["tools"])] if request.get("tools") else []
+    for message in request["messages"]:
+        content: Any = message["content"]
+        pieces.append(f"<|{message['role']}|>")
+        pieces += [content] if isinstance(content, str) else [part["text"] for part in content]
+    return tuple(pieces)
+
+
+def _bare(talk: Sequence[tuple[Message, Message]]) -> list[Sent]:
+    return [Sent(_pieces({"messages": list(host)})) for host in _hosts(talk)]
+
+
+def _remembering(talk: Sequence[tuple[Message, Message]], pages: Pages, *, anchored: bool) -> tuple[list[Sent], int]:
+    """The same conversation with memory. A cache that is never warm gives an anchor no reason to stay."""
+    clock, page, sent, moves = ManualClock(), pages(), list[Sent](), 0
+    with TemporaryDirectory() as folder, Memory(Path(folder), InMemoryStore(), clock=clock) as memory:
+        lives = {} if anchored else {"cache_seconds": 0.0}
+        session = memory.session("bench", cwd="/bench", **lives)
+        for turn, host in enumerate(_hosts(talk)):
+            if turn % CHANGES_EVERY == 0:
+                session.write("overview.md", next(page))
+            prompt = session.prepare(host)
+            pieces = _pieces(prompt.request)
+            sent.append(Sent(pieces, tail=_count(pieces[-1]), reported=prompt.report.cached_prefix_tokens))
+            moves += bool(prompt.report.anchor_moved) and turn > 0
+            clock.advance(seconds=SECONDS_BETWEEN_CALLS)
+    return sent, moves
+
+
+def _hosts(talk: Sequence[tuple[Message, Message]]) -> Iterator[list[Message]]:
+    """The host's list as it stands at each call."""
+    host: list[Message] = [{"role": "system", "content": SYSTEM}]
+    for question, answer in talk:
+        host.append(question)
+        yield host
+        host.append(answer)
+
+
+# -- pages: each yields overview.md as it reads after one more change ------------------------------------------
+
+Pages = Callable[[], Iterator[str]]
+
+_SECTIONS = {"Current task": 8, "Key decisions": 7, "Known facts": 9, "Open problems": 5}
+"""Lines under each heading: together about 600 tokens."""
+
+
+def _line_added() -> Iterator[str]:
+    page, random = _first_page()
+    page["Recent actions"] = []
+    while True:
+        page["Recent actions"].insert(0, prose(random, 48))
+        yield _written(page)
+
+
+def _line_replaced() -> Iterator[str]:
+    page, random = _first_page()
+    while True:
+        lines = page[random.choice(list(page))]
+        lines[random.randrange(len(lines))] = prose(random, 80)
+        yield _written(page)
+
+
+def _section_rewritten() -> Iterator[str]:
+    """About a third of the page at once."""
+    page, random = _first_page()
+    while True:
+        page["Known facts"] = [prose(random, 80) for _ in page["Known facts"]]
+        yield _written(page)
+
+
+PATTERNS: dict[str, Pages] = {
+    "a line added": _line_added,
+    "a line replaced": _line_replaced,
+    "a section rewritten": _section_rewritten,
+}
+
+
+def _first_page() -> tuple[dict[str, list[str]], Random]:
+    random = Random(17)
+    return {name: [prose(random, 80) for _ in range(lines)] for name, lines in _SECTIONS.items()}, random
+
+
+def _written(page: dict[str, list[str]]) -> str:
+    sections = ("\n".join([f"## {name}", *(f"- {line}" for line in lines)]) for name, lines in page.items())
+    return "# Working memory\n\n" + "\n\n".join(sections) + "\n"
