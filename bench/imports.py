@@ -15,7 +15,7 @@ MOST_SECONDS = 0.120
 ALLOWED = {"apsw"}
 """The one dependency that is not optional."""
 
-_SAMPLES = 25
+_SAMPLES = 40
 _SOURCE = Path(__file__).parents[1] / "src"
 
 

@@ -32,8 +32,12 @@ def prose(random: Random, characters: int) -> str:
 
 
 def conversation(messages: int) -> list[Message]:
-    """That many messages of an agent at work: asked, it calls a tool, reads the result and answers."""
-    return list(islice(_working(Random(7)), messages))
+    """That many messages (an even number) of an agent at work: asked, it calls a tool, reads the result and answers.
+
+    A number that is not whole turns of four begins with an exchange of words, so that no call is left open.
+    """
+    spoken = next(exchanges(asked=90, answered=200))[: messages % 4]
+    return [*spoken, *islice(_working(Random(7)), messages - len(spoken))]
 
 
 def questions() -> Iterator[Message]:

@@ -16,7 +16,7 @@ from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import Any, Union
 
 from bench.table import Row, Table
 from bench.tokenizers import FAMILIES, tokenizer
@@ -27,6 +27,8 @@ CHUNK = 1_500
 """Characters: about a message."""
 
 _MOST_CHARACTERS = 600_000
+
+_Messages = Union[str, list["_Messages"], dict[str, "_Messages"]]  # noqa: UP007 -- the other spelling cannot name itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,10 @@ def _chinese() -> Corpus:
 
 
 def _is_chinese(text: str) -> bool:
-    """Mostly Han characters, and none of the scripts that Japanese and Korean write beside them."""
+    """Mostly Han characters, and hardly any of the scripts that Japanese and Korean write beside them."""
     han = len(re.findall(r"[\u4e00-\u9fff]", text))
-    return han > len(text) / 4 and not re.search(r"[\u3040-\u30ff\uac00-\ud7af]", text)
+    others = len(re.findall(r"[\u3040-\u30ff\uac00-\ud7af]", text))
+    return han > len(text) / 4 and others < han / 100
 
 
 def _unquoted(literal: str) -> str:
@@ -121,14 +124,11 @@ def _unquoted(literal: str) -> str:
     )
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: _Messages) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
+    else:
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _strings(inner)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -123,6 +123,8 @@ class Finding(StrEnum):
     """Nobody meant this: keep the bytes aside, show the last good version, say so."""
     MISSING = "missing"
     """It is gone: show the last good version again. A file's absence is not a decision to forget."""
+    FOREIGN = "foreign"
+    """Nothing that was ever ours, nor a text that could become a document: a person's business, left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +134,14 @@ class Judgement:
     reason: str = ""
 
 
-def judge(found: bytes | None, *, document: Document | None, published: str | None) -> Judgement:
+def judge(
+    found: bytes | None, *, document: Document | None, published: str | None, unconfirmed: Collection[str] = ()
+) -> Judgement:
     """What the bytes found in a file mean, given the newest version and the digest that was last published.
 
-    A stale copy is told from a person who restored an old version by `published` alone: what we last wrote
-    there is stale when the journal has moved on, the same words after we wrote something newer are an edit.
+    A stale copy is told from a person who restored an old version by what we know to have shown: what we last
+    wrote there is stale when the journal has moved on, the same words after we wrote something newer are an edit.
+    `unconfirmed` are digests of versions since then: a writer that was killed may have shown one and not said so.
     """
     if found is None:
         return Judgement(Finding.MISSING) if document else Judgement(Finding.CURRENT)
@@ -144,8 +149,8 @@ def judge(found: bytes | None, *, document: Document | None, published: str | No
     if document is not None and not damage and text == document.text:
         return Judgement(Finding.CURRENT)
     if damage:
-        return Judgement(Finding.DAMAGED, reason=damage)
-    if published is not None and digest(text) == published:
+        return Judgement(Finding.DAMAGED if document else Finding.FOREIGN, reason=damage)
+    if digest(text) in (published, *unconfirmed):
         return Judgement(Finding.STALE)
     return Judgement(Finding.EDITED, text=text)
 

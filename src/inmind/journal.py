@@ -14,7 +14,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 from functools import cache
 from hashlib import blake2b
@@ -327,11 +327,12 @@ def digest_of(value: object) -> str:
 
 
 def moment(microseconds: int) -> datetime:
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def microseconds(at: datetime) -> int:
-    return round(at.timestamp() * 1_000_000)
+    """Exact at any date; a float of seconds is not, from 2106 on."""
+    return (at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 @cache
@@ -348,6 +349,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 _SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_plain)
 

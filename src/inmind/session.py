@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from inmind.documents import OVERVIEW, Documents, checked_text, resolve
 from inmind.errors import Conflict, InvalidInput, KeyReused, NotFound, PromptNotRebuilt
-from inmind.history import Line, match
+from inmind.history import Line, added_to, match
 from inmind.journal import (
     DocumentWritten,
     Draft,
@@ -411,16 +411,16 @@ def _taken_in(mind: Mind, given: _Given, tools: Any, spoken: Format) -> list[Dra
 
 def _said_since(line: Line, given: _Given, spoken: Format) -> list[Draft]:
     wires = given.wires or ()
+    added = added_to(line, wires)
+    if added is not None:
+        fresh = _checked(added, spoken, at=given.lead + len(line))
+        return [_message(wire, spoken.name) for wire in fresh]
+    wires = _checked(wires, spoken, at=given.lead)  # an edit, or objects of the provider's client
     sync = match(line, wires)
-    if sync.spliced:  # an edit, or the same messages as objects of the provider's client
-        wires = [plain(wire, f"messages[{index}]") for index, wire in enumerate(wires, start=given.lead)]
-        sync = match(line, wires)
-    new = _checked(sync.new, spoken, at=given.lead + sync.start)
-    added = _checked(sync.added, spoken, at=given.lead + len(wires) - len(sync.added))
-    drafts = [_message(wire, spoken.name) for wire in new]
+    drafts = [_message(wire, spoken.name) for wire in sync.new]
     if sync.spliced:
-        drafts.append(_from(HistorySpliced(sync.start, sync.stop, len(new)), Origin.OPERATOR))
-    return drafts + [_message(wire, spoken.name) for wire in added]
+        drafts.append(_from(HistorySpliced(sync.start, sync.stop, len(sync.new)), Origin.OPERATOR))
+    return drafts + [_message(wire, spoken.name) for wire in sync.added]
 
 
 def _system(given: _Given, spoken: Format) -> System:

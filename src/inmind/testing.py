@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.journal import Draft, Event, decode, encode, microseconds, moment
-from inmind.stores.base import Appended, Key, Snapshot, Summary
+from inmind.stores.base import Appended, Key, Published, Snapshot, Summary
 
 
 @dataclass
@@ -34,7 +34,7 @@ class InMemoryStore:
         self._events: dict[str, list[Event]] = {}
         self._keys: dict[tuple[str, str], tuple[str, Appended]] = {}
         self._snapshots: dict[str, Snapshot] = {}
-        self._published: dict[str, dict[str, str]] = {}
+        self._published: dict[str, dict[str, Published]] = {}
         self._closed = False
 
     def append(
@@ -96,13 +96,13 @@ class InMemoryStore:
             fits = have is not None and have.fold == fold and (until is None or have.seq <= until)
             return have if fits else None
 
-    def published(self, stream: str) -> dict[str, str]:
+    def published(self, stream: str) -> dict[str, Published]:
         with self._open():
             return dict(self._published.get(stream, {}))
 
-    def mark_published(self, stream: str, path: str, digest: str) -> None:
+    def mark_published(self, stream: str, path: str, shown: Published) -> None:
         with self._open():
-            self._published.setdefault(stream, {})[path] = digest
+            self._published.setdefault(stream, {})[path] = shown
 
     def close(self) -> None:
         self._closed = True
@@ -115,11 +115,12 @@ class InMemoryStore:
 
 def _stored(stream: str, seq: int, at: datetime, draft: Draft, *, opens: bool) -> Event:
     """Through the codec, as a real store would: what cannot be stored must not pass here either."""
+    body = encode(draft.what).encode().decode()
     return Event(
         stream=stream,
         seq=seq,
         at=at,
-        what=decode(draft.what.kind, encode(draft.what)),
+        what=decode(draft.what.kind, body),
         origin=draft.origin,
         trust=draft.trusted,
         sources=draft.sources,

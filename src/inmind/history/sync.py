@@ -33,12 +33,18 @@ class Sync:
         return bool(self.new) or self.start != self.stop
 
 
-def match(line: Line, wires: Sequence[Mapping[str, Any]]) -> Sync:
+def added_to(line: Line, wires: Sequence[Any]) -> Sequence[Any] | None:
+    """The usual case at the speed of one comparison: what stands behind the known messages; None for an edit."""
     known = len(line)
-    ours = line.wires
-    if list(wires[:known]) == ours:
+    return wires[known:] if list(wires[:known]) == line.wires else None
+
+
+def match(line: Line, wires: Sequence[Mapping[str, Any]]) -> Sync:
+    """The general case: what was replaced by what, and what came behind it."""
+    known = len(line)
+    start = _agreeing(line.wires, wires)
+    if start == known:
         return Sync(start=known, stop=known, new=(), added=wires[known:])
-    start = _agreeing(ours, wires)
     overlap, at = _overlap(line, wires, start)
     if not overlap:
         return Sync(start=start, stop=known, new=wires[start:], added=())
@@ -53,16 +59,18 @@ def _agreeing(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, A
 
 
 def _overlap(line: Line, wires: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:
-    """How many messages at the end of the line stand in the list after `start`, and where they begin there."""
-    names = [digest_of(wire) for wire in wires[start:]]
-    if start >= len(line):
-        return 0, start
-    last = line[-1].digest
-    for end in range(len(names) - 1, -1, -1):
-        if names[end] != last:
-            continue
-        length = 1
-        while length <= end and length < len(line) - start and names[end - length] == line[-1 - length].digest:
-            length += 1
-        return length, start + end - length + 1
-    return 0, start
+    """How many messages at the end of the line stand in the list after `start`, and where they begin there.
+
+    The longest such run: short messages come again ("ok"), and a short run would take old ones for new.
+    """
+    ours = [entry.digest for entry in line[start:]]
+    theirs = [digest_of(wire) for wire in wires[start:]]
+    longest, begins = 0, 0
+    for end in range(len(theirs), 0, -1):
+        most = min(end, len(ours))
+        if most <= longest:
+            break
+        length = next((n for n in range(most) if ours[-1 - n] != theirs[end - 1 - n]), most)
+        if length > longest:
+            longest, begins = length, end - length
+    return longest, start + begins

@@ -50,6 +50,18 @@ class Summary:
     updated: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a live file was last made to show: the digest of its text ("" for none), and the journal's state then.
+
+    A version that came later was never confirmed to be shown. If the file shows it all the same, a writer was
+    killed before it could say so; if it shows any other text, a person wrote that.
+    """
+
+    digest: str
+    seq: int
+
+
 class Store(Protocol):
     """Streams of events, and beside them what only makes reading quick.
 
@@ -94,10 +106,10 @@ class Store(Protocol):
         """The stream's snapshot, if it is of this fold and not newer than `until`."""
         ...
 
-    def published(self, stream: str) -> dict[str, str]:
-        """Digest of what was last written to each live file of the stream, by path."""
+    def published(self, stream: str) -> dict[str, Published]:
+        """What was last written to each live file of the stream, by path."""
         ...
 
-    def mark_published(self, stream: str, path: str, digest: str) -> None: ...
+    def mark_published(self, stream: str, path: str, shown: Published) -> None: ...
 
     def close(self) -> None: ...

@@ -1,9 +1,13 @@
 """Files that are never half written, never followed through a link, and never open to others.
 
-A write is: a temporary file in the same folder (0600), all bytes, fsync, rename, fsync of the folder. The
-rename *exchanges* the two where the system can, so that what stood there is still in hand and can be looked
-at: an editor that saved in the last microsecond is not overwritten, its words are found and taken in.
+A write is: a temporary file in the same folder (0600), all bytes, fsync, rename, fsync of the folder. Where
+people write too, the rename *exchanges* the two if the system can, so that what stood there is still in hand and
+can be looked at: an editor that saved in the last microsecond is not overwritten, its file is put back.
 Every step goes through the folder's descriptor, so no link or race can lead out of it.
+
+A killed writer leaves one of two things behind, told apart by name. A `part` is ours and perhaps incomplete. A
+`swap` is complete and either ours or what stood in its place, which may be the only copy of a person's words: who
+knows all the versions looks at it first.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ from inmind.stores.fork import tell_after_fork
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _RENAME_EXCHANGE = 2
-_AT = "inmind-part-"
+_PART, _SWAP = ".inmind-part-", ".inmind-swap-"
+
+_LOCK = ".lock"
 
 # A file system's clock ticks every few milliseconds: a write right after our look can leave the same stamp.
 RACY_NANOSECONDS = 50_000_000
@@ -49,11 +55,23 @@ class Found:
 
     data: bytes | None = None
     signature: Signature | None = None
+    """From before the bytes were read: whatever is written after has another one, if this is settled."""
+    looked: int = 0
+    most: int = 0
+    """How many bytes were asked for; one more was read, so that too many can be told."""
     unreadable: str = ""
+
+    @property
+    def settled(self) -> Signature | None:
+        """The signature, if a later change is sure to show in it."""
+        return self.signature if self.signature and self.signature.settled(self.looked) else None
 
 
 class Folder:
-    """One folder of live files, held open by descriptor for as long as an operation lasts."""
+    """One folder of live files, held open by descriptor for as long as an operation lasts.
+
+    What changes files is called with the folder `locked`.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,69 +100,135 @@ class Folder:
         except OSError as error:
             return Found(unreadable=os.strerror(error.errno or 0))
 
-    def replace(self, name: str, data: bytes) -> bytes | None:
-        """Put the bytes there, durably, and give back what they displaced (None: nothing was there)."""
-        temporary = f".{_AT}{os.getpid()}-{threading.get_ident()}"
+    def replace(self, name: str, data: bytes) -> None:
+        """Put the bytes there, durably, whatever stood there before: for files that only we write."""
+        with self._placing(name, data) as (folder, part, leaf):
+            os.rename(part, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+
+    def exchange(self, name: str, data: bytes, *, found: Found) -> bool:
+        """Put the bytes where `found` still stands. False: something else came to stand there, and it stays."""
+        with self._placing(name, data) as (folder, part, leaf):
+            swap = _SWAP + leaf
+            os.rename(part, swap, src_dir_fd=folder, dst_dir_fd=folder)
+            done = _put_new(folder, swap, leaf) if found.data is None else _swap_in(folder, swap, leaf, data, found)
+            if found.data is None and not done:
+                os.unlink(swap, dir_fd=folder)
+            os.fsync(folder)
+            return done
+
+    def remove(self, name: str, *, found: Found) -> bool:
+        """Take away what `found` says. False: something else came to stand there, and it stays."""
         try:
-            with self._holding(name, create=True) as (folder, leaf):
-                _refuse_special(folder, leaf)
-                try:
-                    _write_all(folder, temporary, data)
-                    displaced = _exchange(folder, temporary, leaf)
-                    os.fsync(folder)
-                    return displaced
-                finally:
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(temporary, dir_fd=folder)
+            with self._holding(name) as (folder, leaf):
+                swap = _SWAP + leaf
+                os.rename(leaf, swap, src_dir_fd=folder, dst_dir_fd=folder)
+                taken = _stands(folder, swap, found)
+                if taken:
+                    os.unlink(swap, dir_fd=folder)
+                else:
+                    _put_new(folder, swap, leaf)  # if it was saved yet again, this one is found beside it
+                os.fsync(folder)
+                return taken
+        except FileNotFoundError:
+            return found.data is None
         except OSError as error:
             raise _translated(error, self.path / name) from error
 
-    def remove(self, name: str) -> None:
+    def keep(self, name: str, *, kept_as: str, data: bytes) -> None:
+        """A second name, in the same folder, for what is about to be displaced.
+
+        A link and not a copy: it holds all bytes, however many, and those that a slow editor is still writing.
+        """
         try:
             with self._holding(name) as (folder, leaf):
-                os.unlink(leaf, dir_fd=folder)
-                os.fsync(folder)
-        except FileNotFoundError:
+                os.link(leaf, kept_as.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
             return
-        except OSError as error:
-            raise _translated(error, self.path / name) from error
+        except OSError:  # not every file system has links
+            self.replace(kept_as, data)
+
+    def displaced(self, name: str, *, most: int) -> Found:
+        """What a killed writer of this file held in its hands."""
+        *between, leaf = name.split("/")
+        return self.read("/".join((*between, _SWAP + leaf)), most=most)
+
+    def drop_displaced(self, name: str) -> None:
+        with contextlib.suppress(OSError), self._holding(name) as (folder, leaf):
+            os.unlink(_SWAP + leaf, dir_fd=folder)
+
+    def tidy(self) -> list[str]:
+        """Remove the parts of killed writers; answers with the files that have something displaced beside them."""
+        displaced: list[str] = []
+        for folder, _, leaves in os.walk(self.path):
+            for leaf in leaves:
+                if leaf.startswith(_PART):
+                    with contextlib.suppress(OSError):
+                        os.unlink(os.path.join(folder, leaf))
+                elif leaf.startswith(_SWAP):
+                    name = os.path.join(folder, leaf.removeprefix(_SWAP))
+                    displaced.append(os.path.relpath(name, self.path))
+        return displaced
 
     @contextlib.contextmanager
     def growing(self, name: str) -> Generator[Growing]:
-        """A file right in this folder that is only added to, locked against every other writer of it."""
-        place = self._root + name
-        try:
-            with _mutexes.of(place):
-                descriptor = self._open_growing(place)
+        """A file right in this folder that is only added to, with the folder locked."""
+        with self.locked():
+            try:
+                descriptor = os.open(self._root + name, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
                 try:
-                    fcntl.lockf(descriptor, fcntl.LOCK_EX)
                     yield Growing(descriptor)
                 finally:
                     os.close(descriptor)
-        except OSError as error:
-            raise _translated(error, self.path / name) from error
-
-    def _open_growing(self, place: str) -> int:
-        try:
-            return os.open(place, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
-        except FileNotFoundError:
-            make_private(self.path)
-            return os.open(place, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+            except OSError as error:
+                raise _translated(error, self.path / name) from error
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
         """One writer of this folder's files at a time, over all threads and processes.
 
         A POSIX record lock, not flock: a child forked in the middle does not inherit it and so cannot keep
-        it for ever. It is per process, hence the mutex.
+        it for ever. It is per process, hence the mutex; and it is gone when any descriptor of its file is closed
+        in this process, hence a file that nobody has a reason to read.
         """
-        with _mutexes.of(self._root), self._holding(".lock", create=True) as (folder, leaf):
-            descriptor = os.open(leaf, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
+        with _mutexes.of(self._root):
             try:
-                fcntl.lockf(descriptor, fcntl.LOCK_EX)
+                descriptor = self._open_lock()
+            except OSError as error:
+                raise _translated(error, self.path / _LOCK) from error
+            try:
                 yield
             finally:
                 os.close(descriptor)
+
+    def _open_lock(self) -> int:
+        try:
+            descriptor = os.open(self._root + _LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+        except FileNotFoundError:
+            make_private(self.path)
+            descriptor = os.open(self._root + _LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    @contextlib.contextmanager
+    def _placing(self, name: str, data: bytes) -> Generator[tuple[int, str, str]]:
+        """The bytes on the disk, under a name of their own, beside the place where they shall stand."""
+        try:
+            with self._holding(name, create=True) as (folder, leaf):
+                _refuse_special(folder, leaf)
+                part = _PART + leaf
+                try:
+                    _write_all(folder, part, data)
+                    yield folder, part, leaf
+                finally:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(part, dir_fd=folder)
+        except OSError as error:
+            raise _translated(error, self.path / name) from error
 
     @contextlib.contextmanager
     def _holding(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
@@ -183,8 +267,12 @@ class Growing:
 
     def append(self, data: bytes) -> None:
         """Not synced: what is added can be made again."""
-        os.lseek(self._descriptor, 0, os.SEEK_END)
-        _pour(self._descriptor, data)
+        length = os.lseek(self._descriptor, 0, os.SEEK_END)
+        try:
+            _pour(self._descriptor, data)
+        except OSError:
+            self.cut(length)
+            raise
 
 
 class _Mutexes:
@@ -220,11 +308,11 @@ def create_private(path: Path) -> None:
     """An empty file for the owner alone, unless there is one. Safe on a database: it is opened only if it is new."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600))
+        sync_folder(path.parent)
     except FileExistsError:
         return
     except OSError as error:
         raise _translated(error, path) from error
-    sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:
@@ -241,11 +329,12 @@ _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 def _read(folder: int, leaf: str, most: int) -> Found:
     descriptor = os.open(leaf, os.O_RDONLY | _SAFE, dir_fd=folder)
     try:
+        looked = nanoseconds()
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Found(unreadable="it is not a plain file")
         with os.fdopen(os.dup(descriptor), "rb") as stream:
-            return Found(data=stream.read(most + 1), signature=_signature(status))
+            return Found(data=stream.read(most + 1), signature=_signature(status), looked=looked, most=most)
     finally:
         os.close(descriptor)
 
@@ -272,16 +361,50 @@ def _pour(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _exchange(folder: int, temporary: str, leaf: str) -> bytes | None:
-    """Swap the new file in and read what came out; a plain rename where there was nothing, or no exchange."""
-    if _renameat2 is not None and _renameat2(folder, temporary.encode(), folder, leaf.encode(), _RENAME_EXCHANGE) == 0:
-        return _read(folder, temporary, most=1 << 26).data
-    with contextlib.suppress(FileNotFoundError):
-        displaced = _read(folder, leaf, most=1 << 26).data
-        os.rename(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-        return displaced
-    os.rename(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-    return None
+def _put_new(folder: int, swap: str, leaf: str) -> bool:
+    """Where nothing stands: a link, since a rename would overwrite what an editor has just put there."""
+    try:
+        os.link(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError:  # not every file system has links
+        os.rename(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        return True
+    os.unlink(swap, dir_fd=folder)
+    return True
+
+
+def _swap_in(folder: int, swap: str, leaf: str, data: bytes, found: Found) -> bool:
+    if not _exchange(folder, swap, leaf):
+        still = _stands(folder, leaf, found)
+        if still:
+            os.rename(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            os.unlink(swap, dir_fd=folder)
+        return still
+    if _stands(folder, swap, found):
+        os.unlink(swap, dir_fd=folder)
+        return True
+    _exchange(folder, swap, leaf)
+    if _stands(folder, swap, Found(data=data, most=len(data))):
+        os.unlink(swap, dir_fd=folder)
+    else:  # saved once more meanwhile: that one belongs in the place, the earlier one is found beside it
+        _exchange(folder, swap, leaf)
+    return False
+
+
+def _stands(folder: int, leaf: str, found: Found) -> bool:
+    try:
+        return _read(folder, leaf, found.most).data == found.data
+    except OSError:
+        return False
+
+
+def _exchange(folder: int, swap: str, leaf: str) -> bool:
+    """False where there is nothing to exchange with, or the system cannot."""
+    return _renameat2 is not None and (
+        _renameat2(folder, os.fsencode(swap), folder, os.fsencode(leaf), _RENAME_EXCHANGE) == 0
+    )
 
 
 def _find_renameat2() -> ctypes._NamedFuncPointer | None:  # pyright: ignore[reportPrivateUsage] -- has no public name

@@ -1,12 +1,15 @@
 """What a forked child must not inherit: connections, and locks that a thread of the parent was holding.
 
-SQLite forbids using, and even closing, a connection in a child of the process that opened it; a lock that was
-held at the moment of the fork is held for ever. So whoever owns either is told, in the child, to start anew.
+A lock that was held at the moment of the fork is held for ever in the child, so its owner is told to start anew.
+A connection is worse. SQLite keeps the locks of a process in its own memory, and the child gets a copy of that:
+every connection it opens believes to hold locks that only the parent has, and once the parent is gone, others
+delete the log that the child is writing to. So no connection is open while a fork happens.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Protocol
 
@@ -17,16 +20,54 @@ class Forked(Protocol):
         ...
 
 
+class Held(Forked, Protocol):
+    def before_fork(self) -> None:
+        """In the thread that forks: let nobody in, and let go of everything that must not be copied."""
+        ...
+
+    def after_fork_here(self) -> None:
+        """In the parent: let everybody in again."""
+        ...
+
+
 _TOLD: weakref.WeakSet[Forked] = weakref.WeakSet()
+_HELD: weakref.WeakSet[Held] = weakref.WeakSet()
+
+
+class _Holding(threading.local):
+    """Whom the fork in this thread is holding; two threads may fork at once."""
+
+    owners: tuple[Held, ...] = ()
+
+
+_holding = _Holding()
 
 
 def tell_after_fork(owner: Forked) -> None:
     _TOLD.add(owner)
 
 
+def hold_during_fork(owner: Held) -> None:
+    _TOLD.add(owner)
+    _HELD.add(owner)
+
+
+def _hold_all() -> None:
+    _holding.owners = tuple(sorted(_HELD, key=id))  # one order for all, or two forks could wait for each other
+    for owner in _holding.owners:
+        owner.before_fork()
+
+
+def _let_go() -> None:
+    owners, _holding.owners = _holding.owners, ()
+    for owner in owners:
+        owner.after_fork_here()
+
+
 def _tell_all() -> None:
+    _holding.owners = ()
     for owner in list(_TOLD):
         owner.after_fork()
 
 
-os.register_at_fork(after_in_child=_tell_all)
+os.register_at_fork(before=_hold_all, after_in_parent=_let_go, after_in_child=_tell_all)

@@ -20,7 +20,7 @@ class MetaFile:
         self._written = -1
 
     def lags(self, mind: Mind) -> bool:
-        return mind.seq - self._written >= EVERY
+        return self._written < 0 or mind.seq - self._written >= EVERY
 
     def write(self, mind: Mind) -> str:
         """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
@@ -37,7 +37,8 @@ class MetaFile:
             "asked": mind.standing.asked.isoformat() if mind.standing.asked else None,
         }
         try:
-            self._folder.replace(FILE, (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode())
+            with self._folder.locked():
+                self._folder.replace(FILE, (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode())
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
         self._written = mind.seq

@@ -6,7 +6,7 @@ fsync the store stops writing until it is reopened: a second fsync may succeed w
 
 The library is apsw's, not Python's: the one that Python 3.11 links can corrupt a WAL that two processes
 checkpoint. Nothing in this process may `open()` the database file, since closing any descriptor of it would
-drop SQLite's locks; that is also why a forked child takes a new connection and never closes the old one.
+drop SQLite's locks. No connection is open while the process forks (see `fork`); both sides take a new one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import errno
 import json
+import logging
 import re
 import threading
 import time
@@ -40,19 +41,24 @@ from inmind.errors import (
     UnsafeStorage,
 )
 from inmind.journal import Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
-from inmind.stores.base import Appended, Key, Snapshot, Summary
+from inmind.stores.base import Appended, Key, Published, Snapshot, Summary
 from inmind.stores.files import create_private
-from inmind.stores.fork import tell_after_fork
+from inmind.stores.fork import hold_during_fork
+
+log = logging.getLogger("inmind")
 
 APPLICATION_ID = 0x696E6D64
 """Written into the file's header, so that nobody's other database is taken for a memory."""
 
-MIGRATIONS = ("0001_journal", "0002_snapshots", "0003_live_files")
+MIGRATIONS = ("0001_journal", "0002_snapshots", "0003_live_files", "0004_shown_at")
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
 BUSY_SECONDS = 30.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FOREVER = 2**63 - 1
+
+_UNCONFIRMED = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_WRITE)
+"""Failures of writing, whatever the call was about: opening a store can write, and so can recovering one."""
 
 
 def journal_mode(library: str) -> str:
@@ -96,8 +102,11 @@ class SqliteStore:
         self._closed = False
         self._refusal = ""
         self._stream_ids: dict[str, int] = {}
-        self._connection: _Connection | None = self._connect()
-        tell_after_fork(self)
+        self._connection: _Connection | None = None
+        hold_during_fork(self)
+        with self._lock:
+            self._connection = self._connect()
+            self._say_if_slow()
 
     # -- the port ------------------------------------------------------------------------------------------
 
@@ -166,15 +175,15 @@ class SqliteStore:
             row = connection.execute(_sql("snapshot"), bounds).fetchone()
         return Snapshot(seq=row[0], fold=row[1], body=row[2]) if row else None
 
-    def published(self, stream: str) -> dict[str, str]:
+    def published(self, stream: str) -> dict[str, Published]:
         with self._reading() as connection:
             rows = connection.execute(_sql("published"), (self._stream_id(connection, stream),)).fetchall()
-        return dict(rows)
+        return {path: Published(digest=digest, seq=seq) for path, digest, seq in rows}
 
-    def mark_published(self, stream: str, path: str, digest: str) -> None:
+    def mark_published(self, stream: str, path: str, shown: Published) -> None:
         with self._writing() as connection:
             number = self._stream_id(connection, stream)
-            connection.execute(_sql("mark_published"), (number, path, digest))
+            connection.execute(_sql("mark_published"), (number, path, shown.digest, shown.seq))
 
     def close(self) -> None:
         with self._lock:
@@ -205,8 +214,10 @@ class SqliteStore:
                     raise
                 connection.execute("COMMIT")
             except apsw.Error as error:
-                _roll_back(connection)
-                raise self._translated(error, connection, writing=True) from error
+                translated = self._translated(error, connection, writing=True)
+                with contextlib.suppress(apsw.Error):
+                    _roll_back(connection)
+                raise translated from error
 
     @contextlib.contextmanager
     def _reading(self) -> Generator[_Connection]:
@@ -229,14 +240,15 @@ class SqliteStore:
         place, reason = str(self.path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
-        if isinstance(error, apsw.FullError) or connection.system_errno in _FULL:
+        failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
+        if isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _FULL):
             return StorageFull(place=place)
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._refusal = f"the file is damaged ({reason})"
             return Damaged(place=place, reason=reason)
         if isinstance(error, apsw.ReadOnlyError):
             return ReadOnly(place=place, reason=reason)
-        if writing:
+        if writing or getattr(error, "extendedresult", 0) in _UNCONFIRMED:
             self._refusal = f"an earlier write was not confirmed by the disk ({reason}); open it again"
             return NotDurable(place=place, reason=reason)
         return Damaged(place=place, reason=reason)
@@ -327,10 +339,36 @@ class SqliteStore:
         if have > len(MIGRATIONS):
             self._refusal = f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
 
+    def _say_if_slow(self) -> None:
+        if journal_mode(library := apsw.sqlite_lib_version()) != "wal":
+            log.warning(
+                "SQLite %s can damage a write-ahead log that two processes share: %s uses the slower rollback journal; "
+                "install apsw 3.51.3 or later",
+                library,
+                self.path,
+            )
+
+    # -- forking -------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """With the lock in hand no thread is inside SQLite, whose own locks the child could never open again."""
+        self._lock.acquire()
+        if self._connection is not None and not self._connection.in_transaction:
+            with contextlib.suppress(apsw.Error):
+                self._connection.close()
+            self._connection = None
+
+    def after_fork_here(self) -> None:
+        self._lock.release()
+
     def after_fork(self) -> None:
-        """Leave the parent's connection exactly as it is, beyond any destructor's reach, and take a new one later."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-        self._connection = None
+        """A connection is here only if the fork came from the middle of a transaction, as a signal handler's can.
+
+        It then has to stay as it is, beyond any destructor's reach.
+        """
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
         self._lock = threading.RLock()
 
 

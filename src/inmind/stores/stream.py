@@ -7,16 +7,19 @@ another writer got in between, the new events are folded and the decision is tak
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from inmind.errors import Conflict, InvalidInput, NotFound, ReadOnly, StorageFull
+from inmind.errors import Conflict, InvalidInput, NotFound, StoreError
 from inmind.journal import Draft, Event, Fold, Reverted, digest, to_json
 from inmind.stores.base import Appended, Clock, Key, Snapshot, Store
 from inmind.stores.fork import tell_after_fork
+
+log = logging.getLogger("inmind")
 
 SNAPSHOT_EVERY = 200
 """Events between snapshots: folding this many takes about as long as reading the snapshot."""
@@ -152,23 +155,33 @@ class Stream(Generic[S]):
         snapshot = Snapshot(seq=self._version, fold=self._fold.version, body=to_json(self._fold.freeze(self._state)))
         try:
             self._store.keep_snapshot(self.name, snapshot)
-        except (StorageFull, ReadOnly):
-            return
+        except StoreError as error:
+            log.warning("no snapshot of %s: %s", self.name, error)
 
     def _load(self, *, until: int | None) -> tuple[S, int]:
+        """Fold forward from the snapshot, keeping the states that an undo goes back to.
+
+        Folding again for each of them would double the work with every undo.
+        """
         snapshot = self._store.snapshot(self.name, fold=self._fold.version, until=until)
         state, version = self._fold.initial(), 0
         if snapshot is not None:
             messages = self._store.read(self.name, until=snapshot.seq, kind="message")
             frozen: dict[str, Any] = json.loads(snapshot.body)
             state, version = self._fold.thaw(frozen, messages), snapshot.seq
-        for event in self._store.read(self.name, after=version, until=until):
+        events = self._store.read(self.name, after=version, until=until)
+        targets = {event.what.to for event in events if isinstance(event.what, Reverted)}
+        passed = {version: state} if version in targets else {}
+        for event in events:
             if isinstance(event.what, Reverted):
-                past, _ = self._load(until=event.what.to)
+                to = event.what.to
+                past = passed[to] if to in passed else self._load(until=to)[0]
                 state = self._fold.reverted(past, state, event)
             else:
                 state = self._fold.apply(state, event)
             version = event.seq
+            if version in targets:
+                passed[version] = state
         return state, version
 
 
@@ -176,13 +189,22 @@ def key_for(key: object, operation: str, *arguments: object) -> Key | None:
     """The idempotency key of a call: what the caller named it, and what was asked."""
     if key is None:
         return None
-    if not isinstance(key, str) or not 0 < len(key) <= 200:
+    if not isinstance(key, str) or not 0 < len(key) <= 200 or not _is_unicode(key):
         raise InvalidInput(field="key", value=key, expected="a text of 1 to 200 characters")
     try:
         request = json.dumps(arguments, sort_keys=True, default=_spoken)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(field=operation, value=arguments, expected="arguments that JSON can carry") from error
     return Key(value=key, request=digest(operation, request))
+
+
+def _is_unicode(text: str) -> bool:
+    """Half a surrogate pair is a character to Python and to nobody else."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _spoken(value: object) -> object:

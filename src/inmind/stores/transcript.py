@@ -25,7 +25,8 @@ class Transcript:
 
     def __init__(self, folder: Folder, store: Store, stream: str) -> None:
         self._folder, self._store, self._stream = folder, store, stream
-        self._length, self._seq = -1, 0
+        self._reached = (-1, 0)
+        """The length of the file when we left it, and the event it went up to."""
 
     def catch_up(self, fresh: Sequence[Event] = ()) -> str:
         """Write what is missing; `fresh` are events that were just appended, if the caller has them at hand.
@@ -42,15 +43,15 @@ class Transcript:
                     file.cut(good)
                 if data:
                     file.append(data)
-                self._length, self._seq = good + len(data), known[-1].seq if known else seq
+                self._reached = (good + len(data), known[-1].seq if known else seq)
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
         return ""
 
     def _position(self, file: Growing, length: int) -> tuple[int, int]:
         """How many bytes are good, and up to which event they go."""
-        if length == self._length:
-            return length, self._seq
+        if length == self._reached[0]:
+            return self._reached
         size = _CHUNK
         while True:
             end = file.end(size)
@@ -60,7 +61,7 @@ class Transcript:
                 seq = _seq(end[start:good])
                 return (length - len(end) + good, seq) if seq else self._anew(file)
             if len(end) == length:
-                return self._anew(file) if length else (0, 0)
+                return (0, 0) if _is_torn(end) else self._anew(file)
             size *= 4
 
     def _anew(self, file: Growing) -> tuple[int, int]:
@@ -83,6 +84,12 @@ def _line(event: Event) -> str:
             return to_json({"seq": event.seq, "reverted_to": to}) + "\n"
         case _:
             return ""
+
+
+def _is_torn(start: bytes) -> bool:
+    """Nothing, or the beginning of a first line that did not get to its end."""
+    ours = b'{"seq":'
+    return start[: len(ours)] == ours[: len(start)]
 
 
 def _seq(line: bytes) -> int:

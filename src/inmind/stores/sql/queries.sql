@@ -45,8 +45,8 @@ ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, bod
 WHERE excluded.seq > snapshots.seq OR excluded.fold <> snapshots.fold;
 
 -- name: published
-SELECT path, digest FROM live_files WHERE stream = ?1;
+SELECT path, digest, seq FROM live_files WHERE stream = ?1;
 
 -- name: mark_published
-INSERT INTO live_files (stream, path, digest) VALUES (?1, ?2, ?3)
-ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest;
+INSERT INTO live_files (stream, path, digest, seq) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;

@@ -1,0 +1,78 @@
+"""A host that keeps its own list of messages, and lends it to inmind before each call.
+
+The loop is the one that most agents have: ask the model, carry out its tool calls, ask again. Only one line of it is
+about memory. The model is a function with its answers written down, so this runs without a network or a key; in its
+place would stand `client.chat.completions.create(model=..., **prompt.request)`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from inmind import Memory, Prompt, Session
+
+Message = dict[str, Any]
+
+SYSTEM = "You look after a shop's orders. Use the tools; answer in one sentence."
+TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {"type": "object"}}}]
+
+
+def model(prompt: Prompt, script: Iterator[Message]) -> Message:
+    """Stands in for the provider's client."""
+    assert prompt.messages[-1]["role"] in {"user", "tool"}
+    return next(script)
+
+
+def find_order(arguments: str) -> str:
+    number = json.loads(arguments)["number"]
+    return json.dumps({"order": {"id": f"order-{number}", "status": "packed", "items": ["tea", "two mugs"]}})
+
+
+def answer(session: Session, messages: list[Message], script: Iterator[Message]) -> str:
+    """One turn: everything between a user's message and the answer to it."""
+    while True:
+        prompt = session.prepare(messages, tools=TOOLS)
+        report = prompt.report
+        print(f"  call {prompt.call}: {report.tokens_used} tokens, {report.cached_prefix_tokens} of them as before")
+        reply = model(prompt, script)
+        messages.append(reply)
+        if not reply.get("tool_calls"):
+            return str(reply["content"])
+        for call in reply["tool_calls"]:
+            result = find_order(call["function"]["arguments"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+
+
+def asks(id: str, number: int) -> Message:
+    function = {"name": "find_order", "arguments": json.dumps({"number": number})}
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
+
+
+def says(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def main() -> None:
+    script = iter([asks("c1", 118), says("It is packed."), says("It holds tea and two mugs."), says("Tea, two mugs.")])
+    with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
+        session = memory.session("orders", resource="ada")
+        messages: list[Message] = [{"role": "system", "content": SYSTEM}]
+        for question in ("Where is order 118?", "What is in it?"):
+            print(question)
+            messages.append({"role": "user", "content": question})
+            print(f"  {answer(session, messages, script)}")
+
+        print("The user wants that answer again.")
+        del messages[-1]
+        print(f"  {answer(session, messages, script)}")
+
+        print(f"In the conversation: {len(session.mind.line)} messages; in the journal:", end=" ")
+        print(sum(event.kind == "message" for event in session.journal()))
+        print(f"Served from cache: {session.ledger.cached_share:.0%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""A layer of the host's own: which tools have failed lately, so that the model does not try the same thing again.
+
+A layer says what the model should read and from which events it has that. How much room it gets, how its text is
+escaped and whether the provider's cache survives it is decided elsewhere, which is why it is this short.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Recalled, TextLayer
+
+FAILED = "Error:"
+
+
+class FailuresLayer(PlainLayer):
+    """Reads the conversation and nothing else, so the same conversation always shows the same block."""
+
+    name = "failures"
+    slot = 130
+    budget = Budget(min=20, max=60)
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        failed = [f"- {said}" for said in reversed(results(moment.messages)) if said.startswith(FAILED)]
+        return Recalled("\n".join(failed), pointer="[older failures are in the conversation]") if failed else None
+
+
+def results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [str(message["content"]) for message in messages if message["role"] == "tool"]
+
+
+def exchange(id: str, result: str) -> list[dict[str, Any]]:
+    """A call of a tool and what came back."""
+    function = {"name": "deploy", "arguments": "{}"}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": id, "content": result},
+    ]
+
+
+def main() -> None:
+    layers = [
+        TextLayer("house rules", "Deploy to staging first.", slot=80),
+        DocumentLayer("overview", "overview.md"),
+        FailuresLayer(),
+    ]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Deploy the shop."}]
+    with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
+        session = memory.session("deploy", layers=layers)
+        session.prepare(messages)
+        for number in range(1, 7):
+            messages += exchange(f"c{number}", f"Error: host web-{number} is out of disk space, build 118 not copied.")
+            prompt = session.prepare(messages)
+        print(prompt.messages[0]["content"].split("\n\n")[-1])
+        print(f"cut: {', '.join(prompt.report.cut)}")
+        for part in session.explain().parts:
+            print(f"{part.tokens:>5}  {part.name:<19} {part.fate}")
+
+
+if __name__ == "__main__":
+    main()

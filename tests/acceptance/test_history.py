@@ -1,0 +1,190 @@
+"""A host's list goes in whole, and what is new in it is worked out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, turns, user
+
+from inmind import Memory, Session
+from inmind.errors import InvalidInput, KeyReused
+from inmind.journal import HistorySpliced
+
+
+def lines(home: Path) -> list[dict[str, Any]]:
+    (file,) = home.glob("sessions/*/support-42/messages.jsonl")
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.spec("A6")
+def test_the_same_list_with_more_at_its_end_stores_only_what_is_new(session: Session) -> None:
+    session.prepare(turns(2))
+    session.prepare([*turns(2), assistant("done"), user("thanks")])
+    assert [event.kind for event in session.journal()].count("message") == 7
+
+
+def test_the_journals_own_history_is_sent_when_no_list_is_given(session: Session) -> None:
+    session.add([user("hello"), assistant("hi"), user("who am I")])
+    sent = session.prepare().messages
+    assert [message["content"] for message in sent[1:3]] == ["hello", "hi"]
+
+
+@pytest.mark.spec("A4")
+def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(session: Session, home: Path) -> None:
+    session.prepare([user("a"), assistant("b"), user("c")])
+    session.prepare([user("a"), assistant("b"), user("C, really")])
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "b", "C, really"]
+    assert [event.what for event in session.journal() if event.kind == "splice"] == [HistorySpliced(2, 3, 1)]
+    assert [line.get("splice") or line["message"]["content"] for line in lines(home)] == [
+        "a",
+        "b",
+        "c",
+        "C, really",
+        [2, 3, 1],
+    ]
+
+
+def test_a_host_that_trims_its_own_list_is_followed(session: Session) -> None:
+    talk = turns(6)
+    session.prepare(talk)
+    for start in (2, 4, 6):
+        talk = [*talk, assistant("ok"), user("next")]
+        session.prepare(talk[start:])
+        assert session.mind.line.wires == talk[start:]
+    assert [event.kind for event in session.journal()].count("message") == len(talk)
+
+
+@pytest.mark.spec("A6")
+def test_a_message_that_carries_the_same_id_twice_is_stored_once(session: Session) -> None:
+    message = {**user("hello"), "id": "m1"}
+    session.add([message])
+    session.add([message, {**assistant("hi"), "id": "m2"}])
+    assert [entry.wire["id"] for entry in session.mind.line] == ["m1", "m2"]
+    with pytest.raises(KeyReused):
+        session.add([{**user("something else"), "id": "m1"}])
+
+
+@pytest.mark.spec("A6")
+def test_a_tool_result_observed_twice_under_one_id_is_stored_once(session: Session) -> None:
+    for _ in range(2):
+        session.observe("get_page", {"id": 1}, {"page": {"id": "page-1"}}, id="call-1")
+    assert [event.kind for event in session.journal()].count("observed") == 1
+
+
+def test_what_the_host_does_to_its_own_messages_later_changes_nothing_here(session: Session) -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "before"}]}
+    session.prepare([message])
+    message["content"][0]["text"] = "after"
+    assert session.mind.line[0].wire["content"][0]["text"] == "before"
+
+
+def test_what_the_host_does_to_a_prompt_changes_nothing_here(session: Session) -> None:
+    session.add([user("one"), assistant("two"), {"role": "user", "content": [{"type": "text", "text": "three"}]}])
+    prompt = session.prepare(tools=[{"type": "function", "function": {"name": "f"}}])
+    for message in prompt.messages:
+        message["content"] = "overwritten"
+    (prompt.tools or [])[0]["function"]["name"] = "g"
+    assert [entry.wire["content"] for entry in session.mind.line][:2] == ["one", "two"]
+    assert session.prepare().messages[1]["content"] == "one"
+    assert session.prompt(1).tools == [{"type": "function", "function": {"name": "f"}}]
+
+
+def test_the_hosts_own_objects_go_out_untouched(session: Session) -> None:
+    talk = turns(2)
+    sent = session.prepare(talk).messages
+    assert all(ours is theirs for ours, theirs in zip(sent[1:-1], talk[:-1], strict=True))
+    assert talk == turns(2)
+
+
+def test_objects_of_a_providers_client_are_taken_like_plain_messages(session: Session) -> None:
+    chat = pytest.importorskip("openai.types.chat")
+    reply = chat.ChatCompletionMessage.model_validate(a_call("c1"))
+    talk: list[Any] = [user("look"), reply, a_result("c1", "found")]
+    session.prepare(talk)
+    session.prepare([*talk, assistant("there"), user("good")])
+    assert [event.kind for event in session.journal()].count("message") == 5
+    assert session.mind.line[1].wire["tool_calls"][0]["id"] == "c1"
+
+
+def test_an_unanswered_call_is_answered_in_the_prompt_and_named_in_the_report(session: Session) -> None:
+    prompt = session.prepare([user("look"), a_call("c1"), user("never mind")])
+    roles = [message["role"] for message in prompt.messages]
+    assert roles == ["system", "user", "assistant", "tool", "user"]
+    assert any("c1" in repair for repair in prompt.report.repaired)
+    assert [entry.wire["role"] for entry in session.mind.line] == ["user", "assistant", "user"]
+
+
+@pytest.mark.spec("E1")
+def test_a_session_folder_has_its_files_in_the_layout(session: Session, home: Path) -> None:
+    session.prepare(turns(1))
+    session.write("detail/design.md", "long")
+    folder = home / "sessions" / "--website--" / "support-42"
+    assert sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.name[0] != ".") == [
+        "messages.jsonl",
+        "meta.json",
+        "working-memory/detail/design.md",
+        "working-memory/overview.md",
+    ]
+
+
+@pytest.mark.spec("E1")
+def test_sessions_are_listed_switched_and_resumed(home: Path) -> None:
+    with Memory.open(home) as memory:
+        memory.session("one", resource="ada", cwd="/a").prepare([user("in one")])
+        memory.session("two", resource="bob", cwd="/b/c").prepare([user("in two"), assistant("x"), user("y")])
+        memory.session("one").add([assistant("still in one")])
+    with Memory.open(home) as memory:
+        assert [(info.id, info.resource, info.cwd, info.messages, info.calls) for info in memory.sessions()] == [
+            ("one", "ada", "/a", 2, 1),
+            ("two", "bob", "/b/c", 3, 1),
+        ]
+        assert [entry.wire["content"] for entry in memory.session("one").mind.line] == ["in one", "still in one"]
+        assert memory.session("two").resource == "bob"
+
+
+@pytest.mark.spec("E1")
+def test_an_older_single_file_session_opens_and_its_file_stays(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = home / "sessions" / "--website--"
+    folder.mkdir(parents=True)
+    wires = [user("old question"), assistant("old answer")]
+    text = "".join(json.dumps(wire) + "\n" for wire in wires) + '{"broken\n' + json.dumps({"message": user("last")})
+    (folder / "old-1.jsonl").write_text(text)
+    (folder / "old-1.meta.json").write_text(json.dumps({"cwd": "/website", "title": "t"}))
+    with Memory.open(home) as memory:
+        assert [(info.id, info.legacy, info.messages) for info in memory.sessions()] == [("old-1", True, 3)]
+        session = memory.session("old-1")
+        assert [entry.wire["content"] for entry in session.mind.line] == ["old question", "old answer", "last"]
+        assert [(info.id, info.legacy) for info in memory.sessions()] == [("old-1", False)]
+    assert (folder / "old-1.jsonl").read_text() == text
+    assert "line 3 is not a message" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("messages", "field"),
+    [
+        ("hello", "messages"),
+        ([None], "messages[0]"),
+        ([user("a"), {"role": "robot", "content": "x"}], "messages[1].role"),
+        ([user("a"), {"role": "user", "content": 7}], "messages[1].content"),
+        ([{"role": "user", "content": "\ud800"}], "messages[0].content"),
+        ([{"role": "user", "content": "x", "when": float("nan")}], "messages[0].when"),
+        ([{"role": "user", "content": "x", "raw": b"bytes"}], "messages[0].raw"),
+    ],
+)
+@pytest.mark.spec("J3")
+def test_a_bad_message_is_named_exactly_and_nothing_is_stored(session: Session, messages: Any, field: str) -> None:
+    before = session.mind.seq
+    with pytest.raises(InvalidInput) as caught:
+        session.prepare(messages)
+    assert caught.value.field == field
+    assert session.mind.seq == before
+
+
+def test_a_message_that_contains_itself_is_refused(session: Session) -> None:
+    endless: dict[str, Any] = {"role": "user", "content": "x"}
+    endless["again"] = endless
+    with pytest.raises(InvalidInput, match="levels of nesting"):
+        session.prepare([endless])

@@ -1,0 +1,59 @@
+"""Small makers of what tests are about; each names only what its test cares for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from inmind.history import Line
+from inmind.journal import AnchoredBlock, Event, Happened, HistorySpliced, MessageAdded, Origin, Trust
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def a_call(id: str, name: str = "get_page", arguments: str = "{}") -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
+
+
+def a_result(id: str, text: str = "ok") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def turns(number: int, words: int = 10) -> list[dict[str, Any]]:
+    """A conversation of so many exchanges, ending with a user's message."""
+    said: list[dict[str, Any]] = []
+    for turn in range(number):
+        said += [user(f"question {turn} " + "word " * words), assistant(f"answer {turn} " + "word " * words)]
+    return [*said, user("and now")]
+
+
+def an_event(what: Happened, seq: int = 1, *, opens: bool = True) -> Event:
+    return Event(stream="session/s", seq=seq, at=WHEN, what=what, origin=Origin.USER, trust=Trust.PERSON, opens=opens)
+
+
+def a_line(wires: Sequence[dict[str, Any]]) -> Line:
+    return grown(Line(), wires)
+
+
+def grown(line: Line, wires: Sequence[dict[str, Any]], *, seq: int = 1) -> Line:
+    for number, wire in enumerate(wires, start=seq):
+        line = line.apply(an_event(MessageAdded(wire=wire), number))
+    return line
+
+
+def spliced(line: Line, start: int, stop: int, inserted: int, *, seq: int = 1_000) -> Line:
+    return line.apply(an_event(HistorySpliced(start, stop, inserted), seq))
+
+
+def a_block(text: str, layer: str = "overview") -> AnchoredBlock:
+    return AnchoredBlock(layer=layer, text=text)

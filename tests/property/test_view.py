@@ -1,0 +1,37 @@
+"""Remembering what is settled never changes what is sent."""
+
+from __future__ import annotations
+
+from builders import an_event
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import anthropic_wires, chat_wires, responses_wires
+
+from inmind.history import Line
+from inmind.journal import MessageAdded
+from inmind.prompt.assemble import HistoryView
+from inmind.prompt.formats import FORMATS, Said, arrange
+
+MESSAGES = st.one_of(
+    st.tuples(st.just("openai"), chat_wires()),
+    st.tuples(st.just("openai"), chat_wires()),
+    st.tuples(st.just("anthropic"), anthropic_wires()),
+    st.tuples(st.just("responses"), responses_wires()),
+)
+
+
+@given(st.sampled_from(sorted(FORMATS)), st.lists(st.lists(MESSAGES, max_size=4), max_size=6), st.integers(0, 5))
+def test_a_view_that_remembers_gives_what_arranging_everything_gives(
+    format: str, calls: list[list[tuple[str, dict[str, object]]]], of_one_format: int
+) -> None:
+    """D7: with open calls, late results and repeated ids, in one format or mixed."""
+    view, line, said, seq = HistoryView(), Line(), list[Said](), 0
+    for messages in calls:
+        for name, wire in messages:
+            if of_one_format and name != format:
+                continue
+            seq += 1
+            line = line.apply(an_event(MessageAdded(wire=wire, format=name), seq))
+            said.append(Said(name, wire, FORMATS[name].read(wire)))
+        whole = arrange(said, FORMATS[format])
+        assert view.of(line, format).wires == whole.wires

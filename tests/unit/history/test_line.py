@@ -1,0 +1,69 @@
+"""The line grows in constant time and is a value all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builders import a_line, grown, spliced, turns, user
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.history import Line
+
+
+def texts(line: Line) -> list[str]:
+    return [entry.wire["content"] for entry in line]
+
+
+def test_an_older_line_does_not_see_what_came_after_it() -> None:
+    older = a_line([user("a"), user("b")])
+    newer = grown(older, [user("c")], seq=3)
+    assert (texts(older), texts(newer)) == (["a", "b"], ["a", "b", "c"])
+
+
+def test_two_lines_can_grow_apart_from_one() -> None:
+    common = a_line([user("a")])
+    left, right = grown(common, [user("l")], seq=2), grown(common, [user("r")], seq=2)
+    assert (texts(left), texts(right)) == (["a", "l"], ["a", "r"])
+    assert left.name() != right.name()
+
+
+def test_a_splice_puts_the_last_messages_in_the_place_of_others() -> None:
+    line = grown(a_line([user(x) for x in "abcde"]), [user("X"), user("Y")], seq=6)
+    assert texts(spliced(line, 1, 4, 2)) == ["a", "X", "Y", "e"]
+
+
+def test_indexing_stays_inside_the_line() -> None:
+    older = a_line([user("a"), user("b")])
+    grown(older, [user("c")], seq=3)
+    assert [entry.wire["content"] for entry in older[1:10]] == ["b"]
+    assert older[-1].wire == user("b")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.lists(st.text(max_size=2), max_size=3)), max_size=12)
+)
+def test_any_growing_and_splicing_equals_the_same_on_a_list(steps: list[tuple[int, int, list[str]]]) -> None:
+    line, model, seq = Line(), list[dict[str, Any]](), 1
+    for a, b, words in steps:
+        new = [user(word) for word in words]
+        before = len(model)
+        start, stop = sorted((min(a, before), min(b, before)))
+        line = spliced(grown(line, new, seq=seq), start, stop, len(new), seq=seq + len(new))
+        model = [*model[:start], *new, *model[stop:]]
+        seq += len(new) + 1
+        assert line.wires == model
+        assert line.name() == a_line(model).name()
+
+
+@given(st.integers(0, 12))
+def test_a_frozen_line_thaws_from_the_journal_as_it_was(cut_at: int) -> None:
+    from builders import an_event
+
+    from inmind.journal import MessageAdded
+
+    wires = turns(8)
+    events = [an_event(MessageAdded(wire=wire), seq) for seq, wire in enumerate(wires, start=1)]
+    line = spliced(a_line(wires), min(cut_at, 10), 12, 0)
+    thawed = Line.thaw(line.freeze(), events)
+    assert (thawed.wires, thawed.name()) == (line.wires, line.name())

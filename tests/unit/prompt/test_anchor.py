@@ -1,0 +1,69 @@
+"""When memory in the prefix is sent anew, and what the tail says until then."""
+
+from __future__ import annotations
+
+import pytest
+from builders import a_block
+
+from inmind.prompt.anchor import MOST_CALLS, Anchor, Settled, changes_between, settle
+
+PAGE = "# Memory\n\n## Task\n- build the page\n\n## Facts\n- it is page-1\n" + "- a fact that stays\n" * 20
+
+
+def settled(text: str, *, call: int = 2, cold: bool = False, anchored: int = 1_000, room: int = 10_000) -> Settled:
+    anchor = Anchor(blocks=(a_block(PAGE),), reason="first call", seq=1, call=1)
+    return settle(anchor, [a_block(text)], call=call, cold=cold, count=len, anchored=anchored, room=room)
+
+
+CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
+
+
+@pytest.mark.spec("D4")
+def test_a_small_change_rides_in_the_tail_under_its_heading() -> None:
+    said = settled(CHANGED)
+    assert (said.moved, said.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
+
+
+@pytest.mark.spec("D4")
+def test_the_anchor_moves_when_the_changes_exceed_fifteen_percent() -> None:
+    size = len(settled(CHANGED).changes)
+    assert settled(CHANGED, anchored=int(size / 0.15) - 1).moved == "changes exceed 15%"
+    assert settled(CHANGED, anchored=int(size / 0.15) + 1).moved == ""
+
+
+@pytest.mark.spec("D4")
+def test_the_anchor_moves_after_fifty_calls_if_anything_changed() -> None:
+    assert settled(CHANGED, call=MOST_CALLS).moved == ""
+    assert settled(CHANGED, call=1 + MOST_CALLS).moved == "50 calls"
+    assert settled(PAGE, call=1 + MOST_CALLS).moved == ""
+
+
+@pytest.mark.spec("D4")
+def test_the_anchor_moves_when_the_cache_is_lost_anyway() -> None:
+    assert settled(CHANGED, cold=True).moved == "the provider's cache is cold"
+    assert settled(PAGE, cold=True).moved == ""
+
+
+def test_the_anchor_moves_when_changes_would_not_fit() -> None:
+    assert settled(CHANGED, anchored=1_000, room=1_010).moved == "no room for changes"
+
+
+def test_the_first_call_sets_the_anchor() -> None:
+    said = settle(None, [a_block(PAGE)], call=1, cold=True, count=len, anchored=0, room=10_000)
+    assert said.moved == "first call"
+
+
+def test_a_replaced_line_shows_both_sides() -> None:
+    assert settled(PAGE.replace("build the page", "publish it")).changes == (
+        "overview:\n  ## Task\n- - build the page\n+ - publish it"
+    )
+
+
+def test_a_rewritten_page_is_said_in_full_when_that_is_shorter() -> None:
+    changes, _ = changes_between([a_block(PAGE)], [a_block("# Memory\n- done")])
+    assert changes == "overview, now in full:\n# Memory\n- done"
+
+
+def test_layers_that_come_and_go_are_said() -> None:
+    changes, _ = changes_between([a_block("a", "rules")], [a_block("b", "notes")])
+    assert changes == "notes:\nb\nrules: nothing any more"

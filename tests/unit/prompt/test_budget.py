@@ -1,0 +1,54 @@
+"""How the room for memory is shared."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.errors import InvalidInput
+from inmind.prompt.budget import Wish, allocate
+from inmind.prompt.layer import Budget
+
+
+def test_everybody_gets_what_they_can_use_when_there_is_room() -> None:
+    assert allocate([Wish(50, 10, 100), Wish(500, 10, 100)], 1_000) == [50, 100]
+
+
+def test_minimums_come_first_and_the_rest_goes_by_headroom() -> None:
+    assert allocate([Wish(100, 20, 100), Wish(400, 20, 300)], 130) == [40, 90]
+
+
+def test_minimums_that_do_not_fit_are_scaled_down_together() -> None:
+    assert allocate([Wish(100, 100, 100), Wish(300, 300, 300)], 100) == [25, 75]
+
+
+def test_no_room_is_nothing_for_anybody() -> None:
+    assert allocate([Wish(100, 100, 100)], -5) == [0]
+
+
+def wishes() -> st.SearchStrategy[list[Wish]]:
+    size = st.integers(0, 2_000)
+    return st.lists(st.builds(lambda w, a, b: Wish(w, min(a, b), max(a, b)), size, size, size), max_size=8)
+
+
+@pytest.mark.spec("D3")
+@given(wishes=wishes(), room=st.integers(-100, 5_000))
+def test_the_room_is_never_exceeded_and_never_wasted(wishes: list[Wish], room: int) -> None:
+    grants = allocate(wishes, room)
+    needs = [wish.need for wish in wishes]
+    assert sum(grants) == min(max(room, 0), sum(needs))
+    assert all(0 <= grant <= need for grant, need in zip(grants, needs, strict=True))
+
+
+@given(wishes=wishes(), room=st.integers(0, 5_000))
+def test_a_promised_minimum_is_kept_whenever_all_of_them_fit(wishes: list[Wish], room: int) -> None:
+    grants = allocate(wishes, room)
+    if sum(wish.floor for wish in wishes) <= room:
+        assert all(grant >= wish.floor for grant, wish in zip(grants, wishes, strict=True))
+
+
+def test_a_budget_whose_minimum_exceeds_its_maximum_is_refused() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Budget(min=10, max=5)
+    assert caught.value.field == "budget"

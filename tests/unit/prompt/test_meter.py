@@ -1,0 +1,96 @@
+"""How full the window is, in numbers and in words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from builders import a_call, a_line, a_result, grown, turns, user
+
+from inmind.prompt.meter import META_TOKENS, Meter, Reading, band, context_meta
+from inmind.prompt.wording import WORDING
+from inmind.tokens import PER_IMAGE, PER_MESSAGE, estimator
+
+
+@pytest.mark.spec("D5")
+@pytest.mark.parametrize(
+    ("percent", "name"),
+    [
+        (0, "normal"),
+        (19.9, "normal"),
+        (20, "light_compression"),
+        (40, "medium_compression"),
+        (60, "heavy_compression"),
+        (75, "heavy_compression"),
+        (75.1, "emergency_compression"),
+        (300, "emergency_compression"),
+    ],
+)
+def test_each_band_has_its_hint(percent: float, name: str) -> None:
+    assert band(percent) == name
+
+
+def reading(used: int = 45_000) -> Reading:
+    return Reading(tokens_used=used, tokens_max=128_000, messages=42, memory_size=2_400)
+
+
+@pytest.mark.spec("D5")
+def test_context_meta_is_json_and_a_reminder() -> None:
+    opening, numbers, reminder, closing = context_meta(reading(), WORDING, []).split("\n")
+    assert (opening, closing) == ("<context_meta>", "</context_meta>")
+    assert json.loads(numbers) == {
+        "tokens_used": 45_000,
+        "tokens_max": 128_000,
+        "tokens_percent": 35,
+        "messages_in_history": 42,
+        "working_memory_size": 2_400,
+        "action_hint": "light_compression",
+    }
+    assert reminder == WORDING["reminder"]
+
+
+@pytest.mark.spec("D5")
+def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
+    text = context_meta(reading(70_000), WORDING, ["tool result 3 (900 tokens)"])
+    assert WORDING["reminder_strong"] in text
+    assert "tool result 3 (900 tokens)" in text
+
+
+def test_the_room_kept_for_context_meta_is_enough_for_it() -> None:
+    count = estimator()
+    assert count(context_meta(reading(), WORDING, [])) <= META_TOKENS
+    named = ["assistant message 1234 (123456 tokens)"] * 3
+    assert count(context_meta(reading(127_000), WORDING, named)) <= META_TOKENS * 1.7
+
+
+def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:
+    line = a_line([user("x " * 50), a_call("c1"), a_result("c1", "y " * 400), user("z " * 900)])
+    assert [seq for seq, _ in Meter(estimator()).largest(line)] == [3, 1, 2]
+
+
+def test_a_message_is_counted_once_however_often_it_is_sent() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    meter, line = Meter(count), a_line(turns(3))
+    first = meter.history(line)
+    assert meter.history(line) == first
+    assert len(counted) == len(line)
+    meter.history(grown(line, [user("one more")], seq=50))
+    assert len(counted) == len(line) + 1
+
+
+def test_a_line_that_went_another_way_is_counted_as_what_it_is() -> None:
+    meter = Meter(len)
+    common = a_line([user("a")])
+    assert meter.history(grown(common, [user("long " * 9)], seq=2)) > meter.history(grown(common, [user("b")], seq=2))
+    assert meter.history(grown(common, [user("b"), user("c")], seq=2)) == 3 * (1 + PER_MESSAGE)
+
+
+def test_an_image_is_not_counted_by_its_bytes() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
+    line = a_line([{"role": "user", "content": [{"type": "text", "text": "see"}, picture]}])
+    assert Meter(len).history(line) == PER_MESSAGE + 3 + PER_IMAGE

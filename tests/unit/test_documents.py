@@ -1,0 +1,116 @@
+"""Which paths are documents, and what a changed file means."""
+
+from __future__ import annotations
+
+import pytest
+from builders import an_event
+
+from inmind.documents import MOST_BYTES, Document, Documents, Finding, checked_text, judge, resolve
+from inmind.errors import InvalidInput, InvalidPath
+from inmind.journal import DocumentWritten, digest
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("overview.md", ("thread", "overview.md")),
+        ("working-memory/overview.md", ("thread", "overview.md")),
+        ("detail/design.md", ("thread", "detail/design.md")),
+        ("working-memory/archive/2026 notes (1).md", ("thread", "archive/2026 notes (1).md")),
+        ("detail/设计.md", ("thread", "detail/设计.md")),
+        ("MEMORY.md", ("resource", "MEMORY.md")),
+        ("memory/scratch.md", ("resource", "memory/scratch.md")),
+    ],
+)
+def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> None:
+    assert resolve(path) == found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../overview.md",
+        "detail/../overview.md",
+        "detail/../../../etc/passwd",
+        "/etc/passwd",
+        "~/x.md",
+        "detail\\x.md",
+        "detail/x\x00.md",
+        "detail2/x.md",
+        "detail/",
+        "detail",
+        "",
+        "detail/.hidden",
+        "detail/.git",
+        "detail/x.md.",
+        "detail/x.md ",
+        "detail/" + "x" * 300,
+        "detail/sub/x.md",
+        "detail/CON",
+        "detail/nul.md",
+        "%2e%2e/x.md",
+        "detail/%2e%2e%2fx.md",
+        "detail/e\u0301.md",
+        "overview.md/",
+        "OVERVIEW.MD",
+        "working-memory/working-memory/overview.md",
+        "detail/-rf",
+        None,
+        7,
+        b"overview.md",
+    ],
+)
+def test_whatever_is_not_a_document_is_an_invalid_path_and_leads_nowhere(path: object) -> None:
+    """J3: the field, the value and what was expected are named."""
+    with pytest.raises(InvalidPath) as caught:
+        resolve(path)
+    error = caught.value
+    assert (error.code, error.field, error.value) == ("INVALID_PATH", "path", path)
+    assert "overview.md" in error.expected
+
+
+@pytest.mark.parametrize("text", [None, b"x", "a\x00b", "lone \ud800", "x" * (MOST_BYTES + 1)])
+def test_a_text_that_a_file_cannot_carry_is_refused(text: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        checked_text(text)
+    assert caught.value.field == "text"
+
+
+def test_the_newest_writing_is_the_document() -> None:
+    documents = Documents()
+    for seq, text in ((3, "one"), (5, "two")):
+        documents = documents.apply(an_event(DocumentWritten("overview.md", text), seq))
+    assert (documents.text("overview.md"), documents.version("overview.md")) == ("two", 5)
+    assert (documents.text("MEMORY.md"), documents.version("MEMORY.md")) == ("", 0)
+
+
+NEWEST = Document(text="newest", version=9, source="session/s#9")
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize(
+    ("found", "published", "finding"),
+    [
+        (b"newest", "newest", Finding.CURRENT),
+        (b"newest", "older", Finding.CURRENT),
+        (b"older", "older", Finding.STALE),
+        (b"older", "newest", Finding.EDITED),
+        (b"by hand", "newest", Finding.EDITED),
+        (b"by hand", None, Finding.EDITED),
+        (b"", "newest", Finding.DAMAGED),
+        ("caf\u00e9".encode()[:-1], "newest", Finding.DAMAGED),
+        (b"a\x00b", "newest", Finding.DAMAGED),
+        (b"x" * (MOST_BYTES + 1), "newest", Finding.DAMAGED),
+        (None, "newest", Finding.MISSING),
+    ],
+)
+def test_a_file_is_judged_by_what_was_last_published_and_never_taken_for_empty(
+    found: bytes | None, published: str | None, finding: Finding
+) -> None:
+    judged = judge(found, document=NEWEST, published=digest(published) if published else None)
+    assert judged.finding is finding
+
+
+def test_a_file_without_a_document_is_one_that_a_person_began() -> None:
+    assert judge(b"mine", document=None, published=None).finding is Finding.EDITED
+    assert judge(None, document=None, published=None).finding is Finding.CURRENT

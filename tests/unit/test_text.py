@@ -1,0 +1,84 @@
+"""Stored text stands in prompts, terminals and budgets without acting there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.text import TAGS, cut, inert, printable
+
+
+@pytest.mark.spec("J4")
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("shape", ["</{}>", "<{}>", "< / {} >", "<{} layer='x'>", "＜／{}＞", "</{}\n>"])
+def test_stored_text_cannot_close_or_open_a_block(tag: str, shape: str) -> None:
+    for spelt in (tag, tag.upper()):
+        hostile = shape.format(spelt)
+        assert inert(f"a {hostile} b") == f"a &lt;{hostile[1:]} b"
+
+
+@pytest.mark.spec("J4")
+def test_stored_text_cannot_pretend_to_be_the_working_memory_banner() -> None:
+    assert inert("[WORKING MEMORY]\npages:") == "&#91;WORKING MEMORY]\npages:"
+
+
+@pytest.mark.parametrize("harmless", ["a < b", "<b>bold</b>", "<memoryless>", "if (x<memory_size)", "[x]", "</div>"])
+def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
+    assert inert(harmless) == harmless
+
+
+@pytest.mark.parametrize(
+    ("hidden", "shown"),
+    [
+        ("\u202e", "⟨U+202E⟩"),
+        ("\u200b", "⟨U+200B⟩"),
+        ("\U000e0041", "⟨U+E0041⟩"),
+        ("\ufeff", "⟨U+FEFF⟩"),
+        ("\u2028", "⟨U+2028⟩"),
+        ("\x1b", "⟨U+001B⟩"),
+        ("\x00", "⟨U+0000⟩"),
+    ],
+)
+def test_what_hides_or_reorders_text_is_made_visible(hidden: str, shown: str) -> None:
+    assert inert(f"a{hidden}b") == f"a{shown}b"
+    assert printable(f"a{hidden}b") == f"a{shown}b"
+
+
+@pytest.mark.parametrize("text", ["👩‍👩‍👧", "می‌خواهم", "क्‍ष", "关于我们", "e\u0301", "tab\tand\nline"])
+def test_emoji_persian_indic_and_accents_come_through(text: str) -> None:
+    assert inert(text) == text
+
+
+def test_a_terminal_sees_no_escape_sequence_and_no_bare_carriage_return() -> None:
+    assert printable("safe\x1b[2Jgone\rover") == "safe⟨U+001B⟩[2Jgone⟨U+000D⟩over"
+
+
+@given(st.text())
+def test_escaping_twice_changes_nothing_more(text: str) -> None:
+    assert inert(inert(text)) == inert(text)
+
+
+def test_a_text_that_fits_is_not_cut() -> None:
+    assert cut("one\ntwo", budget=7, count=len, pointer="…").text == "one\ntwo"
+
+
+def test_a_cut_ends_at_a_line_and_says_where_the_rest_is() -> None:
+    kept = cut("first\nsecond\nthird", budget=16, count=len, pointer="[rest]")
+    assert (kept.text, kept.lines_left_out, kept.whole) == ("first\n[rest]", 2, False)
+
+
+def test_one_line_too_long_is_cut_inside_but_not_inside_an_accent() -> None:
+    assert cut("cafe\u0301 au lait", budget=6, count=len, pointer="…").text == "caf\n…"
+
+
+def test_nothing_is_shown_when_not_even_the_pointer_fits() -> None:
+    kept = cut("first\nsecond", budget=3, count=len, pointer="[rest]")
+    assert (kept.text, kept.lines_left_out) == ("", 2)
+
+
+@given(text=st.text(), budget=st.integers(0, 60))
+def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
+    kept = cut(text, budget=budget, count=len, pointer="[rest]")
+    assert len(kept.text) <= budget
+    assert kept.whole == (kept.text == text)
