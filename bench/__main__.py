@@ -52,7 +52,7 @@ def main() -> int:
     verdicts = [row.met for many in tables.values() for table in many for row in table.rows if row.met is not None]
     if asked.json:
         asked.json.write_text(_figures(tables, crashed), "utf-8")
-    failed = f", {len(crashed)} benchmarks crashed: {', '.join(crashed)}" if crashed else ""
+    failed = f"; crashed: {', '.join(crashed)}" if crashed else ""
     print(f"{verdicts.count(True)} bars met, {verdicts.count(False)} missed{failed}")
     return 1 if crashed else 0
 

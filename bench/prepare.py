@@ -29,16 +29,16 @@ WINDOW = 4_000_000
 _SAMPLES = 240
 _JSON = "json.dumps"
 _CASES = {
-    "one more, borrowed": "the host's list, a message more",
-    "same, borrowed": "the host's list, unchanged",
+    "one more, borrowed": "host's list, a message more",
+    "same, borrowed": "host's list, unchanged",
     "one more, owned": "our history, a message more",
     "same, owned": "our history, unchanged",
 }
 _EXTRAS = {
-    "turn, borrowed": "the host's list, a reply and a message more",
-    "loaded, borrowed": "the host's list, a message more, loaded anew",
-    "half full, borrowed": "the host's list, a message more, window half full",
-    "open call, borrowed": "the host's list, a message more, one call unanswered",
+    "turn, borrowed": "host's list, a reply and a message more",
+    "loaded, borrowed": "host's list, a message more, loaded anew",
+    "half full, borrowed": "host's list, a message more, window half full",
+    "open call, borrowed": "host's list, a message more, an open call",
 }
 
 
@@ -70,7 +70,7 @@ def _without_commit() -> Table:
         (
             "Without the commit: the journal is inmind.testing.InMemoryStore. The live files are on disk as always, so "
             "appending to messages.jsonl is included. Warm: the session has prepared the list before. Medians, "
-            "taking turns.",
+            "taking turns. An open call: one at the beginning of the history was never answered.",
         ),
     )
 
@@ -174,7 +174,7 @@ def _with_commit() -> Table:
         medians = f"{spoken(race.median('prepare'))} / {spoken(race.median('bare'))}"
         rows.append(
             Row(
-                what=f"{size:>5,}: the host's list, a message more",
+                what=f"{size:>5,}: host's list, a message more",
                 measured=f"{ratio:.2f}x ({medians})",
                 bar=f"<= {MOST_AGAINST_COMMIT:g}x",
                 met=ratio <= MOST_AGAINST_COMMIT,

@@ -1,8 +1,8 @@
 """A host that keeps its own list of messages, and lends it to inmind before each call.
 
-The loop is the one that most agents have: ask the model, carry out its tool calls, ask again. Only one line of it is
-about memory. The model is a function with its answers written down, so this runs without a network or a key; in its
-place would stand `client.chat.completions.create(model=..., **prompt.request)`.
+The loop is the one that most agents have: ask the model, carry out its tool calls, ask again. Two lines of it are about
+memory. The model is a function with its answers written down, so this runs without a network or a key; in its place
+would stand `client.chat.completions.create(model=..., **prompt.request)`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {
 
 
 def model(prompt: Prompt, script: Iterator[Message]) -> Message:
-    """Stands in for the provider's client."""
-    assert prompt.messages[-1]["role"] in {"user", "tool"}
+    """Stands in for the provider's client, which would be sent `prompt.request`."""
+    if prompt.messages[-1]["role"] not in {"user", "tool"}:
+        raise ValueError("a model is asked by a user or a tool")
     return next(script)
 
 
@@ -40,6 +41,7 @@ def answer(session: Session, messages: list[Message], script: Iterator[Message])
         reply = model(prompt, script)
         messages.append(reply)
         if not reply.get("tool_calls"):
+            session.add([reply])  # the next `prepare` would bring it too, but there may be none
             return str(reply["content"])
         for call in reply["tool_calls"]:
             result = find_order(call["function"]["arguments"])
@@ -69,8 +71,8 @@ def main() -> None:
         del messages[-1]
         print(f"  {answer(session, messages, script)}")
 
-        print(f"In the conversation: {len(session.mind.line)} messages; in the journal:", end=" ")
-        print(sum(event.kind == "message" for event in session.journal()))
+        kept = sum(event.kind == "message" for event in session.journal())
+        print(f"{len(session.mind.line)} messages in the conversation, {kept} in the journal")
         print(f"Served from cache: {session.ledger.cached_share:.0%}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,11 +41,11 @@ def an_event(what: Happened, seq: int = 1, *, opens: bool = True) -> Event:
     return Event(stream="session/s", seq=seq, at=WHEN, what=what, origin=Origin.USER, trust=Trust.PERSON, opens=opens)
 
 
-def a_line(wires: Sequence[dict[str, Any]]) -> Line:
+def a_line(wires: Sequence[Mapping[str, Any]]) -> Line:
     return grown(Line(), wires)
 
 
-def grown(line: Line, wires: Sequence[dict[str, Any]], *, seq: int = 1) -> Line:
+def grown(line: Line, wires: Sequence[Mapping[str, Any]], *, seq: int = 1) -> Line:
     for number, wire in enumerate(wires, start=seq):
         line = line.apply(an_event(MessageAdded(wire=wire), number))
     return line

@@ -181,7 +181,8 @@ class PromptPrepared(Happened):
     memory: int
     cached: int
     written: int
-    uncached: int
+    changes: int = 0
+    """Tokens of the tail that say what changed since the anchor."""
     format: str = "openai"
     window: int = 128_000
     reserve: int = 4_096
@@ -189,7 +190,13 @@ class PromptPrepared(Happened):
     """Message sequence number and tokens of the largest messages, when the meter named them."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "largest", tuple((seq, tokens) for seq, tokens in self.largest))
+        if self.largest:
+            object.__setattr__(self, "largest", tuple((seq, tokens) for seq, tokens in self.largest))
+
+    @property
+    def uncached(self) -> int:
+        """The tail: it differs on every call."""
+        return self.used - self.cached - self.written
 
 
 @dataclass(frozen=True, slots=True)

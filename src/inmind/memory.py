@@ -116,12 +116,12 @@ class Memory:
         limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
         if language not in LANGUAGES:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
+        chosen = _distinct(default_layers() if layers is None else tuple(layers))
         place = str(Path(cwd).absolute()) if cwd else os.getcwd()
         stream = Stream(self._store, f"session/{name}", MindFold(f"session/{name}"), self._clock)
         opening = SessionOpened(resource=owner, cwd=place, language=language)
         stream.commit(lambda mind, _: Decision(_opening(mind, self.home, name, opening), None))
         opened = stream.state.opened or opening
-        chosen = default_layers() if layers is None else tuple(layers)
         session = Session(self._parts(name, stream, opened, chosen, limits, counter))
         with self._lock:
             self._sessions.append(session)
@@ -256,6 +256,14 @@ def _named(value: object, field: str) -> str:
 def _as_file(name: str) -> str:
     quoted = quote(name, safe=" @+=,()!")
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+
+
+def _distinct(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """Blocks, reports and changes go by a layer's name, so no two may share one."""
+    names = [layer.name for layer in layers]
+    if len(set(names)) < len(names) or not all(names):
+        raise InvalidInput(field="layers", value=names, expected="layers with names of their own")
+    return layers
 
 
 def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:

@@ -275,7 +275,7 @@ class Session:
     ) -> Decision[Mind, Prompt]:
         offered = [tool for layer in self._layers for tool in layer.tools(spoken.name)]
         tools = [*_listed(given.tools or (), "tools"), *offered] or None
-        drafts = _taken_in(mind, given, tools, spoken)
+        drafts, own = _taken_in(mind, given, tools, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         recalled = self._recall(mind, now)
         planned = plan(
@@ -288,7 +288,6 @@ class Session:
             now=now,
         )
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
-        own = Own(given.system, tools, given.wires)
         rendered = render(mind.standing, mind.line, planned.prepared, self._view, own=own)
         prepared = replace(planned.prepared, digest=name_of(mind.standing, mind.line, planned.prepared, rendered.tail))
         asked = _from(prepared, Origin.OPERATOR)
@@ -397,30 +396,31 @@ class _Given:
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
 
 
-def _taken_in(mind: Mind, given: _Given, tools: Any, spoken: Format) -> list[Draft]:
-    """The events that bring the journal up to what the host has."""
-    drafts = [] if given.wires is None else _said_since(mind.line, given, spoken)
+def _taken_in(mind: Mind, given: _Given, tools: Any, spoken: Format) -> tuple[list[Draft], Own]:
+    """The events that bring the journal up to what the host has, and what of its own objects can go out again."""
+    drafts, wires = _said_since(mind.line, given, spoken)
     standing = mind.standing
     keeps = given.wires is None and given.system is None
     if not keeps and given.system != standing.system and (system := _system(given, spoken)) != standing.system:
         drafts.append(_from(SystemSet(system=system), Origin.OPERATOR))
     if tools != standing.tools and (objects := _objects(tools, "tools")) != standing.tools:
         drafts.append(_from(ToolsSet(tools=objects), Origin.OPERATOR))
-    return drafts
+    return drafts, Own(given.system, tools, wires)
 
 
-def _said_since(line: Line, given: _Given, spoken: Format) -> list[Draft]:
-    wires = given.wires or ()
-    added = added_to(line, wires)
+def _said_since(line: Line, given: _Given, spoken: Format) -> tuple[list[Draft], Sequence[Wire] | None]:
+    """Messages that the journal does not have yet, and the host's list where it is plainly the same as ours."""
+    if given.wires is None:
+        return [], None
+    added = added_to(line, given.wires)
     if added is not None:
         fresh = _checked(added, spoken, at=given.lead + len(line))
-        return [_message(wire, spoken.name) for wire in fresh]
-    wires = _checked(wires, spoken, at=given.lead)  # an edit, or objects of the provider's client
-    sync = match(line, wires)
+        return [_message(wire, spoken.name) for wire in fresh], given.wires if fresh == list(added) else None
+    sync = match(line, _checked(given.wires, spoken, at=given.lead))  # an edit, or objects of a provider's client
     drafts = [_message(wire, spoken.name) for wire in sync.new]
     if sync.spliced:
         drafts.append(_from(HistorySpliced(sync.start, sync.stop, len(sync.new)), Origin.OPERATOR))
-    return drafts + [_message(wire, spoken.name) for wire in sync.added]
+    return drafts + [_message(wire, spoken.name) for wire in sync.added], None
 
 
 def _system(given: _Given, spoken: Format) -> System:
@@ -449,6 +449,8 @@ _ORIGINS = {
 
 def _not_yet(line: Line, wires: Sequence[Wire]) -> list[Wire]:
     """Messages whose id is not in the line; the same id with other content is refused, not guessed at."""
+    if not any("id" in wire for wire in wires):
+        return list(wires)
     known = {entry.wire["id"]: entry.wire for entry in line if "id" in entry.wire}
     fresh: list[Wire] = []
     for wire in wires:

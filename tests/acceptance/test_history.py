@@ -75,9 +75,9 @@ def test_a_tool_result_observed_twice_under_one_id_is_stored_once(session: Sessi
 
 
 def test_what_the_host_does_to_its_own_messages_later_changes_nothing_here(session: Session) -> None:
-    message = {"role": "user", "content": [{"type": "text", "text": "before"}]}
-    session.prepare([message])
-    message["content"][0]["text"] = "after"
+    part = {"type": "text", "text": "before"}
+    session.prepare([{"role": "user", "content": [part]}])
+    part["text"] = "after"
     assert session.mind.line[0].wire["content"][0]["text"] == "before"
 
 

@@ -62,7 +62,8 @@ def sessions(as_json: AsJson = False) -> None:
         for info in found:
             row = (info.id, info.resource, str(info.messages), str(info.calls), info.updated, info.cwd)
             table.add_row(*(printable(cell) for cell in row))
-        _console().print(table if found else f"No sessions in {memory.home} yet: `inmind demo` shows how one goes.")
+        nothing = f"No sessions in {memory.home} yet: `inmind demo` shows how one goes."
+        _console().print(table if found else nothing, soft_wrap=not found)
     return None
 
 

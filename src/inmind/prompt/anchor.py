@@ -1,9 +1,9 @@
 """When the memory in the prefix is sent anew, and what the tail says until then.
 
 Providers charge a tenth for a prefix they have seen, byte for byte. A memory block that changes in front of the
-history makes the whole history new; the same change said at the end costs its own length. So the blocks are
-anchored, changes ride in the tail, and the anchor moves only when the changes have grown, or when the cache is
-lost anyway.
+history makes the whole history new; the same change said at the end costs its own length, on every call. So the
+blocks are anchored, changes ride in the tail, and the anchor moves when the changes have grown and riding has cost
+what moving will, or when the cache is lost anyway. Whatever comes next, that pays at most twice the best choice.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ from inmind.journal import AnchoredBlock
 MOST_CHANGE = 0.15
 MOST_CALLS = 50
 CACHE_SECONDS = 300.0
+
+REWRITE = 1.15
+"""Price of a token that was in the cache and is written again, over reading it: 1.25 less 0.1."""
+
+CHEAP = 2_000
+"""Tokens behind the anchor that are written anew without a second thought: a conversation that has just begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,20 @@ class Settled:
     sources: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stake:
+    """What is at stake in moving the anchor, in tokens."""
+
+    anchored: int
+    """Memory in the prefix, guide included."""
+    behind: int
+    """The history, which would be written anew."""
+    ridden: int
+    """Changes that were said in tails since the anchor was set, added up over the calls."""
+    room: int
+    """What memory and changes may take together."""
+
+
 def settle(
     anchor: Anchor | None,
     blocks: Sequence[AnchoredBlock],
@@ -46,13 +66,9 @@ def settle(
     call: int,
     cold: bool,
     count: Callable[[str], int],
-    anchored: int,
-    room: int,
+    stake: Stake,
 ) -> Settled:
-    """Move the anchor, or say the changes in the tail.
-
-    `anchored` is the size of the memory in the prefix, guide included; `room` what it and changes may take together.
-    """
+    """Move the anchor, or say the changes in the tail."""
     if anchor is None:
         return Settled(moved="first call", changes="")
     changes, sources = changes_between(anchor.blocks, blocks)
@@ -63,9 +79,10 @@ def settle(
     if call - anchor.call >= MOST_CALLS:
         return Settled(moved=f"{MOST_CALLS} calls", changes="")
     size = count(changes)
-    if size > MOST_CHANGE * anchored:
+    cost = REWRITE * (stake.anchored + stake.behind)
+    if size > MOST_CHANGE * stake.anchored and (stake.behind <= CHEAP or stake.ridden + size >= cost):
         return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
-    if anchored + size > room:
+    if stake.anchored + size > stake.room:
         return Settled(moved="no room for changes", changes="")
     return Settled(moved="", changes=changes, sources=sources)
 

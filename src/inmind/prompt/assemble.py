@@ -27,44 +27,76 @@ RENDERING = "1"
 class HistoryView:
     """The line as one provider takes it: paired, ordered, converted where it must be.
 
-    A beginning that went out just as it came, with every call answered, is settled: nothing that follows can
-    change how it is arranged, so an unchanged history costs nothing however long it is. The exception is a
-    provider that takes an id only once in a conversation, when a later call uses a settled one or gets a new one.
+    Once a beginning ends with a message that went out as it came, hardly anything that follows can change how it
+    is arranged, so an unchanged history costs nothing however long it is. What can is the id of a call: when one
+    comes that meets a settled one, everything is arranged anew.
     """
 
     _format: str = ""
     _settled: int = 0
     _name: str = ""
     _wires: list[Wire] = field(default_factory=list[Wire])
+    _repaired: tuple[str, ...] = ()
+    _altered: bool = False
     _ids: set[str] = field(default_factory=set[str])
+    _open: set[str] = field(default_factory=set[str])
+    _handed: list[Wire] = field(default_factory=list[Wire])
 
     def of(self, line: Line, format: str) -> Arrangement:
         if format != self._format or not line.begins_with(self._settled, self._name):
             self._start_over(format)
         said = [_said(entry) for entry in line[self._settled :]]
-        calls = {call.id for one in said for call in one.message.calls}
+        calls = [call.id for one in said for call in one.message.calls]
+        results = {result.id for one in said for result in one.message.results}
         fresh = arrange(said, FORMATS[format], begins=not self._settled)
-        ids_once = FORMATS[format].demands.ids_once == "conversation"
-        if ids_once and self._settled and (fresh.repaired or calls & self._ids):
+        if self._settled and self._concerned(calls, results, fresh):
             self._start_over(format)
             return self.of(line, format)
-        whole = Arrangement(wires=[*self._wires, *fresh.wires], left_out=fresh.left_out, repaired=fresh.repaired)
-        if _went_out_as_they_came(said, fresh):
+        whole = Arrangement([*self._wires, *fresh.wires], fresh.left_out, self._repaired + fresh.repaired)
+        if said and not fresh.left_out and fresh.wires[-1] is said[-1].wire:
             self._settled, self._name, self._wires = len(line), line.name(), whole.wires
-            self._ids |= calls
+            self._repaired = whole.repaired
+            self._altered |= bool(fresh.repaired) or any(one.format != format for one in said)
+            self._ids.update(calls)
+            self._open.update(set(calls) - results)
         return whole
 
+    def goes_as_it_came(self, line: Line) -> bool:
+        """Is the arrangement just made the very messages of the line?"""
+        return self._settled == len(line) and not self._altered
+
+    def copies(self, arranged: Sequence[Wire]) -> list[Wire]:
+        """The same messages as objects that the host may do with as it likes.
+
+        Consecutive prompts share them, as they would share the host's own; one that was changed is made anew.
+        """
+        known = len(self._handed)
+        if self._handed != arranged[:known]:
+            self._handed, known = [], 0
+        self._handed += [_copied(wire) for wire in arranged[known:]]
+        return list(self._handed)
+
+    def _concerned(self, calls: Sequence[str], results: set[str], fresh: Arrangement) -> bool:
+        """Does what came meet something settled: an open call, or an id that must not be used again?"""
+        if not self._open.isdisjoint(results) or not self._open.isdisjoint(calls):
+            return True
+        if len(set(calls)) < len(calls):
+            return True
+        once = FORMATS[self._format].demands.ids_once == "conversation"
+        return once and (bool(fresh.repaired) or not self._ids.isdisjoint(calls))
+
     def _start_over(self, format: str) -> None:
-        self._format, self._settled, self._name, self._wires, self._ids = format, 0, "", [], set()
+        self.__init__(_format=format, _handed=self._handed)
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
     """What the host handed in, to be handed back as the same objects where it says the same as the journal."""
 
-    system: System
-    tools: Tools
-    wires: Sequence[Wire] | None
+    system: System = None
+    tools: Tools = None
+    wires: Sequence[Wire] | None = None
+    """Its messages; None when they are not, one by one, those of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +116,10 @@ def render(
 ) -> Rendered:
     """The request for a prepared call. Nothing of the journal's is handed out: the host's own objects, or copies."""
     format = FORMATS[prepared.format]
-    own = own or Own(None, None, None)
+    own = own or Own()
     arranged = view.of(line, prepared.format)
-    wires = _own_or_copy(own.wires, arranged.wires)
+    as_it_came = own.wires is not None and view.goes_as_it_came(line)
+    wires = own.wires if own.wires is not None and as_it_came else view.copies(arranged.wires)
     tail = tail_text(standing, line, prepared)
     carried = format.carry(wires, tail)
     memory = memory_text(standing.wording, standing.blocks)
@@ -123,13 +156,6 @@ def _named(line: Line, prepared: PromptPrepared) -> list[str]:
 
 def _said(entry: Entry) -> Said:
     return Said(format=entry.format, wire=entry.wire, message=FORMATS[entry.format].read(entry.wire))
-
-
-def _went_out_as_they_came(said: Sequence[Said], arranged: Arrangement) -> bool:
-    """Then every call among them is answered too: an open one would have needed a stand-in."""
-    if arranged.repaired or arranged.left_out or len(said) != len(arranged.wires):
-        return False
-    return all(one.wire is wire for one, wire in zip(said, arranged.wires, strict=True))
 
 
 def _own_or_copy(own: Any, ours: Any) -> Any:

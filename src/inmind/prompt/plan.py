@@ -15,7 +15,7 @@ from itertools import takewhile
 from inmind.errors import ContextOverflow
 from inmind.history import Line
 from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, WordingSet
-from inmind.prompt.anchor import Anchor, settle
+from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
 from inmind.prompt.layer import Layer, Recalled
 from inmind.prompt.meter import META_TOKENS, STRONG_FROM, Meter
@@ -78,8 +78,12 @@ def plan(
         call=standing.calls + 1,
         cold=cold,
         count=meter.count,
-        anchored=tokens["guide"] + sum(_block_tokens(block, meter) for block in standing.blocks),
-        room=tokens["guide"] + room,
+        stake=Stake(
+            anchored=tokens["guide"] + sum(_block_tokens(block, meter) for block in standing.blocks),
+            behind=tokens["history"],
+            ridden=standing.ridden,
+            room=tokens["guide"] + room,
+        ),
     )
     if settled.moved:
         drafts.append(_by_us(AnchorMoved(reason=settled.moved, blocks=blocks)))
@@ -155,7 +159,7 @@ def _prepared(
         memory=sum(len(block.text.encode()) for block in standing.blocks),
         cached=cached,
         written=used - tail - cached,
-        uncached=tail,
+        changes=tokens["changes"],
         format=format,
         window=limits.window,
         reserve=limits.reserve,

@@ -58,6 +58,8 @@ class Standing:
     anchor: Anchor | None = None
     tail: str = ""
     tail_sources: tuple[str, ...] = ()
+    ridden: int = 0
+    """Tokens of changes that tails have said since the anchor was set, over all calls."""
     calls: int = 0
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
@@ -87,7 +89,7 @@ class Standing:
                 return replace(self, wording=wording)
             case AnchorMoved() as what:
                 anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
-                return replace(self, anchor=anchor, tail="", tail_sources=())
+                return replace(self, anchor=anchor, tail="", tail_sources=(), ridden=0)
             case TailChanged() as what:
                 return replace(self, tail=what.text, tail_sources=what.sources)
             case HistorySpliced(start=start):
@@ -116,7 +118,7 @@ class Standing:
             "tools": self.tools,
             "wording": dict(self.wording),
             "anchor": _freeze_anchor(self.anchor),
-            "tail": [self.tail, list(self.tail_sources)],
+            "tail": [self.tail, list(self.tail_sources), self.ridden],
             "calls": self.calls,
             "asked": microseconds(self.asked) if self.asked else None,
             "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
@@ -127,7 +129,7 @@ class Standing:
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any]) -> Standing:
         parts, messages, counted = frozen["sent"]
-        tail, sources = frozen["tail"]
+        tail, sources, ridden = frozen["tail"]
         factor, samples = frozen["calibration"]
         system, tools = frozen["system"], frozen["tools"]
         return cls(
@@ -139,6 +141,7 @@ class Standing:
             anchor=_thaw_anchor(frozen["anchor"]),
             tail=tail,
             tail_sources=tuple(sources),
+            ridden=ridden,
             calls=frozen["calls"],
             asked=moment(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
@@ -156,7 +159,8 @@ class Standing:
             uncached=self.ledger.uncached + correct(what.uncached),
         )
         sent = Sent(parts=self.parts(what.format), messages=what.messages, counted=what.used)
-        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger)
+        ridden = self.ridden + what.changes
+        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
 
     def _reported(self, what: UsageReported) -> Standing:
         ledger = replace(

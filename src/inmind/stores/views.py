@@ -61,8 +61,10 @@ class LiveFiles(Generic[S]):
         """Bring in what people and tools have written since the last look. A few `stat` calls when nothing changed."""
         if not self._tidied:
             self._tidy()
+        documents = self._documents(self._stream.state).by_path
         for path in self._present():
-            if self._folder.signature(self._inside + path) != self._seen.get(path):
+            signature = self._folder.signature(self._inside + path)
+            if signature != self._seen.get(path) or (signature is None and path in documents):
                 self.settle(path)
 
     def publish(self) -> None:

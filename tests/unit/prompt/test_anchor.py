@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from builders import a_block
 
-from inmind.prompt.anchor import MOST_CALLS, Anchor, Settled, changes_between, settle
+from inmind.prompt.anchor import MOST_CALLS, Anchor, Settled, Stake, changes_between, settle
 
 PAGE = "# Memory\n\n## Task\n- build the page\n\n## Facts\n- it is page-1\n" + "- a fact that stays\n" * 20
 
 
-def settled(text: str, *, call: int = 2, cold: bool = False, anchored: int = 1_000, room: int = 10_000) -> Settled:
+def settled(text: str, *, call: int = 2, cold: bool = False, **stake: int) -> Settled:
     anchor = Anchor(blocks=(a_block(PAGE),), reason="first call", seq=1, call=1)
-    return settle(anchor, [a_block(text)], call=call, cold=cold, count=len, anchored=anchored, room=room)
+    at_stake = Stake(**{"anchored": 1_000, "behind": 500, "ridden": 0, "room": 10_000, **stake})
+    return settle(anchor, [a_block(text)], call=call, cold=cold, count=len, stake=at_stake)
 
 
 CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
@@ -29,6 +30,16 @@ def test_the_anchor_moves_when_the_changes_exceed_fifteen_percent() -> None:
     size = len(settled(CHANGED).changes)
     assert settled(CHANGED, anchored=int(size / 0.15) - 1).moved == "changes exceed 15%"
     assert settled(CHANGED, anchored=int(size / 0.15) + 1).moved == ""
+
+
+@pytest.mark.spec("D4")
+def test_behind_a_long_history_the_anchor_moves_when_riding_has_cost_what_moving_will() -> None:
+    rewritten = PAGE.replace("stays", "changed")
+    size = len(settled(rewritten, behind=100_000).changes)
+    assert size > 150
+    cost = int(1.15 * (1_000 + 100_000))
+    assert settled(rewritten, behind=100_000, ridden=cost - size - 1).moved == ""
+    assert settled(rewritten, behind=100_000, ridden=cost - size + 1).moved == "changes exceed 15%"
 
 
 @pytest.mark.spec("D4")
@@ -49,7 +60,8 @@ def test_the_anchor_moves_when_changes_would_not_fit() -> None:
 
 
 def test_the_first_call_sets_the_anchor() -> None:
-    said = settle(None, [a_block(PAGE)], call=1, cold=True, count=len, anchored=0, room=10_000)
+    at_stake = Stake(anchored=0, behind=0, ridden=0, room=10_000)
+    said = settle(None, [a_block(PAGE)], call=1, cold=True, count=len, stake=at_stake)
     assert said.moved == "first call"
 
 

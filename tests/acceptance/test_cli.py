@@ -1,0 +1,113 @@
+"""The command line, as a person and as a script would use it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import assistant, user
+
+from inmind import Memory
+
+
+def inmind(*arguments: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    where = ["--home", str(home)] if home else []
+    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", *where, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def used(home: Path) -> Path:
+    with Memory.open(home) as memory:
+        session = memory.session("support-42", resource="ada", cwd="/website")
+        session.prepare([user("Create a page"), assistant("Done\x1b[2J"), user("Add a hero to it")])
+        session.write("overview.md", "# Mine\n- a fact\n")
+    return home
+
+
+def test_the_demo_shows_what_is_sent_what_it_costs_and_what_came_from_cache() -> None:
+    ran = inmind("demo")
+    assert ran.returncode == 0
+    assert "from cache" in ran.stdout
+    assert "+ - The page About Us is page-123." in ran.stdout
+    assert "rebuilt from the journal, byte for byte: yes" in ran.stdout
+    assert "$0.00" in ran.stdout
+    assert "\x1b" not in ran.stdout
+
+
+def test_the_demo_has_a_json_form() -> None:
+    shown = json.loads(inmind("demo", "--json").stdout)
+    assert [call["call"] for call in shown["calls"]] == list(range(1, 9))
+    assert all(sum(call["tokens"].values()) == call["tokens_used"] for call in shown["calls"])
+
+
+def test_sessions_are_listed(used: Path) -> None:
+    ran = inmind("sessions", home=used)
+    assert "support-42" in ran.stdout
+    (row,) = json.loads(inmind("sessions", "--json", home=used).stdout)
+    assert (row["id"], row["resource"], row["messages"]) == ("support-42", "ada", 3)
+
+
+def test_an_empty_home_says_what_to_do_next(home: Path) -> None:
+    assert "inmind demo" in inmind("sessions", home=home).stdout
+
+
+def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Path) -> None:
+    ran = inmind("show", "prompt", "support-42", home=used)
+    assert "memory:overview" in ran.stdout
+    assert "Add a hero to it" in ran.stdout
+    assert "\x1b" not in ran.stdout
+    request = json.loads(inmind("show", "prompt", "support-42", "--call", "1", "--json", home=used).stdout)["request"]
+    with Memory.open(used) as memory:
+        assert request == memory.session("support-42").prompt(1).request
+
+
+def test_overview_and_journal_are_shown(used: Path) -> None:
+    assert inmind("show", "overview", "support-42", home=used).stdout == "# Mine\n- a fact\n"
+    rows = json.loads(inmind("show", "journal", "support-42", "--json", home=used).stdout)
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert {"id", "at", "kind", "origin", "trust", "sources", "payload"} <= set(rows[0])
+    assert len(inmind("show", "journal", "support-42", home=used).stdout.splitlines()) == len(rows)
+
+
+def test_undo_takes_back_the_last_change(used: Path) -> None:
+    assert inmind("undo", "support-42", home=used).returncode == 0
+    assert inmind("show", "overview", "support-42", home=used).stdout.startswith("# Working memory")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "overview", "nobody"], "NOT_FOUND"),
+        (["show", "prompt", "support-42", "--call", "99"], "NOT_FOUND"),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(used: Path, arguments: list[str], said: str) -> None:
+    ran = inmind(*arguments, home=used)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"inmind: {said}: ")
+    assert ran.stderr.count("\n") == 1
+    assert "Traceback" not in ran.stderr
+
+
+def test_looking_at_a_session_does_not_begin_it(home: Path) -> None:
+    inmind("show", "overview", "ghost", home=home)
+    with Memory.open(home) as memory:
+        assert memory.sessions() == []
+
+
+def test_a_closed_pipe_is_left_quietly(used: Path) -> None:
+    command = f"{sys.executable} -c 'from inmind.doors.cli import main; main()' --home {used} demo | head -1"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in ran.stderr
+    assert "Exception" not in ran.stderr
+
+
+def test_without_the_extra_the_command_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from inmind.doors.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert 'pip install "inmind[cli]"' in ran.stderr

@@ -1,0 +1,174 @@
+"""Documents are live files: what a person writes is taken in, what is damaged is never fatal."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from builders import user
+
+from inmind import Memory, Origin, Session
+from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+
+
+@pytest.fixture
+def page(session: Session, home: Path) -> Path:
+    session.write("overview.md", "written by the agent\n")
+    return home / "sessions/--website--/support-42/working-memory/overview.md"
+
+
+def last_document(session: Session) -> tuple[str, Origin]:
+    event = [event for event in session.journal() if event.kind == "document"][-1]
+    return event.what.text, event.origin
+
+
+def save_in_place(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+def save_by_rename(file: Path, text: str) -> None:
+    file.with_suffix(".swp").write_text(text)
+    os.replace(file.with_suffix(".swp"), file)
+
+
+def save_behind_a_backup(file: Path, text: str) -> None:
+    file.rename(file.with_name("overview.md~"))
+    file.write_text(text)
+
+
+def save_at_the_same_time_and_size(file: Path, text: str) -> None:
+    status = file.stat()
+    file.write_text(text.ljust(status.st_size)[: status.st_size])
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize("save", [save_in_place, save_by_rename, save_behind_a_backup, save_at_the_same_time_and_size])
+def test_an_edit_is_taken_in_at_the_next_call_whichever_way_the_editor_saved(
+    session: Session, page: Path, save: object
+) -> None:
+    session.prepare([user("look at it once, so that the file is known")])
+    assert callable(save)
+    save(page, "typed by a person")
+    prompt = session.prepare([user("hi")])
+    text, origin = last_document(session)
+    assert (text.strip(), origin) == ("typed by a person", Origin.FILE)
+    assert "typed by a person" in str(prompt.messages)
+
+
+def test_a_file_that_a_person_begins_in_detail_becomes_a_document(session: Session, page: Path) -> None:
+    (page.parent / "detail").mkdir(exist_ok=True)
+    (page.parent / "detail" / "plan.md").write_text("step one")
+    (page.parent / "detail" / ".plan.md.swp").write_text("not a document")
+    assert session.read("detail/plan.md") == "step one"
+    assert list(session.documents()) == ["detail/plan.md", "overview.md"]
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize("damage", [b"", b"caf\xc3", b"a\x00b"])
+def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
+    session: Session, page: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    page.write_bytes(damage)
+    prompt = session.prepare([user("hi")])
+    assert page.read_text() == session.overview == "written by the agent\n"
+    (kept,) = page.parent.glob("overview.md.damaged-*")
+    assert kept.read_bytes() == damage
+    assert [notice for notice in prompt.report.notices if "was damaged" in notice]
+    assert caplog.text.count("was damaged") == 1
+    assert session.prepare([user("hi")]).report.notices == ()
+
+
+def test_a_deleted_file_is_created_anew(session: Session, page: Path) -> None:
+    """F1: a missing overview is created anew, with what it said."""
+    page.unlink()
+    assert session.overview == "written by the agent\n"
+    assert page.exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
+def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
+    session: Session, page: Path, kind: str
+) -> None:
+    page.unlink()
+    {"folder": page.mkdir, "link": lambda: page.symlink_to("/etc/passwd"), "fifo": lambda: os.mkfifo(page)}[kind]()
+    prompt = session.prepare([user("hi")])
+    assert session.overview == "written by the agent\n"
+    assert any("overview.md" in notice for notice in prompt.report.notices)
+    assert "root:" not in str(prompt.messages)
+    assert not stat.S_ISREG(page.lstat().st_mode)
+
+
+@pytest.mark.spec("J1")
+def test_files_and_folders_are_the_owners_alone(session: Session, home: Path) -> None:
+    old = os.umask(0)
+    try:
+        session.write("detail/x.md", "x")
+    finally:
+        os.umask(old)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [home, *home.rglob("*")]}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+@pytest.mark.spec("A3")
+def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Path) -> None:
+    with Memory.open(home) as one, Memory.open(home) as two:
+        mine, theirs = one.session("s"), two.session("s")
+        mine.read("overview.md")
+        theirs.write("overview.md", "theirs")
+        with pytest.raises(Conflict) as caught:
+            mine.write("overview.md", "mine")
+        conflict = caught.value
+        assert (conflict.mine, conflict.theirs) == ("mine", "theirs")
+        assert conflict.actual == theirs.documents()["overview.md"] > conflict.expected
+        assert mine.read("overview.md") == "theirs"
+        mine.write("overview.md", "mine, after reading theirs")
+
+
+def test_an_edit_by_hand_is_not_overwritten_by_a_stale_write(session: Session, page: Path) -> None:
+    page.write_text("typed by a person")
+    with pytest.raises(Conflict) as caught:
+        session.write("overview.md", "by the agent")
+    assert caught.value.theirs == page.read_text() == "typed by a person"
+
+
+def test_a_write_can_name_its_base(session: Session) -> None:
+    version = session.documents()["overview.md"]
+    assert session.write("overview.md", "next", base=version) > version
+    with pytest.raises(Conflict):
+        session.write("overview.md", "again", base=version)
+
+
+def test_writing_the_same_text_changes_nothing(session: Session) -> None:
+    session.write("overview.md", "written by the agent\n")
+    before = session.mind.seq
+    session.write("overview.md", "written by the agent\n")
+    assert session.mind.seq == before
+
+
+def test_a_resource_has_documents_of_its_own_across_sessions(memory: Memory, session: Session, home: Path) -> None:
+    session.write("MEMORY.md", "Ada prefers tabs.")
+    other = memory.session("another", resource="ada")
+    assert other.read("MEMORY.md") == "Ada prefers tabs."
+    assert (home / "resources/ada/MEMORY.md").read_text() == "Ada prefers tabs."
+    with pytest.raises(NotFound):
+        memory.session("third", resource="bob").read("MEMORY.md")
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "detail/../../x", "/etc/passwd", "detail/"])
+def test_no_path_leaves_the_memory(session: Session, home: Path, path: str) -> None:
+    before = sorted(home.rglob("*"))
+    for call in (lambda: session.read(path), lambda: session.write(path, "x")):
+        with pytest.raises(InvalidPath):
+            call()
+    assert sorted(home.rglob("*")) == before
+
+
+def test_a_text_that_is_too_large_is_refused_when_written(session: Session) -> None:
+    session.write("overview.md", "written by the agent\n")
+    with pytest.raises(InvalidInput, match="at most 1048576 bytes"):
+        session.write("overview.md", "x" * 1_048_577)
+    assert session.overview == "written by the agent\n"

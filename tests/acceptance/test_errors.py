@@ -1,0 +1,146 @@
+"""Every code has a test, and what fails leaves the store as it was."""
+
+from __future__ import annotations
+
+import inspect
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import turns, user
+
+from inmind import InmindError, Memory, Session, TextLayer, errors
+from inmind.stores.sqlite import SqliteStore
+
+Bad = Callable[[Session], Any]
+
+BAD_INPUT: list[tuple[str, Bad]] = [
+    ("format", lambda s: s.prepare([user("x")], format="gemini")),
+    ("messages", lambda s: s.prepare({"role": "user"})),  # type: ignore[arg-type] -- what a host gets wrong
+    ("messages[0]", lambda s: s.add(["hello"])),
+    ("tools[0]", lambda s: s.prepare([user("x")], tools=["get_page"])),
+    ("tools[0].schema", lambda s: s.prepare([user("x")], tools=[{"schema": {1, 2}}])),
+    ("system", lambda s: s.prepare([{"role": "system", "content": "a"}, user("x")], system="b")),
+    ("system[0]", lambda s: s.prepare([user("x")], system=["text"], format="anthropic")),
+    ("system", lambda s: s.prepare([user("x")], system="lone \ud800")),
+    ("key", lambda s: s.prepare([user("x")], key="")),
+    ("key", lambda s: s.add([user("x")], key="k" * 201)),
+    ("tool", lambda s: s.observe(7, {}, {})),  # type: ignore[arg-type] -- what a host gets wrong
+    ("result.at", lambda s: s.observe("t", {}, {"at": object()})),
+    ("arguments.n", lambda s: s.observe("t", {"n": float("inf")}, {})),
+    ("prompt_tokens", lambda s: s.report_usage(prompt_tokens=-1)),
+    ("cached_tokens", lambda s: s.report_usage(prompt_tokens=5, cached_tokens=6)),
+    ("text", lambda s: s.write("overview.md", "nul \x00")),
+    ("base", lambda s: s.write("overview.md", "x", base=-1)),
+    ("seq", lambda s: s.at(-1)),
+    ("call", lambda s: s.prompt(True)),
+]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(("field", "call"), BAD_INPUT, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD_INPUT)])
+def test_bad_input_names_the_field_the_value_and_what_was_expected_and_stores_nothing(
+    session: Session, field: str, call: Bad
+) -> None:
+    session.prepare(turns(1))
+    before = session.journal()
+    with pytest.raises(errors.InvalidInput) as caught:
+        call(session)
+    assert (caught.value.code, caught.value.field) == ("INVALID_INPUT", field)
+    assert caught.value.expected in str(caught.value)
+    assert session.journal() == before
+    session.prepare(turns(2))
+
+
+OPENING: list[tuple[str, dict[str, Any]]] = [
+    ("id", {"id": ""}),
+    ("id", {"id": ".."}),
+    ("id", {"id": "a\nb"}),
+    ("id", {"id": " padded "}),
+    ("id", {"id": "x" * 300}),
+    ("id", {"id": 7}),
+    ("resource", {"id": "s", "resource": ""}),
+    ("window", {"id": "s", "window": 0}),
+    ("window", {"id": "s", "window": True}),
+    ("reserve", {"id": "s", "window": 2_000, "reserve": 2_000}),
+    ("cache_seconds", {"id": "s", "cache_seconds": -1}),
+    ("language", {"id": "s", "language": "xx"}),
+    ("layers", {"id": "s", "layers": [TextLayer("a", "x"), TextLayer("a", "y")]}),
+]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(("field", "options"), OPENING, ids=[f"{n}-{field}" for n, (field, _) in enumerate(OPENING)])
+def test_a_session_that_cannot_be_opened_is_not_begun(memory: Memory, field: str, options: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        memory.session(**options)
+    assert caught.value.field == field
+    assert memory.sessions() == []
+
+
+@pytest.mark.parametrize("id", ["a/b", "../up", "名前", "with space", "100%", ".hidden", "a" * 60])
+def test_any_printable_name_is_a_session_of_its_own_inside_the_home(memory: Memory, home: Path, id: str) -> None:
+    memory.session(id, cwd="/w").prepare([user("hi")])
+    assert [info.id for info in memory.sessions()] == [id]
+    (folder,) = (home / "sessions" / "--w--").iterdir()
+    assert (folder / "messages.jsonl").exists()
+
+
+def test_a_closed_memory_says_so(home: Path) -> None:
+    memory = Memory.open(home)
+    session = memory.session("s")
+    memory.close()
+    memory.close()
+    for call in (lambda: session.prepare([user("x")]), lambda: memory.session("t")):
+        with pytest.raises(errors.Closed):
+            call()
+
+
+def test_a_home_that_is_a_file_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("not a folder")
+    with pytest.raises(errors.UnsafeStorage):
+        Memory.open(tmp_path / "home")
+
+
+def test_a_database_of_another_program_is_left_alone(home: Path) -> None:
+    home.mkdir()
+    foreign = sqlite3.connect(home / "inmind.db")
+    foreign.execute("CREATE TABLE theirs (x)")
+    foreign.close()
+    with pytest.raises(errors.UnsafeStorage, match="another program"):
+        Memory.open(home)
+
+
+def test_a_file_that_is_not_a_database_is_damage(home: Path) -> None:
+    home.mkdir()
+    (home / "inmind.db").write_bytes(b"this is not a database, whatever its name says" * 100)
+    with pytest.raises(errors.Damaged):
+        Memory.open(home)
+
+
+def test_another_writer_that_holds_the_store_too_long_is_store_busy(home: Path) -> None:
+    home.mkdir()
+    one, two = SqliteStore(home / "inmind.db"), SqliteStore(home / "inmind.db", busy_seconds=0.05)
+    with one._writing(), pytest.raises(errors.StoreBusy):  # pyright: ignore[reportPrivateUsage] -- holds the lock
+        two.append("s", [], expected=0, at=datetime.now(UTC))
+    one.close()
+    two.close()
+
+
+def test_every_error_has_a_code_of_its_own_that_the_tree_in_the_module_names() -> None:
+    classes = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, InmindError)]
+    codes = [c.code for c in classes]
+    assert len(set(codes)) == len(codes)
+    assert all(c.__name__ in (errors.__doc__ or "") for c in classes)
+
+
+def test_a_value_that_cannot_be_shown_does_not_break_the_report() -> None:
+    class Hostile:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert "whose repr raised RuntimeError" in str(errors.InvalidInput(field="f", value=Hostile(), expected="x"))
+    assert len(str(errors.InvalidInput(field="f", value="x" * 10_000, expected="x"))) < 300

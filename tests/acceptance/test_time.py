@@ -1,0 +1,195 @@
+"""Reopening, undo, time travel, and past prompts byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import assistant, turns, user
+
+from inmind import Memory, Session
+from inmind.errors import NotFound, PromptNotRebuilt
+from inmind.journal import Draft, Origin, PromptPrepared
+from inmind.mind import MindFold
+from inmind.prompt.wording import WORDING
+from inmind.stores.stream import SNAPSHOT_EVERY
+
+
+def fifty_calls(session: Session) -> list[str]:
+    """A conversation in which memory changes, messages are edited and the host's tools come and go."""
+    sent: list[str] = []
+    talk = [{"role": "system", "content": "You edit."}]
+    for call in range(50):
+        talk += [user(f"question {call}")]
+        if call % 2 == 0:
+            session.write("overview.md", session.overview + f"\n- fact {call}")
+        if call % 11 == 10:
+            talk = [*talk[:-3], user(f"another question {call}")]
+        tools = [{"type": "function", "function": {"name": f"tool_{call // 20}"}}]
+        sent.append(json.dumps(session.prepare(talk, tools=tools).request, ensure_ascii=False))
+        talk += [assistant(f"answer {call}")]
+    return sent
+
+
+@pytest.mark.spec("A4")
+def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reopening(home: Path) -> None:
+    with Memory.open(home) as memory:
+        sent = fifty_calls(memory.session("long"))
+    with Memory.open(home) as memory:
+        session = memory.session("long")
+        assert session.mind.standing.calls == 50
+        for call in (7, 1, 50, 12, 33):
+            assert json.dumps(session.prompt(call).request, ensure_ascii=False) == sent[call - 1]
+
+
+@pytest.mark.spec("A4")
+def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(home) as memory:
+        sent = memory.session("s").prepare([user("hi")]).request
+    monkeypatch.setattr("inmind.prompt.plan.WORDING", {**WORDING, "guide": "New words.", "reminder": "New reminder."})
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        now = session.prepare([user("hi")]).request
+        assert "New words." in now["messages"][0]["content"]
+        assert session.prompt(1).request == sent
+
+
+@pytest.mark.spec("A4")
+def test_a_prompt_that_renders_to_other_bytes_says_so_instead_of_pretending(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.prepare([user("hi")])
+    monkeypatch.setattr("inmind.prompt.assemble.RENDERING", "another")
+    with pytest.raises(PromptNotRebuilt) as caught:
+        session.prompt(1)
+    assert caught.value.call == 1
+
+
+@pytest.mark.spec("A2")
+def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        fifty_calls(session)
+        before = json.dumps(MindFold("session/s").freeze(session.mind))
+        assert session.mind.seq > SNAPSHOT_EVERY
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        assert json.dumps(MindFold("session/s").freeze(session.mind)) == before
+
+
+@pytest.mark.spec("A2")
+def test_a_snapshot_only_makes_it_quick(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        fifty_calls(session)
+        quick = json.dumps(MindFold("session/s").freeze(session.mind))
+    monkeypatch.setattr(MindFold, "version", MindFold.version + 1)
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        assert json.dumps(MindFold("session/s").freeze(session.mind)) == quick
+
+
+@pytest.mark.spec("A4")
+def test_at_shows_any_past_state(session: Session) -> None:
+    versions: dict[int, str] = {}
+    for number in range(5):
+        session.write("overview.md", f"version {number}")
+        versions[session.mind.seq] = f"version {number}"
+    assert {seq: session.at(seq).documents.text("overview.md") for seq in versions} == versions
+
+
+@pytest.mark.spec("A4")
+def test_undo_appends_a_reversal_and_goes_back_step_by_step(session: Session) -> None:
+    session.write("overview.md", "one")
+    session.add([user("a"), assistant("b")])
+    session.write("overview.md", "two")
+    length = session.mind.seq
+    session.undo()
+    assert (session.overview, len(session.mind.line)) == ("one", 2)
+    session.undo()
+    assert (session.overview, len(session.mind.line)) == ("one", 0)
+    session.undo()
+    assert session.overview.startswith("# Working memory")
+    assert session.mind.seq == length + 3
+    assert session.at(length).documents.text("overview.md") == "two"
+
+
+@pytest.mark.spec("A4")
+def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
+    session.add([user("a")])
+    session.add([user("b")])
+    session.undo()
+    session.add([user("c")])
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "c"]
+    session.undo()
+    session.undo()
+    assert len(session.mind.line) == 0
+
+
+def test_undo_can_go_back_to_any_state(session: Session) -> None:
+    session.add([user("a")])
+    then = session.mind.seq
+    for word in "bcd":
+        session.add([user(word)])
+    assert session.undo(to=then) == then
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a"]
+
+
+def test_a_fresh_session_has_nothing_to_undo(session: Session) -> None:
+    before = session.mind.seq
+    with pytest.raises(NotFound):
+        session.undo()
+    assert session.mind.seq == before
+
+
+def test_undo_takes_back_words_but_not_money(session: Session) -> None:
+    session.prepare(turns(1))
+    spent = session.ledger
+    session.undo()
+    assert (len(session.mind.line), session.ledger) == (0, spent)
+    assert session.prompt(1).call == 1
+
+
+def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
+    session.write("overview.md", "one")
+    session.write("detail/plan.md", "a plan")
+    folder = home / "sessions/--website--/support-42/working-memory"
+    session.undo()
+    assert not (folder / "detail/plan.md").exists()
+    session.undo()
+    assert (folder / "overview.md").read_text().startswith("# Working memory")
+
+
+def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        session.prepare(turns(1))
+        session.undo()
+        sent = session.prepare([user("another beginning")]).request
+        assert session.prompt(2).request == sent
+    with Memory.open(home) as memory:
+        assert memory.session("s").prompt(2).request == sent
+
+
+def test_a_call_that_was_never_made_is_not_found(session: Session) -> None:
+    session.prepare([user("hi")])
+    for call in (0, 2):
+        with pytest.raises(NotFound, match="this session has made 1"):
+            session.prompt(call)
+
+
+def test_a_key_answers_with_the_prompt_of_the_first_call(session: Session) -> None:
+    first = session.prepare(turns(1), key="k1")
+    session.prepare(turns(2))
+    again = session.prepare(turns(1), key="k1")
+    assert (again.call, again.request) == (first.call, first.request)
+    assert session.mind.standing.calls == 2
+
+
+def test_a_prompt_event_that_was_never_sent_does_not_pass_for_one_that_was(session: Session) -> None:
+    prepared = PromptPrepared("0" * 16, 0, 1, 1, 0, 1)
+    session.prepare([user("hi")])
+    session._stream.append(Draft(what=prepared, origin=Origin.OPERATOR))  # pyright: ignore[reportPrivateUsage] -- forged
+    with pytest.raises(PromptNotRebuilt):
+        session.prompt(2)

@@ -1,0 +1,613 @@
+"""The promises of a store, and every store held to them.
+
+What a host can rely on is what passes here for all stores alike; what only one of them does is that store's own
+business and is tested with it. The state machine at the end looks for the trace that tells two stores apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from strategies import json_values
+
+from inmind.errors import Closed, Conflict, InmindError, KeyReused
+from inmind.journal import (
+    KINDS,
+    TRUST_OF,
+    AnchoredBlock,
+    DocumentWritten,
+    Draft,
+    Event,
+    Happened,
+    MessageAdded,
+    Origin,
+    Trust,
+)
+from inmind.stores.base import Appended, Key, Published, Snapshot, Store
+from inmind.stores.sqlite import SqliteStore
+from inmind.testing import InMemoryStore
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+LATER = WHEN + timedelta(days=40, microseconds=1)
+
+
+def in_memory(_: Path) -> Store:
+    return InMemoryStore()
+
+
+def sqlite(folder: Path) -> Store:
+    return SqliteStore(folder / "inmind.db")
+
+
+STORES: dict[str, Callable[[Path], Store]] = {"in_memory": in_memory, "sqlite": sqlite}
+
+
+@pytest.fixture(params=[in_memory, sqlite], ids=["in_memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    store: Store = request.param(tmp_path)
+    yield store
+    store.close()
+
+
+def a_draft(text: str = "text", *, path: str = "overview.md", origin: Origin = Origin.USER) -> Draft:
+    return Draft(what=DocumentWritten(path=path, text=text), origin=origin)
+
+
+def a_message(text: str) -> Draft:
+    return Draft(what=MessageAdded(wire={"role": "user", "content": text}), origin=Origin.USER)
+
+
+def append(store: Store, *texts: str, stream: str = "s", at: datetime = WHEN, key: Key | None = None) -> Appended:
+    drafts = [a_draft(text) for text in texts]
+    return store.append(stream, drafts, expected=store.version(stream), at=at, key=key)
+
+
+def texts(events: Any) -> list[str]:
+    return [event.what.text for event in events]
+
+
+# -- order and batches -------------------------------------------------------------------------------------
+
+
+def test_events_come_back_in_order_and_gap_free(store: Store) -> None:
+    """A1, A3: whatever the sizes of the batches, the numbers are 1, 2, 3, …"""
+    append(store, "a")
+    append(store, "b", "c", "d")
+    append(store, "e")
+    assert [event.seq for event in store.read("s")] == [1, 2, 3, 4, 5]
+    assert texts(store.read("s")) == ["a", "b", "c", "d", "e"]
+    assert store.version("s") == 5
+
+
+def test_an_append_answers_where_its_events_stand(store: Store) -> None:
+    append(store, "a", "b")
+    assert append(store, "c", "d", at=LATER) == Appended(first=3, last=4, at=LATER)
+
+
+def test_only_the_first_of_a_batch_opens_it(store: Store) -> None:
+    append(store, "a", "b", "c")
+    append(store, "d")
+    assert [event.opens for event in store.read("s")] == [True, False, False, True]
+
+
+def test_streams_are_numbered_apart(store: Store) -> None:
+    append(store, "a", "b", stream="one")
+    append(store, "c", stream="two")
+    append(store, "d", stream="one")
+    assert [event.id for event in store.read("one")] == ["one#1", "one#2", "one#3"]
+    assert [event.id for event in store.read("two")] == ["two#1"]
+
+
+def test_a_stream_that_does_not_exist_is_empty(store: Store) -> None:
+    assert (store.version("none"), list(store.read("none"))) == (0, [])
+    assert store.snapshot("none", fold=1) is None
+    assert store.published("none") == {}
+    assert store.receipt("none", Key("k", "r")) is None
+
+
+def test_a_batch_that_cannot_be_stored_whole_is_not_stored_at_all(store: Store) -> None:
+    """A3: half a surrogate pair is text to Python and to no database."""
+    append(store, "a")
+    with pytest.raises(ValueError, match="surrogate"):
+        append(store, "b", "\ud800", "c", key=Key("k", "r"))
+    assert texts(store.read("s")) == ["a"]
+    assert store.receipt("s", Key("k", "r")) is None
+    append(store, "d")
+    assert texts(store.read("s")) == ["a", "d"]
+
+
+def test_a_new_stream_whose_first_batch_failed_does_not_exist(store: Store) -> None:
+    with pytest.raises(Conflict):
+        store.append("new", [a_draft()], expected=3, at=WHEN)
+    with pytest.raises(ValueError, match="surrogate"):
+        append(store, "\ud800", stream="new")
+    assert list(store.streams("")) == []
+    append(store, "a", stream="new")
+    assert list(store.streams("")) == ["new"]
+
+
+# -- expectations ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expected", [0, 1, 3, 99])
+def test_a_stale_expectation_is_a_conflict_with_both_versions_and_stores_nothing(store: Store, expected: int) -> None:
+    """A3: the loser learns where the stream is and where it thought it was."""
+    append(store, "a", "b")
+    with pytest.raises(Conflict) as caught:
+        store.append("s", [a_draft("c")], expected=expected, at=WHEN, key=Key("k", "r"))
+    assert (caught.value.stream, caught.value.expected, caught.value.actual) == ("s", expected, 2)
+    assert texts(store.read("s")) == ["a", "b"]
+    assert store.receipt("s", Key("k", "r")) is None
+
+
+# -- idempotency keys --------------------------------------------------------------------------------------
+
+
+def test_the_same_key_stores_once_and_answers_alike(store: Store) -> None:
+    """A6: a retry gets the first answer, though the stream has moved on and its expectation is stale."""
+    key = Key("k", "request")
+    first = append(store, "a", "b", key=key)
+    append(store, "c")
+    again = store.append("s", [a_draft("a"), a_draft("b")], expected=0, at=LATER, key=key)
+    assert again == dataclasses.replace(first, repeated=True)
+    assert store.receipt("s", key) == again
+    assert texts(store.read("s")) == ["a", "b", "c"]
+
+
+def test_the_same_key_for_another_request_is_refused_and_stores_nothing(store: Store) -> None:
+    """A6: guessing which of the two was meant would lose one of them."""
+    append(store, "a", key=Key("k", "one"))
+    with pytest.raises(KeyReused) as caught:
+        append(store, "b", key=Key("k", "other"))
+    assert caught.value.key == "k"
+    with pytest.raises(KeyReused):
+        store.receipt("s", Key("k", "other"))
+    assert texts(store.read("s")) == ["a"]
+
+
+def test_a_key_belongs_to_its_stream(store: Store) -> None:
+    key = Key("k", "r")
+    append(store, "a", stream="one", key=key)
+    assert store.receipt("two", key) is None
+    assert append(store, "b", stream="two", key=key) == Appended(first=1, last=1, at=WHEN)
+    assert texts(store.read("two")) == ["b"]
+
+
+@pytest.mark.parametrize("value", ["k", "%", "'", "键", "🔑", "a\x00b", "a" * 200])
+def test_any_text_can_be_a_key(store: Store, value: str) -> None:
+    append(store, "a", key=Key(value, "r"))
+    assert append(store, "a", key=Key(value, "r")).repeated
+    assert store.receipt("s", Key(value + "x", "r")) is None
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("after", "until", "seqs"),
+    [
+        (0, None, [1, 2, 3, 4, 5]),
+        (2, None, [3, 4, 5]),
+        (5, None, []),
+        (99, None, []),
+        (0, 0, []),
+        (0, 3, [1, 2, 3]),
+        (1, 3, [2, 3]),
+        (3, 3, []),
+        (4, 2, []),
+        (0, 99, [1, 2, 3, 4, 5]),
+    ],
+)
+def test_reading_begins_behind_one_event_and_ends_with_another(
+    store: Store, after: int, until: int | None, seqs: list[int]
+) -> None:
+    append(store, *"abcde")
+    assert [event.seq for event in store.read("s", after=after, until=until)] == seqs
+
+
+def test_reading_one_kind_keeps_order_and_numbers(store: Store) -> None:
+    batch = [a_message("1"), a_draft("2"), a_message("3"), a_draft("4"), a_message("5")]
+    store.append("s", batch, expected=0, at=WHEN)
+    assert [event.seq for event in store.read("s", kind="message")] == [1, 3, 5]
+    assert [event.seq for event in store.read("s", kind="document", after=2)] == [4]
+    assert [event.seq for event in store.read("s", kind="message", after=1, until=4)] == [3]
+    assert list(store.read("s", kind="prompt")) == []
+
+
+HOSTILE = [
+    "a",
+    "a%",
+    "a%b",
+    "a_b",
+    "axb",
+    "a'b",
+    'a"b',
+    "a;--",
+    "a\\b",
+    "a\x00b",
+    "aä",
+    "a文",
+    "a🎉",
+    "A",
+    "",
+    " ",
+    "b",
+]
+
+
+def test_streams_are_found_by_their_beginning_and_no_character_is_special(store: Store) -> None:
+    """J3, N59: a wildcard in a name is a character."""
+    for name in HOSTILE:
+        append(store, name, stream=name)
+    for prefix in [*HOSTILE, "a%%", "_", "%", "🎉"]:
+        assert list(store.streams(prefix)) == sorted(name for name in HOSTILE if name.startswith(prefix))
+    for name in HOSTILE:
+        assert texts(store.read(name)) == [name]
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0x10FFFE), max_size=4)
+
+
+@given(names=st.sets(NAMES, max_size=6), prefix=NAMES)
+def test_both_stores_sort_and_find_streams_alike(names: set[str], prefix: str) -> None:
+    with TemporaryDirectory() as folder:
+        found: list[list[str]] = []
+        for make in STORES.values():
+            store = make(Path(folder))
+            for name in names:
+                append(store, "x", stream=name)
+            found.append(list(store.streams(prefix)))
+            store.close()
+        assert found[0] == found[1] == sorted(name for name in names if name.startswith(prefix))
+
+
+def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
+    store.append("s", [a_message("1"), a_draft("2"), a_message("3")], expected=0, at=WHEN)
+    store.append("s", [a_message("4")], expected=3, at=LATER)
+    append(store, "elsewhere", stream="t")
+    summary = store.summary("s")
+    assert (dict(summary.kinds), summary.updated) == ({"message": 3, "document": 1}, LATER)
+
+
+# -- beside the events -------------------------------------------------------------------------------------
+
+
+def test_the_newest_snapshot_is_kept(store: Store) -> None:
+    append(store, *"abcde")
+    for seq in (2, 4, 3):
+        store.keep_snapshot("s", Snapshot(seq=seq, fold=1, body=f"state {seq}"))
+    assert store.snapshot("s", fold=1) == Snapshot(seq=4, fold=1, body="state 4")
+
+
+def test_a_snapshot_of_another_fold_takes_the_place_of_the_old_one(store: Store) -> None:
+    """A2: a newer shape of the state makes old snapshots worthless, also when it was folded less far."""
+    append(store, *"abcde")
+    store.keep_snapshot("s", Snapshot(seq=4, fold=1, body="old shape"))
+    assert store.snapshot("s", fold=2) is None
+    store.keep_snapshot("s", Snapshot(seq=2, fold=2, body="new shape"))
+    assert store.snapshot("s", fold=2) == Snapshot(seq=2, fold=2, body="new shape")
+    assert store.snapshot("s", fold=1) is None
+
+
+@pytest.mark.parametrize(("until", "found"), [(None, True), (9, True), (4, True), (3, False), (0, False)])
+def test_a_snapshot_from_the_future_is_not_given(store: Store, until: int | None, found: bool) -> None:
+    append(store, *"abcde")
+    store.keep_snapshot("s", Snapshot(seq=4, fold=1, body="state"))
+    assert (store.snapshot("s", fold=1, until=until) is not None) is found
+
+
+def test_snapshots_belong_to_their_stream(store: Store) -> None:
+    append(store, "a", stream="one")
+    append(store, "b", stream="two")
+    store.keep_snapshot("one", Snapshot(seq=1, fold=1, body="one"))
+    assert store.snapshot("two", fold=1) is None
+
+
+def test_what_was_published_last_is_known_for_each_file(store: Store) -> None:
+    append(store, "a", stream="one")
+    append(store, "b", stream="two")
+    store.mark_published("one", "overview.md", Published("aaaa", seq=1))
+    store.mark_published("one", "detail/ä'%.md", Published("bbbb", seq=2))
+    store.mark_published("one", "overview.md", Published("", seq=3))
+    assert store.published("one") == {"overview.md": Published("", 3), "detail/ä'%.md": Published("bbbb", 2)}
+    assert store.published("two") == {}
+
+
+def test_a_mark_or_a_snapshot_is_no_event(store: Store) -> None:
+    append(store, "a")
+    store.mark_published("s", "overview.md", Published("aaaa", seq=1))
+    store.keep_snapshot("s", Snapshot(seq=1, fold=1, body="state"))
+    assert store.version("s") == 1
+
+
+# -- closing -----------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[Store], object]] = {
+    "append": lambda store: store.append("s", [a_draft()], expected=1, at=WHEN),
+    "read": lambda store: store.read("s"),
+    "version": lambda store: store.version("s"),
+    "receipt": lambda store: store.receipt("s", Key("k", "r")),
+    "streams": lambda store: store.streams(""),
+    "summary": lambda store: store.summary("s"),
+    "keep_snapshot": lambda store: store.keep_snapshot("s", Snapshot(1, 1, "")),
+    "snapshot": lambda store: store.snapshot("s", fold=1),
+    "published": lambda store: store.published("s"),
+    "mark_published": lambda store: store.mark_published("s", "p", Published("", 0)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_closed_store_says_so_to_every_call(store: Store, call: str) -> None:
+    append(store, "a")
+    store.close()
+    store.close()
+    with pytest.raises(Closed):
+        CALLS[call](store)
+
+
+# -- round trips -------------------------------------------------------------------------------------------
+
+JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
+# By annotation, so that a new payload is covered the day it is written, or fails here by name.
+BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
+    "str": st.text(),
+    "int": st.integers(),
+    "bool": st.booleans(),
+    "Any": json_values(),
+    "Mapping[str, Any]": JSON_OBJECTS,
+    "Mapping[str, str]": st.dictionaries(st.text(), st.text(), max_size=4),
+    "Sequence[Mapping[str, Any]] | None": st.none() | st.lists(JSON_OBJECTS, max_size=3),
+    "str | Sequence[Mapping[str, Any]] | None": st.none() | st.text() | st.lists(JSON_OBJECTS, max_size=3),
+    "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
+    "tuple[tuple[int, int], ...]": st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
+    "tuple[AnchoredBlock, ...]": st.lists(
+        st.builds(
+            AnchoredBlock, st.text(), st.text(), st.integers(min_value=0), st.lists(st.text(), max_size=2).map(tuple)
+        ),
+        max_size=3,
+    ).map(tuple),
+}
+
+
+def payloads(kind: type[Happened]) -> st.SearchStrategy[Happened]:
+    return st.builds(kind, **{f.name: BY_ANNOTATION[str(f.type)] for f in dataclasses.fields(kind)})
+
+
+@st.composite
+def drafts(draw: st.DrawFn, kind: str | None = None) -> Draft:
+    what = draw(payloads(KINDS[kind or draw(st.sampled_from(sorted(KINDS)))]))
+    return Draft(
+        what=what,
+        origin=draw(st.sampled_from(Origin)),
+        trust=draw(st.none() | st.sampled_from(Trust)),
+        sources=tuple(draw(st.lists(st.text(), max_size=3))),
+    )
+
+
+ZONES = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45)), timezone(timedelta(hours=-11))])
+TIMES = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=ZONES)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_payload_comes_back_as_it_was(store: Store, kind: str) -> None:
+    """A1, A2: with its origin, its trust, its sources and its time to the microsecond, whatever it says."""
+
+    @given(draft=drafts(kind), at=TIMES)
+    @settings(max_examples=max(10, settings().max_examples // 4))
+    def comes_back(draft: Draft, at: datetime) -> None:
+        appended = store.append("s", [draft, draft], expected=store.version("s"), at=at)
+        assert list(store.read("s", after=appended.first - 1)) == [
+            Event(
+                stream="s",
+                seq=appended.first + n,
+                at=at,
+                what=draft.what,
+                origin=draft.origin,
+                trust=draft.trusted,
+                sources=draft.sources,
+                opens=n == 0,
+            )
+            for n in (0, 1)
+        ]
+
+    comes_back()
+
+
+@given(draft=drafts())
+def test_no_event_is_trusted_more_than_its_origin(draft: Draft) -> None:
+    assert draft.trusted <= TRUST_OF[draft.origin]
+
+
+# -- threads -----------------------------------------------------------------------------------------------
+
+
+def test_a_reader_in_another_thread_never_sees_half_a_batch(store: Store) -> None:
+    """A3, J2: also not between the events of a batch and the key that stands for it."""
+    batches, size = 60, 5
+    halves: list[int] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            seen = len(store.read("s"))
+            if seen % size:
+                halves.append(seen)
+            number = seen // size
+            if number and store.receipt("s", Key(f"k{number - 1}", "r")) is None:
+                halves.append(seen)
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        for batch in range(batches):
+            append(store, *(f"{batch}.{n}" for n in range(size)), key=Key(f"k{batch}", "r"))
+    finally:
+        done.set()
+        for reader in readers:
+            reader.join(timeout=30)
+    assert not any(reader.is_alive() for reader in readers)
+    assert halves == []
+    assert store.version("s") == batches * size
+
+
+def test_many_threads_lose_no_update(store: Store) -> None:
+    """J2: each thread decides on what it read, and appends again when somebody was faster."""
+    threads, each = 6, 15
+
+    def write(name: int) -> None:
+        for n in range(each):
+            while True:
+                try:
+                    append(store, f"{name}.{n}")
+                    break
+                except Conflict:
+                    continue
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in range(threads)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=60)
+    events = store.read("s")
+    assert [event.seq for event in events] == list(range(1, threads * each + 1))
+    assert sorted(texts(events)) == sorted(f"{name}.{n}" for name in range(threads) for n in range(each))
+    for name in range(threads):  # each thread's own are in its order
+        own = [int(text.split(".")[1]) for text in texts(events) if text.startswith(f"{name}.")]
+        assert own == list(range(each))
+
+
+# -- reopening: only a store on disk has to -----------------------------------------------------------------
+
+
+def test_everything_survives_reopening(tmp_path: Path) -> None:
+    """A2, A6, K25: also what a retry needs to be recognised."""
+    store = sqlite(tmp_path)
+    first = append(store, "a", "b", key=Key("k", "r"), at=LATER)
+    store.keep_snapshot("s", Snapshot(seq=2, fold=1, body="state"))
+    store.mark_published("s", "overview.md", Published("aaaa", seq=2))
+    before = list(store.read("s"))
+    store.close()
+    store = sqlite(tmp_path)
+    assert list(store.read("s")) == before
+    assert append(store, "a", "b", key=Key("k", "r")) == dataclasses.replace(first, repeated=True)
+    with pytest.raises(KeyReused):
+        append(store, "a", "b", key=Key("k", "other"))
+    assert store.snapshot("s", fold=1) == Snapshot(seq=2, fold=1, body="state")
+    assert store.published("s") == {"overview.md": Published("aaaa", 2)}
+    assert append(store, "c").first == 3
+    store.close()
+
+
+# -- the trace that tells two stores apart ------------------------------------------------------------------
+
+STREAMS = st.sampled_from(["session/a", "session/b", "resource/%"])
+KEYS = st.none() | st.builds(Key, st.sampled_from(["k1", "k2"]), st.sampled_from(["one", "other"]))
+
+
+class TwoStores(RuleBasedStateMachine):
+    """Every step is taken on both stores, and both have to answer alike, also with errors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.now = WHEN
+        self.model: Store = InMemoryStore()
+        self.store: Store = sqlite(Path(self.folder.name))
+
+    def teardown(self) -> None:
+        self.store.close()
+        self.folder.cleanup()
+
+    def both(self, call: Callable[[Store], object]) -> object:
+        wanted, got = outcome(call, self.model), outcome(call, self.store)
+        assert got == wanted
+        return got
+
+    @rule(
+        stream=STREAMS,
+        batch=st.lists(drafts(), min_size=1, max_size=3),
+        key=KEYS,
+        off=st.sampled_from([0, 0, 0, -1, 1]),
+    )
+    def append(self, stream: str, batch: list[Draft], key: Key | None, off: int) -> None:
+        self.now += timedelta(microseconds=1)
+        expected = self.model.version(stream) + off
+        self.both(lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key))
+
+    @rule(
+        stream=STREAMS,
+        after=st.integers(-1, 6),
+        until=st.none() | st.integers(0, 6),
+        kind=st.sampled_from([None, *KINDS]),
+    )
+    def read(self, stream: str, after: int, until: int | None, kind: str | None) -> None:
+        self.both(lambda store: list(store.read(stream, after=after, until=until, kind=kind)))
+
+    @rule(stream=STREAMS, key=KEYS.filter(bool))
+    def receipt(self, stream: str, key: Key) -> None:
+        self.both(lambda store: store.receipt(stream, key))
+
+    @rule(stream=STREAMS, fold=st.integers(1, 2), seq=st.integers(1, 5), body=st.text(max_size=3))
+    def keep_snapshot(self, stream: str, fold: int, seq: int, body: str) -> None:
+        if self.model.version(stream):
+            self.both(lambda store: store.keep_snapshot(stream, Snapshot(seq=seq, fold=fold, body=body)))
+
+    @rule(stream=STREAMS, fold=st.integers(1, 2), until=st.none() | st.integers(0, 6))
+    def snapshot(self, stream: str, fold: int, until: int | None) -> None:
+        self.both(lambda store: store.snapshot(stream, fold=fold, until=until))
+
+    @rule(
+        stream=STREAMS, path=st.sampled_from(["overview.md", "detail/é"]), mark=st.text(max_size=2), seq=st.integers(0)
+    )
+    def mark_published(self, stream: str, path: str, mark: str, seq: int) -> None:
+        if self.model.version(stream):
+            self.both(lambda store: store.mark_published(stream, path, Published(mark, seq % 2**62)))
+
+    @rule(prefix=st.sampled_from(["", "session/", "resource/%", "resource/_", "x"]))
+    def streams(self, prefix: str) -> None:
+        self.both(lambda store: list(store.streams(prefix)))
+
+    @precondition(lambda self: self.model.version("session/a") > 0)
+    @rule()
+    def summary(self) -> None:
+        self.both(lambda store: [dict(store.summary("session/a").kinds), store.summary("session/a").updated])
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = sqlite(Path(self.folder.name))
+
+    @invariant()
+    def agree(self) -> None:
+        for stream in ("session/a", "session/b", "resource/%"):
+            self.both(lambda store, stream=stream: store.version(stream))
+            self.both(lambda store, stream=stream: store.published(stream))
+
+
+def outcome(call: Callable[[Store], object], store: Store) -> object:
+    try:
+        return call(store)
+    except InmindError as error:
+        return type(error), str(error)
+
+
+class TestTwoStores(TwoStores.TestCase):
+    """A3, A6, J2: no sequence of calls tells the stores apart."""
+
+    settings = settings(
+        parent=settings(),
+        max_examples=max(25, settings().max_examples // 4),
+        stateful_step_count=30,
+        suppress_health_check=[HealthCheck.too_slow],
+    )

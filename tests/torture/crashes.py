@@ -1,0 +1,168 @@
+"""Actors that die at one chosen place between the journal and the file, and the person who is faster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torture.harness import Voice
+from torture.writers import opened, session_of
+
+import inmind.stores.files as files
+from inmind.journal import DocumentWritten
+from inmind.stores.files import Folder
+from inmind.stores.sqlite import SqliteStore
+
+PLACES = ("committed", "written", "ready", "displaced", "shown", "marked")
+"""In order: the change is in the journal; the new file is on the disk, under another name; it may be exchanged now;
+it has been exchanged, and what stood there not looked at yet; it stands; the journal knows that it stands."""
+
+
+def die_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: str | None, other: str | None) -> None:
+    """Write a document and die on the way; `saved` is what a person puts into the file right before that.
+
+    `other`: what somebody else, in a live process, commits in the same moment.
+    """
+    memory = opened(home)
+    session = session_of(memory)
+    session.read(path)
+    file = file_of(home, path)
+    armed = [False]
+
+    def die() -> None:
+        if not armed[0]:
+            return
+        if saved is not None:
+            file.write_text(saved)
+        if other is not None:
+            store = memory._store  # pyright: ignore[reportPrivateUsage] -- it stands for another process
+            drafts = [_draft(path, other)]
+            stream = "session/s" if path == "overview.md" else "resource/ada"
+            store.append(stream, drafts, expected=store.version(stream), at=memory._clock())  # pyright: ignore[reportPrivateUsage]
+        voice.tell("dying", place)
+        os._exit(9)
+
+    match place:
+        case "committed":
+            _before(Folder, "exchange", die)
+        case "written":
+            _after(files, "_write_all", die)
+        case "ready":
+            _before(files, "_swap_in", die)
+        case "displaced":
+            _after(files, "_exchange", die)
+        case "shown":
+            _before(SqliteStore, "mark_published", die)
+        case "marked":
+            _after(SqliteStore, "mark_published", die)
+        case _:
+            raise AssertionError(place)
+    armed[0] = True
+    session.write(path, text)
+
+
+def save_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: str) -> dict[str, Any]:
+    """The same without the death: a person saves in the middle of our write, once, and the call goes on."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.read(path)
+    file = file_of(home, path)
+    left = [1]
+
+    def save() -> None:
+        if left[0]:
+            left[0] -= 1
+            beside = file.with_name(file.name + "~")
+            beside.write_text(saved)
+            os.replace(beside, file)
+            voice.tell("saved", place)
+
+    match place:
+        case "committed":
+            _before(Folder, "exchange", save)
+        case "written":
+            _after(files, "_write_all", save)
+        case "ready":
+            _before(files, "_swap_in", save)
+        case "displaced":
+            _after(files, "_exchange", save)
+        case "shown":
+            _before(SqliteStore, "mark_published", save)
+        case _:
+            _after(SqliteStore, "mark_published", save)
+    session.write(path, text)
+    answer = {"text": session.read(path), "file": file.read_text(), "versions": versions(session, path)}
+    memory.close()
+    return answer
+
+
+def look(voice: Voice, *, home: str, path: str) -> dict[str, Any]:
+    memory = opened(home)
+    session = session_of(memory)
+    text = session.read(path)
+    answer = {
+        "text": text,
+        "file": file_of(home, path).read_text(),
+        "versions": versions(session, path),
+        "leftovers": [
+            file.name for file in Path(home).rglob("*") if ".inmind-" in file.name or ".damaged" in file.name
+        ],
+        "notices": list(session.prepare([{"role": "user", "content": "hi"}]).report.notices),
+    }
+    memory.close()
+    voice.tell("looked", path)
+    return answer
+
+
+def begin(voice: Voice, *, home: str, path: str, texts: list[str]) -> None:
+    memory = opened(home)
+    session = session_of(memory)
+    for text in texts:
+        session.write(path, text)
+    memory.close()
+    voice.tell("begun", path)
+
+
+def file_of(home: str, path: str) -> Path:
+    folder = Path(home, "sessions", "--w--", "s", "working-memory")
+    return (Path(home, "resources", "ada") if path == "MEMORY.md" else folder) / path
+
+
+def versions(session: Any, path: str) -> list[list[str]]:
+    """Every text that the document has had, with where it came from."""
+    stream = "resource/ada" if path == "MEMORY.md" else "session/s"
+    events = session._store.read(stream, kind="document")
+    return [
+        [event.what.text, event.origin.value]
+        for event in events
+        if isinstance(event.what, DocumentWritten) and event.what.path == path
+    ]
+
+
+def _draft(path: str, text: str) -> Any:
+    from inmind.journal import Draft, Origin
+
+    return Draft(what=DocumentWritten(path=path, text=text), origin=Origin.ASSISTANT)
+
+
+def _before(owner: Any, name: str, act: Callable[[], None]) -> None:
+    real = getattr(owner, name)
+
+    def first(*arguments: Any, **options: Any) -> Any:
+        act()
+        return real(*arguments, **options)
+
+    setattr(owner, name, first)
+
+
+def _after(owner: Any, name: str, act: Callable[[], None]) -> None:
+    real = getattr(owner, name)
+
+    def then(*arguments: Any, **options: Any) -> Any:
+        answer = real(*arguments, **options)
+        act()
+        return answer
+
+    setattr(owner, name, then)

@@ -1,0 +1,419 @@
+"""How a fault is made, and how its consequences are looked at: always from another process.
+
+An actor is a plain function in one of this folder's modules. It runs in a process of its own and tells what it has
+done over a socket, so that what it told before it died is known exactly; `send` on a socket is also none of the
+system calls that faults are injected into. Whatever the dice decide comes from one seed, which is printed: set
+TORTURE_SEED to see the same again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, NoReturn, Protocol, TypeVar
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+SECONDS = 60.0
+"""After this long an actor hangs; none needs a tenth of it."""
+
+# Each of these can leave the disk in a state that no other leaves. Writing to a mapping is no call and cannot be
+# stopped at; the loop that kills at random moments is for that.
+WRITING = (
+    "write writev pwrite64 pwritev fsync fdatasync ftruncate fallocate rename renameat renameat2 link linkat unlink "
+    "unlinkat mkdir mkdirat rmdir"
+).split()
+
+Actor = Callable[..., Any]
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Voice:
+    """An actor's end of the wire."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._incoming = b""
+
+    def tell(self, *words: object) -> None:
+        self._socket.sendall(json.dumps(words).encode() + b"\n")
+
+    def wait(self) -> None:
+        """Until the test says go on: a barrier for several actors."""
+        self.tell("waiting")
+        if not self._socket.recv(1):
+            sys.exit("the test has gone away")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an actor ended, and everything it told before."""
+
+    code: int
+    told: list[list[Any]]
+    said: str
+    calls: list[str] = field(default_factory=list[str])
+    """The lines of the trace, when there was one."""
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+    @property
+    def answer(self) -> Any:
+        assert self.code == 0, f"the actor failed ({self.code}): {self.said}"
+        return self.told[-1][1]
+
+    def all(self, word: str) -> list[list[Any]]:
+        return [words[1:] for words in self.told if words[0] == word]
+
+
+class Running:
+    """An actor at work, in a process that has opened nothing yet."""
+
+    def __init__(self, actor: Actor, *, wrapped: Sequence[str] = (), fresh: bool = False, **arguments: Any) -> None:
+        """`wrapped`: the command to run it under; `fresh`: with an interpreter of its own, to its regular end."""
+        self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(SECONDS)
+        self._incoming = b""
+        self._told: list[list[Any]] = []
+        name = f"{actor.__module__}:{actor.__name__}"
+        if wrapped or fresh:
+            self._process: _Process = _Started(wrapped, name, arguments, theirs)
+        else:
+            self._process = _stage().play(name, arguments, theirs)
+        theirs.close()
+
+    def hear(self) -> list[Any] | None:
+        """The next thing it tells; None when it has nothing more to tell."""
+        while b"\n" not in self._incoming:
+            more = self._socket.recv(1 << 16)
+            if not more:
+                return None
+            self._incoming += more
+        line, _, self._incoming = self._incoming.partition(b"\n")
+        self._told.append(json.loads(line))
+        return self._told[-1]
+
+    def hear_until(self, word: str) -> list[Any]:
+        while (words := self.hear()) is not None:
+            if words[0] == word:
+                return words[1:]
+        raise AssertionError(f"the actor ended without {word!r}: {self.finish().said}")
+
+    def go_on(self) -> None:
+        self._socket.send(b"!")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def finish(self) -> Outcome:
+        try:
+            while self.hear() is not None:
+                pass
+            code, said = self._process.end()
+        except (TimeoutError, subprocess.TimeoutExpired) as late:
+            self.kill()
+            _, said = self._process.end()
+            raise AssertionError(f"the actor hangs; it told {self._told[-3:]} and said {said}") from late
+        finally:
+            self._socket.close()
+        return Outcome(code=code, told=self._told, said=said)
+
+
+class _Process(Protocol):
+    def kill(self) -> None: ...
+    def end(self) -> tuple[int, str]: ...
+
+
+class _Started:
+    """With an interpreter of its own."""
+
+    def __init__(self, wrapped: Sequence[str], name: str, arguments: dict[str, Any], voice: socket.socket) -> None:
+        self._process = subprocess.Popen(
+            [*wrapped, *_OURSELVES, "act", name, str(voice.fileno()), json.dumps(arguments)],
+            env=_environment(),
+            pass_fds=[voice.fileno()],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def kill(self) -> None:
+        """The whole group: a tracer that outlives its tracee would keep the pipe open."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+
+    def end(self) -> tuple[int, str]:
+        said, _ = self._process.communicate(timeout=SECONDS)
+        return self._process.returncode, said.decode(errors="replace")
+
+
+class _Forked:
+    """Forked off the stage. `end` is a pipe over which a keeper tells the pid and, in time, how it ended."""
+
+    def __init__(self, said: IO[bytes], end: IO[bytes]) -> None:
+        self._said, self._end = said, end
+        self._pid = int(end.readline())
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+
+    def end(self) -> tuple[int, str]:
+        with self._said, self._end:
+            ready, _, _ = select.select([self._end], [], [], SECONDS)
+            if not ready:
+                raise TimeoutError
+            code = int(self._end.readline())
+            self._said.seek(0)
+            return code, self._said.read().decode(errors="replace")
+
+
+class _Stage:
+    """A process that has imported everything and opened nothing, and forks an actor in a few milliseconds."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        command = [*_OURSELVES, "stage", str(theirs.fileno())]
+        self._process = subprocess.Popen(command, env=_environment(), pass_fds=[theirs.fileno()])
+        self._lock = threading.Lock()
+        theirs.close()
+        atexit.register(self._leave)
+
+    def play(self, name: str, arguments: dict[str, Any], voice: socket.socket) -> _Forked:
+        said = TemporaryFile()
+        ended, end = os.pipe()
+        with self._lock:
+            request = json.dumps([name, arguments]).encode()
+            descriptors = [voice.fileno(), said.fileno(), end]
+            socket.send_fds(self._socket, [len(request).to_bytes(8, "big")], descriptors)
+            self._socket.sendall(request)
+        os.close(end)
+        return _Forked(said, os.fdopen(ended, "rb", buffering=0))
+
+    def _leave(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+@cache
+def _stage() -> _Stage:
+    return _Stage()
+
+
+def run(actor: Actor, **arguments: Any) -> Outcome:
+    return Running(actor, **arguments).finish()
+
+
+def ask(actor: Actor, **arguments: Any) -> Any:
+    """What an actor answers, when nothing is meant to go wrong."""
+    return run(actor, **arguments).answer
+
+
+def together(actors: Sequence[Running]) -> list[Outcome]:
+    """Let all of them go at the same moment, then wait for each."""
+    for actor in actors:
+        actor.hear_until("waiting")
+    for actor in actors:
+        actor.go_on()
+    return side_by_side(Running.finish, actors)
+
+
+def side_by_side(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Threads, since the work is done by other processes: to wait for one must not hold up another."""
+    with ThreadPoolExecutor(max_workers=max(len(items), 1)) as pool:
+        return list(pool.map(function, items))
+
+
+def two_at_a_time(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return list(pool.map(function, items))
+
+
+# -- faults at system calls --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """Right before the number-th call of this name."""
+
+    call: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.call}:{self.number}"
+
+
+def traced(actor: Actor, inject: str = "", *, trace: Path, fast: bool = False, **arguments: Any) -> Outcome:
+    """Run under strace, with a fault if one is given.
+
+    strace counts each kind of call apart, so `when=3` over several kinds is the first third call of any of them:
+    a point names one kind. `fast` leaves all other calls alone, but then only errors can be injected, no signals.
+    """
+    calls = ",".join(WRITING)
+    wrapped = ["strace", "-f", "-q", "-o", str(trace), "-e", f"trace={calls}"]
+    if fast:
+        wrapped.append("--seccomp-bpf")
+    if inject:
+        wrapped += ["-e", f"inject={inject}"]
+    ended = Running(actor, wrapped=wrapped, **arguments).finish()
+    lines = trace.read_text(errors="replace").splitlines()
+    return Outcome(code=ended.code, told=ended.told, said=ended.said, calls=lines)
+
+
+def points_of(outcome: Outcome) -> list[Point]:
+    """Every place at which this run could have been stopped, in the order in which it came by them."""
+    passed: Counter[str] = Counter()
+    points: list[Point] = []
+    for line in outcome.calls:
+        name = line.split(None, 1)[1].split("(", 1)[0] if "(" in line else ""
+        if name in WRITING:
+            passed[name] += 1
+            points.append(Point(name, passed[name]))
+    return points
+
+
+def some(points: Sequence[Point], number: int, dice: random.Random) -> list[Point]:
+    """The first and the last, and others from all over the run."""
+    if len(points) <= number:
+        return list(points)
+    inner = range(1, len(points) - 1)
+    stride = len(inner) / (number - 2)
+    chosen = {inner[int((n + dice.random()) * stride) % len(inner)] for n in range(number - 2)}
+    return [points[0], *(points[index] for index in sorted(chosen)), points[-1]]
+
+
+@cache
+def _why_no_strace() -> str:
+    if not shutil.which("strace"):
+        return "strace is not installed"
+    tried = subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
+    return f"tracing is not permitted here: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+def need_strace() -> None:
+    if why := _why_no_strace():
+        pytest.skip(why)
+
+
+@cache
+def _why_no_namespaces() -> str:
+    tried = subprocess.run(
+        ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
+    )
+    return f"a file system of one's own is not permitted here: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+def need_namespaces() -> None:
+    if not shutil.which("unshare"):
+        pytest.skip("unshare is not installed")
+    if why := _why_no_namespaces():
+        pytest.skip(why)
+
+
+def dice() -> random.Random:
+    seed = int(os.environ.get("TORTURE_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"TORTURE_SEED={seed}")
+    return random.Random(seed)
+
+
+def _environment() -> dict[str, str]:
+    places = [str(TESTS), *(place for place in sys.path if place)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+# -- the other side ----------------------------------------------------------------------------------------
+
+_OURSELVES = (sys.executable, "-m", "torture.harness")
+
+
+def act(name: str, descriptor: int, arguments: dict[str, Any]) -> None:
+    """The actor's process: find the function, run it, tell its answer."""
+    module, _, function = name.partition(":")
+    voice = Voice(descriptor)
+    actor: Actor = getattr(importlib.import_module(module), function)
+    voice.tell("answer", actor(voice, **arguments))
+
+
+def set_stage(descriptor: int) -> None:
+    """Fork actors until nobody asks for any more."""
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if not path.stem.startswith("test_") and path.stem != "harness":
+            importlib.import_module(f"torture.{path.stem}")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=descriptor) as requests:
+        while True:
+            size, descriptors, _, _ = socket.recv_fds(requests, 8, 3)
+            if not size:
+                return
+            wanted, request = int.from_bytes(size, "big"), b""
+            while len(request) < wanted:
+                request += requests.recv(wanted - len(request))
+            if os.fork() == 0:
+                requests.close()
+                _keep(json.loads(request), *descriptors)
+            for each in descriptors:
+                os.close(each)
+
+
+def _keep(request: list[Any], voice: int, said: int, end: int) -> NoReturn:
+    """Start the actor, tell who it is, wait for it, tell how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        os.close(end)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        _play(request, voice)
+    os.close(voice)
+    os.write(end, b"%d\n" % pid)
+    _, status = os.waitpid(pid, 0)
+    os.write(end, b"%d\n" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _play(request: list[Any], voice: int) -> NoReturn:
+    code = 1
+    try:
+        name, arguments = request
+        act(name, voice, arguments)
+        code = 0
+    except BaseException:  # whatever it is belongs into the report
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["act", name, descriptor, arguments]:
+            act(name, int(descriptor), json.loads(arguments))
+        case ["stage", descriptor]:
+            set_stage(int(descriptor))
+        case _:
+            sys.exit("this is for the tests beside it")
+
+
+if __name__ == "__main__":
+    main()

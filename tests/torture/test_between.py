@@ -1,0 +1,84 @@
+"""Between the journal and the file: whoever dies there, and whoever saves there, nothing is mistaken.
+
+The tables of faults call this C04. What was committed is shown by the next one who opens; what a person saved wins,
+whenever that was, and is a version of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from torture import crashes
+from torture.crashes import PLACES
+from torture.harness import ask, run
+
+OLD, NEW, MINE, OTHER = "- old\n", "- new, committed\n", "- mine, says a person\n", "- other, committed last\n"
+DOCUMENTS = ("overview.md", "MEMORY.md")
+
+
+def started(folder: Path, path: str) -> str:
+    home = str(folder / "home")
+    ask(crashes.begin, home=home, path=path, texts=["- oldest\n", OLD])
+    return home
+
+
+def died(home: str, place: str, path: str, *, saved: str | None = None, other: str | None = None) -> None:
+    ended = run(crashes.die_at, home=home, place=place, path=path, text=NEW, saved=saved, other=other)
+    assert ended.code == 9, f"it never came to {place!r}: {ended.code} {ended.said}"
+    assert ended.all("dying") == [[place]]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+@pytest.mark.parametrize("place", PLACES)
+def test_the_next_one_shows_what_was_committed(tmp_path: Path, place: str, path: str) -> None:
+    """C04, J1: and tells of no edit that nobody made."""
+    home = started(tmp_path, path)
+    died(home, place, path)
+    found = ask(crashes.look, home=home, path=path)
+    assert (found["text"], found["file"]) == (NEW, NEW)
+    assert found["versions"][-3:] == [["- oldest\n", "user"], [OLD, "user"], [NEW, "user"]]
+    assert (found["leftovers"], found["notices"]) == ([], [])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_person_who_saved_in_that_very_moment_wins(tmp_path: Path, place: str, path: str) -> None:
+    """C04, A5: their words are the newest version, and what was committed is kept before them."""
+    home = started(tmp_path, path)
+    died(home, place, path, saved=MINE)
+    found = ask(crashes.look, home=home, path=path)
+    assert (found["text"], found["file"]) == (MINE, MINE)
+    assert found["versions"][-2:] == [[NEW, "user"], [MINE, "file"]]
+    assert (found["leftovers"], found["notices"]) == ([], [])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_another_process_committed_meanwhile_is_not_undone_by_a_stale_copy(tmp_path: Path, place: str) -> None:
+    """C04: the file shows a version that was never confirmed, older than the newest; it is nobody's edit."""
+    home = started(tmp_path, "overview.md")
+    died(home, place, "overview.md", other=OTHER)
+    found = ask(crashes.look, home=home, path="overview.md")
+    assert (found["text"], found["file"]) == (OTHER, OTHER)
+    assert found["versions"][-2:] == [[NEW, "user"], [OTHER, "assistant"]]
+    assert (found["leftovers"], found["notices"]) == ([], [])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_old_version_that_a_person_put_back_is_an_edit(tmp_path: Path, place: str) -> None:
+    """C04, A5: word for word what stood there two versions ago, and still their decision."""
+    home = started(tmp_path, "overview.md")
+    died(home, place, "overview.md", saved="- oldest\n")
+    found = ask(crashes.look, home=home, path="overview.md")
+    assert (found["text"], found["file"]) == ("- oldest\n", "- oldest\n")
+    assert found["versions"][-2:] == [[NEW, "user"], ["- oldest\n", "file"]]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_save_in_the_middle_of_our_write_is_not_overwritten(tmp_path: Path, place: str) -> None:
+    """A5, C04: nobody dies, both write: the call succeeds, and the person's words are on top."""
+    home = started(tmp_path, "overview.md")
+    found = ask(crashes.save_at, home=home, place=place, path="overview.md", text=NEW, saved=MINE)
+    assert (found["text"], found["file"]) == (MINE, MINE)
+    assert found["versions"][-2:] == [[NEW, "user"], [MINE, "file"]]
+    assert ask(crashes.look, home=home, path="overview.md")["leftovers"] == []

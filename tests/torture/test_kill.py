@@ -1,0 +1,104 @@
+"""Killed at any moment: what was acknowledged is there, what was not is there whole or not at all.
+
+The tables of faults call this C02. The next start repairs by itself; a person does nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from torture import life, writers
+from torture.harness import Point, Running, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+
+
+def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Random) -> None:
+    """End a life at system calls, one after another, and look at what it left."""
+    start = folder / "start"
+    start.mkdir()
+    if existing:
+        ask(life.live_and_tell, home=str(start), name="before")
+
+    def fresh(name: str) -> str:
+        return shutil.copytree(start, folder / name, dirs_exist_ok=True).as_posix()
+
+    states = ask(life.live_and_tell, home=fresh("reference"), name="life")
+    whole = traced(life.live, home=fresh("counted"), name="life", trace=folder / "counted.trace")
+    assert whole.code == 0, whole.said
+    points = points_of(whole)
+    assert len(points) > 200, f"only {len(points)} calls were seen: is anything written at all?"
+
+    def kill(point: Point) -> int:
+        home = fresh(f"home-{point}")
+        ended = traced(
+            life.live,
+            f"{point.call}:signal=SIGKILL:when={point.number}",
+            home=home,
+            name="life",
+            trace=folder / f"{point}.trace",
+        )
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        done = max((number for (number,) in ended.all("done")), default=0)
+        begun = max((number for (number,) in ended.all("begin")), default=0)
+        looked = run(life.check, home=home, name="life", states=states, done=done, begun=begun)
+        assert looked.code == 0, f"killed at {point}, in step {begun}:\n{looked.said}"
+        shutil.rmtree(home)
+        return begun
+
+    chosen = some(points, number, dice)
+    print(f"{len(chosen)} of {len(points)} points: {' '.join(map(str, chosen))}")
+    steps = two_at_a_time(kill, chosen)
+    assert len(set(steps)) > 3, f"all kills fell into the steps {sorted(set(steps))}"
+
+
+def test_a_life_killed_at_a_system_call_goes_on_as_if_before_or_after(tmp_path: Path) -> None:
+    """C02, J1: a new home and a used one, at calls from all over the run."""
+    need_strace()
+    seeded = dice()
+    for existing in (False, True):
+        folder = tmp_path / str(existing)
+        folder.mkdir()
+        kill_at_calls(folder, existing=existing, number=10, dice=seeded)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("existing", [False, True], ids=["new", "used"])
+def test_a_life_killed_at_every_system_call_goes_on_as_if_before_or_after(tmp_path: Path, existing: bool) -> None:
+    """C02, J1: every writing call of every step."""
+    need_strace()
+    kill_at_calls(tmp_path, existing=existing, number=1_000_000, dice=dice())
+
+
+def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str = "") -> None:
+    """Writers follow each other on one home; each first looks for everything that any of them had told."""
+    told: list[str] = []
+    for _ in range(kills):
+        writer = Running(writers.write_on, home=str(home), seed=dice.randrange(1 << 32), library=library)
+        (seen,) = writer.hear_until("seen")
+        missing, unheard = set(told) - set(seen), set(seen) - set(told)
+        assert not missing, f"told and lost: {sorted(missing)}"
+        assert len(unheard) <= 1, f"one call can have been on its way, not {sorted(unheard)}"
+        told = list(seen)
+        time.sleep(dice.random() * 0.08)
+        writer.kill()
+        ended = writer.finish()
+        assert ended.killed, f"the writer ended before it was killed: {ended.said}"
+        told += [text for (text,) in ended.all("wrote")]
+    there = ask(writers.look, home=str(home), library=library)
+    print(f"{kills} kills, {len(told)} told, {len(there)} there")
+    assert set(told) <= set(there)
+    assert len(told) > kills
+
+
+def test_a_writer_killed_at_random_loses_nothing_it_told(tmp_path: Path) -> None:
+    """C02, J1: also between calls, where only memory is written."""
+    kill_at_random(tmp_path / "home", kills=12, dice=dice())
+
+
+@pytest.mark.torture
+def test_writers_killed_at_random_for_long_lose_nothing_they_told(tmp_path: Path) -> None:
+    """C02, J1: many kills of one home."""
+    kill_at_random(tmp_path / "home", kills=400, dice=dice())

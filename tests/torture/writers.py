@@ -1,0 +1,292 @@
+"""Actors that write: alone until they are killed, or many at once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import apsw
+from torture.harness import Voice
+from torture.life import sound
+
+from inmind import Memory
+from inmind.errors import Conflict, KeyReused
+from inmind.journal import DocumentWritten, MessageAdded, ToolObserved
+from inmind.session import Session
+
+BATCH = 3
+
+
+def opened(home: str, *, library: str = "") -> Memory:
+    """`library`: the SQLite that shall be thought to be linked."""
+    if library:
+        apsw.sqlite_lib_version = lambda: library
+    return Memory.open(home)
+
+
+def session_of(memory: Memory, id: str = "s") -> Session:
+    return memory.session(id, resource="ada", cwd="/w")
+
+
+# -- one that is killed ------------------------------------------------------------------------------------
+
+
+def write_on(voice: Voice, *, home: str, seed: int, library: str = "") -> None:
+    """Writes for ever and tells each thing once it is acknowledged. First of all it tells what it finds."""
+    session = session_of(opened(home, library=library))
+    voice.tell("seen", written(session))
+    dice = random.Random(seed)
+    for number in itertools.count():
+        name = f"{seed}-{number}"
+        match dice.randrange(4):
+            case 0:
+                session.add([{"role": "user", "content": f"{name} {part}"} for part in range(BATCH)])
+            case 1:
+                session.observe("tool", {}, name)
+            case 2:
+                session.write("overview.md", name)
+            case _:
+                session.write("MEMORY.md", name)
+        voice.tell("wrote", name)
+
+
+def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
+    memory = opened(home, library=library)
+    session = session_of(memory)
+    there = written(session)
+    folder = Path(home) / "sessions" / "--w--" / "s"
+    assert (folder / "working-memory" / "overview.md").read_text() == session.read("overview.md")
+    shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    said = [event.seq for event in session.journal() if isinstance(event.what, MessageAdded)]
+    assert [line["seq"] for line in shown if "message" in line] == said
+    memory.close()
+    sound(Path(home))
+    voice.tell("sound")
+    return there
+
+
+def written(session: Session) -> list[str]:
+    """The names of all things that were written, each whole; of documents, also those that were overwritten."""
+    events = session.journal()
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    names: list[str] = []
+    parts: list[str] = []
+    for event in events:
+        match event.what:
+            case MessageAdded(wire=wire):
+                parts.append(wire["content"])
+            case ToolObserved(result=result):
+                names.append(result)
+            case DocumentWritten(text=text) if not text.startswith("#"):
+                names.append(text)
+            case _:
+                pass
+    for first in range(0, len(parts), BATCH):
+        name = parts[first].split()[0]
+        assert parts[first : first + BATCH] == [f"{name} {part}" for part in range(BATCH)], "half a batch"
+        names.append(name)
+    names += [text for text in memory_versions(session) if text]
+    assert len(names) == len(set(names)), "something is there twice"
+    return names
+
+
+def memory_versions(session: Session) -> list[str]:
+    store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
+    events = store.read("resource/ada", kind="document")
+    return [event.what.text for event in events if isinstance(event.what, DocumentWritten)]
+
+
+# -- many at once ------------------------------------------------------------------------------------------
+
+
+def add_many(voice: Voice, *, home: str, name: str, number: int) -> None:
+    """Messages and observations in turn, each with an id, each sent twice: a retry must change nothing."""
+    memory = opened(home)
+    session = session_of(memory)
+    voice.wait()
+    for n in range(number):
+        id = f"{name}-{n}"
+        for _ in range(2):
+            if n % 2:
+                session.observe("tool", {"n": n}, id, id=id)
+            else:
+                session.add([{"role": "user", "content": id, "id": id}])
+    memory.close()
+
+
+def prepare_many(voice: Voice, *, home: str, number: int) -> list[int]:
+    memory = opened(home)
+    session = session_of(memory)
+    voice.wait()
+    calls = [session.prepare().call for _ in range(number)]
+    memory.close()
+    return calls
+
+
+def write_many(voice: Voice, *, home: str, name: str, path: str, number: int) -> int:
+    """A line more, again and again: read, decide, write, and from the start when somebody was faster."""
+    memory = opened(home)
+    session = session_of(memory)
+    voice.wait()
+    conflicts = 0
+    for n in range(number):
+        while True:
+            text = session.read(path)
+            try:
+                session.write(path, f"{text}{name}-{n}\n")
+                break
+            except Conflict as conflict:
+                assert conflict.mine == f"{text}{name}-{n}\n"
+                conflicts += 1
+    memory.close()
+    return conflicts
+
+
+def write_once(voice: Voice, *, home: str, path: str, text: str, base: int) -> dict[str, Any]:
+    """Two of these are started on the same version of a document."""
+    memory = opened(home)
+    session = session_of(memory)
+    voice.wait()
+    try:
+        return {"version": session.write(path, text, base=base)}
+    except Conflict as conflict:
+        return {
+            "conflict": conflict.code,
+            "mine": conflict.mine,
+            "theirs": conflict.theirs,
+            "expected": conflict.expected,
+            "actual": conflict.actual,
+        }
+    finally:
+        memory.close()
+
+
+def read_once(voice: Voice, *, home: str, path: str) -> dict[str, Any]:
+    memory = opened(home)
+    session = session_of(memory)
+    text, version = session.read(path), session.documents()[path]
+    memory.close()
+    voice.tell("read", path)
+    return {"text": text, "version": version}
+
+
+def begin_document(voice: Voice, *, home: str, path: str, text: str) -> int:
+    memory = opened(home)
+    version = session_of(memory).write(path, text)
+    memory.close()
+    voice.tell("begun", path)
+    return version
+
+
+def census(voice: Voice, *, home: str) -> dict[str, Any]:
+    """Everything that the many have written."""
+    memory = opened(home)
+    session = session_of(memory)
+    events = session.journal()
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    said = [event.what.wire["id"] for event in events if isinstance(event.what, MessageAdded)]
+    observed = [event.what.call_id for event in events if isinstance(event.what, ToolObserved)]
+    folder = Path(home) / "sessions" / "--w--" / "s"
+    shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    answer = {
+        "said": said,
+        "observed": observed,
+        "calls": session.mind.standing.calls,
+        "shown": [line["message"]["id"] for line in shown if "message" in line],
+        "documents": {path: session.read(path) for path in session.documents()},
+        "leftovers": [str(file) for file in Path(home).rglob(".inmind-*")],
+    }
+    files = {
+        "overview.md": folder / "working-memory" / "overview.md",
+        "MEMORY.md": Path(home, "resources/ada/MEMORY.md"),
+    }
+    for path, file in files.items():
+        if path in answer["documents"]:
+            assert file.read_text() == answer["documents"][path], path
+    memory.close()
+    sound(Path(home))
+    voice.tell("sound")
+    return answer
+
+
+# -- a lost reply ------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Any] = {
+    "add": lambda session, key: session.add([{"role": "user", "content": "once"}], key=key).last,
+    "observe": lambda session, key: session.observe("tool", {"a": 1}, "once", id="call-9", key=key).last,
+    "observe_id": lambda session, _: session.observe("tool", {"a": 1}, "once", id="call-9").last,
+    "write": lambda session, key: session.write("overview.md", "once", key=key),
+    "write_memory": lambda session, key: session.write("MEMORY.md", "once", key=key),
+    "undo": lambda session, key: session.undo(key=key),
+    "prepare": lambda session, key: session.prepare([{"role": "user", "content": "once"}], key=key).request,
+    "report_usage": lambda session, key: session.report_usage(prompt_tokens=7, key=key).last,
+}
+OTHERS: dict[str, Any] = {
+    "add": lambda session, key: session.add([{"role": "user", "content": "other"}], key=key),
+    "observe": lambda session, key: session.observe("tool", {}, "other", id="call-10", key=key),
+    "write": lambda session, key: session.write("overview.md", "other", key=key),
+    "write_memory": lambda session, key: session.write("MEMORY.md", "other", key=key),
+    "undo": lambda session, key: session.undo(to=2, key=key),
+    "prepare": lambda session, key: session.prepare([{"role": "user", "content": "other"}], key=key),
+    "report_usage": lambda session, key: session.report_usage(prompt_tokens=8, key=key),
+}
+
+
+def lose_reply(voice: Voice, *, home: str, call: str) -> None:
+    """Dies right after the commit, before it could answer or show anything."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.prepare([{"role": "user", "content": "before"}])
+    session.write("overview.md", "before")
+    store = memory._store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
+    append = store.append
+
+    def appended_and_gone(*arguments: Any, **options: Any) -> None:
+        append(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    store.append = appended_and_gone  # pyright: ignore[reportAttributeAccessIssue]
+    voice.tell("calling", call)
+    CALLS[call](session, "key-1")
+
+
+def retry(voice: Voice, *, home: str, call: str) -> dict[str, Any]:
+    """The same again, twice; then something else under the same key."""
+    memory = opened(home)
+    session = session_of(memory)
+    before = counts(session)
+    first = CALLS[call](session, "key-1")
+    again = CALLS[call](session, "key-1")
+    voice.tell("retried", call)
+    refused = ""
+    if call in OTHERS:
+        try:
+            OTHERS[call](session, "key-1")
+        except KeyReused as error:
+            refused = error.code
+    after = counts(session)
+    memory.close()
+    return {"first": first, "again": again, "before": before, "after": after, "refused": refused}
+
+
+def counts(session: Session) -> list[int]:
+    return [len(session.journal()), len(memory_versions(session))]
+
+
+def call_in(voice: Voice, *, home: str, call: str) -> list[int]:
+    """The same key in a home where nobody has used it."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.prepare([{"role": "user", "content": "before"}])
+    session.write("overview.md", "before")
+    before = counts(session)
+    CALLS[call](session, "key-1")
+    after = counts(session)
+    memory.close()
+    voice.tell("called", call)
+    return [sum(before), sum(after)]
