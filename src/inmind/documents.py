@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from inmind.errors import InvalidInput, InvalidPath
-from inmind.journal import DocumentWritten, Event, digest
+from inmind.journal import DocumentWritten, Event, Trust, digest
 
 Scope = Literal["thread", "resource"]
 
@@ -74,6 +74,7 @@ class Document:
     """Sequence number of the event that wrote it."""
     source: str
     """Id of that event."""
+    trust: Trust = Trust.PERSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Documents:
         what = event.what
         if not isinstance(what, DocumentWritten):
             return self
-        written = Document(text=what.text, version=event.seq, source=event.id)
+        written = Document(text=what.text, version=event.seq, source=event.id, trust=event.trust)
         return Documents({**self.by_path, what.path: written})
 
     def text(self, path: str) -> str:
@@ -98,14 +99,14 @@ class Documents:
         return document.version if document else 0
 
     def freeze(self) -> dict[str, Any]:
-        return {path: [document.text, document.version] for path, document in self.by_path.items()}
+        return {path: [one.text, one.version, int(one.trust)] for path, one in self.by_path.items()}
 
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Documents:
         return cls(
             {
-                path: Document(text=text, version=version, source=f"{stream}#{version}")
-                for path, (text, version) in frozen.items()
+                path: Document(text=text, version=version, source=f"{stream}#{version}", trust=Trust(trust))
+                for path, (text, version, trust) in frozen.items()
             }
         )
 

@@ -103,8 +103,11 @@ class SystemSet(Happened):
 
 @dataclass(frozen=True, slots=True)
 class ToolsSet(Happened):
+    """The tools of a call: the host's, and those that layers offer beside them."""
+
     kind = "tools"
     tools: Sequence[Mapping[str, Any]] | None
+    offered: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +164,6 @@ class TailChanged(Happened):
 
     kind = "tail"
     text: str
-    sources: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sources", tuple(self.sources))
 
 
 @dataclass(frozen=True, slots=True)

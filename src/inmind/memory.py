@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 from urllib.parse import quote, unquote
 
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS, Documents
 from inmind.errors import Closed, InvalidInput, UnsafeStorage
-from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened
+from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
 from inmind.mind import DocumentsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.prompt.anchor import CACHE_SECONDS
@@ -63,6 +63,7 @@ class SessionInfo:
     resource: str
     cwd: str
     messages: int
+    """Ever said, those among them that were edited away."""
     calls: int
     created: str
     updated: str
@@ -116,8 +117,8 @@ class Memory:
         limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
         if language not in LANGUAGES:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
-        chosen = _distinct(default_layers() if layers is None else tuple(layers))
-        place = str(Path(cwd).absolute()) if cwd else os.getcwd()
+        chosen = default_layers() if layers is None else _distinct(layers)
+        place = _place(cwd)
         stream = Stream(self._store, f"session/{name}", MindFold(f"session/{name}"), self._clock)
         opening = SessionOpened(resource=owner, cwd=place, language=language)
         stream.commit(lambda mind, _: Decision(_opening(mind, self.home, name, opening), None))
@@ -211,8 +212,11 @@ class Memory:
 
 
 def session_folder(home: Path, id: str, cwd: str) -> Path:
-    """sessions/--<cwd>--/<session>, the working directory with "/" as "-"."""
-    return home / "sessions" / f"--{cwd.strip('/').replace('/', '-')}--" / _as_file(id)
+    """sessions/--<cwd>--/<session>, the working directory with "/" as "-"; a very long one ends in its digest."""
+    where = cwd.strip("/").replace("/", "-")
+    if len(where.encode()) > MOST_NAME:
+        where = f"{where.encode()[: MOST_NAME - 20].decode(errors='ignore')}-{digest(cwd)}"
+    return home / "sessions" / f"--{where}--" / _as_file(id)
 
 
 def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened) -> list[Draft]:
@@ -258,12 +262,23 @@ def _as_file(name: str) -> str:
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
 
 
-def _distinct(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+def _place(cwd: object) -> str:
+    if cwd is None:
+        return os.getcwd()
+    if not isinstance(cwd, str | Path) or "\x00" in str(cwd):
+        raise InvalidInput(field="cwd", value=cwd, expected="a folder")
+    return str(Path(cwd).absolute())
+
+
+def _distinct(layers: object) -> tuple[Layer, ...]:
     """Blocks, reports and changes go by a layer's name, so no two may share one."""
-    names = [layer.name for layer in layers]
-    if len(set(names)) < len(names) or not all(names):
+    if not isinstance(layers, list | tuple):
+        raise InvalidInput(field="layers", value=layers, expected="a list of layers")
+    chosen = cast(tuple[Layer, ...], tuple(layers))  # pyright: ignore[reportUnknownArgumentType] -- checked below
+    names = [getattr(layer, "name", None) for layer in chosen]
+    if len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
         raise InvalidInput(field="layers", value=names, expected="layers with names of their own")
-    return layers
+    return chosen
 
 
 def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
-from inmind.documents import OVERVIEW, Documents, checked_text, resolve
+from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.errors import Conflict, InvalidInput, KeyReused, NotFound, PromptNotRebuilt
 from inmind.history import Line, added_to, match
 from inmind.journal import (
@@ -40,7 +40,7 @@ from inmind.prompt.formats.values import check_json, is_object, plain
 from inmind.prompt.layer import Layer, Moment, Recalled
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter, band
-from inmind.prompt.plan import Limits, Plan, measure, plan
+from inmind.prompt.plan import Limits, Plan, measure, plan, unchanged_prefix
 from inmind.prompt.standing import System
 from inmind.stores.base import Appended, Store
 from inmind.stores.meta import MetaFile
@@ -133,7 +133,10 @@ class Session:
             error=error,
             call_id=checked_text(id, field="id"),
         )
-        named = key_for(f"observed:{id}"[:200], "observe", id) if id and key is None else key_for(key, "observe", id)
+        if key is None and id:
+            named = key_for(f"observed:{id}"[:200], "observed", id)
+        else:
+            named = key_for(key, "observe", what.tool, what.arguments, what.result, error, id)
         return self._stream.append(Draft(what=what, origin=Origin.TOOL), key=named)
 
     def report_usage(
@@ -188,6 +191,8 @@ class Session:
         """
         scope, name = resolve(path)
         text = checked_text(text)
+        if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         named = key_for(key, "write", name, text)
         self._take_in()
         seen = self._seen.get(name) if base is None else _whole(base, "base")
@@ -201,13 +206,14 @@ class Session:
             return [] if same else [Draft(what=DocumentWritten(path=name, text=text), origin=origin)]
 
         if scope == "thread":
-            self._stream.commit(lambda mind, _: Decision(decide(mind.documents), None), key=named)
+            done = self._stream.commit(lambda mind, _: Decision(decide(mind.documents), True), key=named)
         else:
-            self._resource.commit(lambda docs, _: Decision(decide(docs), None), key=named)
+            done = self._resource.commit(lambda docs, _: Decision(decide(docs), True), key=named)
         self._show()
-        version = (self._stream.state.documents if scope == "thread" else self._resource.state).version(name)
-        self._seen[name] = version
-        return version
+        if done.answer is None:  # an earlier call with this key wrote it, and somebody may have written since
+            return done.appended.last
+        self._seen[name] = self._documents(scope).version(name)
+        return self._seen[name]
 
     def documents(self) -> dict[str, int]:
         """Paths of all documents, of the session and of its resource, with their versions."""
@@ -266,7 +272,7 @@ class Session:
         number = self._stream.refresh().standing.calls if call is None else call
         event, prepared = self._prompt_of(number)
         mind, rendered = self._rendered(event, prepared)
-        return explain(number, mind.standing, mind.line, rendered, self._measured(mind))
+        return explain(number, mind.standing, mind.line, rendered, self._measured(mind, prepared, rendered))
 
     # -- inside --------------------------------------------------------------------------------------------
 
@@ -274,11 +280,28 @@ class Session:
         self, mind: Mind, now: datetime, given: _Given, spoken: Format, notices: tuple[str, ...]
     ) -> Decision[Mind, Prompt]:
         offered = [tool for layer in self._layers for tool in layer.tools(spoken.name)]
-        tools = [*_listed(given.tools or (), "tools"), *offered] or None
-        drafts, own = _taken_in(mind, given, tools, spoken)
+        drafts, own = _taken_in(mind, given, offered, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         recalled = self._recall(mind, now)
-        planned = plan(
+        planned = self._planned(mind, recalled, spoken, now, rides=True)
+        after = self._stream.foresee(mind, mind.seq, planned.drafts, now)
+        rendered = render(after.standing, after.line, planned.prepared, self._view, own=own)
+        if not rendered.tail_carried:
+            planned = self._planned(mind, recalled, spoken, now, rides=False)
+            after = self._stream.foresee(mind, mind.seq, planned.drafts, now)
+            rendered = render(after.standing, after.line, planned.prepared, self._view, own=own)
+        name = name_of(after.standing, after.line, planned.prepared, rendered.tail)
+        asked = _from(replace(planned.prepared, digest=name), Origin.OPERATOR)
+        foreseen = self._stream.foresee(after, after.seq, [asked], now)
+        call = foreseen.standing.calls
+        report = _report(call, after, planned, rendered, notices)
+        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
+        return Decision([*drafts, *planned.drafts, asked], prompt, foreseen=foreseen)
+
+    def _planned(
+        self, mind: Mind, recalled: list[tuple[Layer, Recalled]], spoken: Format, now: datetime, *, rides: bool
+    ) -> Plan:
+        return plan(
             mind.standing,
             mind.line,
             recalled,
@@ -286,16 +309,8 @@ class Session:
             limits=self._limits,
             meter=self._meter,
             now=now,
+            rides=rides,
         )
-        mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
-        rendered = render(mind.standing, mind.line, planned.prepared, self._view, own=own)
-        prepared = replace(planned.prepared, digest=name_of(mind.standing, mind.line, planned.prepared, rendered.tail))
-        asked = _from(prepared, Origin.OPERATOR)
-        foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
-        call = foreseen.standing.calls
-        report = _report(call, mind, planned, rendered, notices)
-        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
-        return Decision([*drafts, *planned.drafts, asked], prompt, foreseen=foreseen)
 
     def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], format: str) -> Decision[Mind, None]:
         fresh = _not_yet(mind.line, wires)
@@ -342,16 +357,23 @@ class Session:
         prepared = _prepared(event)
         mind, rendered = self._rendered(event, prepared)
         call = mind.standing.calls + 1
-        cached = prepared.cached
-        planned = Plan(drafts=(), prepared=prepared, tokens=self._measured(mind), unchanged=cached, cold=not cached)
+        tokens = self._measured(mind, prepared, rendered)
+        unchanged = unchanged_prefix(mind.standing, mind.line, tokens, prepared.format, Meter(self._meter.count))
+        planned = Plan(
+            drafts=(), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=prepared.cached < unchanged
+        )
         report = _report(call, mind, planned, rendered, ())
         return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
 
-    def _measured(self, mind: Mind) -> dict[str, int]:
-        return measure(mind.standing, mind.line, Meter(self._meter.count))
+    def _measured(self, mind: Mind, prepared: PromptPrepared, rendered: Rendered) -> dict[str, int]:
+        window = prepared.window if rendered.tail_carried else None
+        return measure(mind.standing, mind.line, Meter(self._meter.count), window)
 
-    def _refreshed(self, scope: str) -> Documents:
+    def _refreshed(self, scope: Scope) -> Documents:
         return self._stream.refresh().documents if scope == "thread" else self._resource.refresh()
+
+    def _documents(self, scope: Scope) -> Documents:
+        return self._stream.state.documents if scope == "thread" else self._resource.state
 
     def _take_in(self) -> None:
         self._files.take_in()
@@ -396,16 +418,22 @@ class _Given:
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
 
 
-def _taken_in(mind: Mind, given: _Given, tools: Any, spoken: Format) -> tuple[list[Draft], Own]:
-    """The events that bring the journal up to what the host has, and what of its own objects can go out again."""
+def _taken_in(mind: Mind, given: _Given, offered: Sequence[Any], spoken: Format) -> tuple[list[Draft], Own]:
+    """The events that bring the journal up to what the host has, and what of its own objects can go out again.
+
+    With the journal's own history, a system prompt or tools that are not given stay as they were.
+    """
     drafts, wires = _said_since(mind.line, given, spoken)
-    standing = mind.standing
-    keeps = given.wires is None and given.system is None
-    if not keeps and given.system != standing.system and (system := _system(given, spoken)) != standing.system:
-        drafts.append(_from(SystemSet(system=system), Origin.OPERATOR))
-    if tools != standing.tools and (objects := _objects(tools, "tools")) != standing.tools:
-        drafts.append(_from(ToolsSet(tools=objects), Origin.OPERATOR))
-    return drafts, Own(given.system, tools, wires)
+    standing, owned = mind.standing, given.wires is None
+    system = standing.system if owned and given.system is None else given.system
+    if system != standing.system and (plainly := _system(given, spoken)) != standing.system:
+        drafts.append(_from(SystemSet(system=plainly), Origin.OPERATOR))
+    tools = standing.tools if owned and given.tools is None else given.tools or None
+    if tools != standing.tools or offered != standing.offered:
+        what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
+        if (what.tools, what.offered) != (standing.tools, standing.offered):
+            drafts.append(_from(what, Origin.OPERATOR))
+    return drafts, Own(given.system, given.tools, wires)
 
 
 def _said_since(line: Line, given: _Given, spoken: Format) -> tuple[list[Draft], Sequence[Wire] | None]:
@@ -504,15 +532,16 @@ def _json(value: Any, field: str) -> Any:
 
 def _report(call: int, mind: Mind, planned: Plan, rendered: Rendered, notices: tuple[str, ...]) -> Report:
     standing, prepared = mind.standing, planned.prepared
-    used = standing.calibration.correct(prepared.used)
+    correct = standing.calibration.correct
+    used = correct(prepared.used)
     anchor = standing.anchor
     return Report(
         call=call,
-        tokens=planned.tokens,
+        tokens={part: correct(tokens) for part, tokens in planned.tokens.items()},
         tokens_used=used,
         tokens_max=prepared.window,
         band=band(100 * used / prepared.window),
-        cached_prefix_tokens=planned.unchanged,
+        cached_prefix_tokens=correct(planned.unchanged),
         cold=planned.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",
         cut=tuple(f"{block.layer}: {block.left_out} lines" for block in standing.blocks if block.left_out),

@@ -11,6 +11,7 @@ from builders import user
 
 from inmind import Memory, Origin, Session
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.journal import DocumentWritten
 
 
 @pytest.fixture
@@ -20,8 +21,9 @@ def page(session: Session, home: Path) -> Path:
 
 
 def last_document(session: Session) -> tuple[str, Origin]:
-    event = [event for event in session.journal() if event.kind == "document"][-1]
-    return event.what.text, event.origin
+    written = [(event.what, event.origin) for event in session.journal() if isinstance(event.what, DocumentWritten)]
+    what, origin = written[-1]
+    return what.text, origin
 
 
 def save_in_place(file: Path, text: str) -> None:
@@ -126,6 +128,18 @@ def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Path) -> None:
         assert conflict.actual == theirs.documents()["overview.md"] > conflict.expected
         assert mine.read("overview.md") == "theirs"
         mine.write("overview.md", "mine, after reading theirs")
+
+
+def test_a_repeated_write_answers_with_the_first_version_and_hides_nobodys_later_one(home: Path) -> None:
+    """K25 meets K17: a retry is not a reading, so what others wrote since is still a conflict."""
+    with Memory.open(home) as one, Memory.open(home) as two:
+        mine, theirs = one.session("s"), two.session("s")
+        first = mine.write("overview.md", "mine", key="k")
+        theirs.read("overview.md")
+        theirs.write("overview.md", "theirs")
+        assert mine.write("overview.md", "mine", key="k") == first
+        with pytest.raises(Conflict):
+            mine.write("overview.md", "mine again")
 
 
 def test_an_edit_by_hand_is_not_overwritten_by_a_stale_write(session: Session, page: Path) -> None:

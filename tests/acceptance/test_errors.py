@@ -34,6 +34,8 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("prompt_tokens", lambda s: s.report_usage(prompt_tokens=-1)),
     ("cached_tokens", lambda s: s.report_usage(prompt_tokens=5, cached_tokens=6)),
     ("text", lambda s: s.write("overview.md", "nul \x00")),
+    ("origin", lambda s: s.write("overview.md", "x", origin="nobody")),  # type: ignore[arg-type] -- likewise
+    ("format", lambda s: s.prepare([user("x")], format=[])),  # type: ignore[arg-type] -- likewise
     ("base", lambda s: s.write("overview.md", "x", base=-1)),
     ("seq", lambda s: s.at(-1)),
     ("call", lambda s: s.prompt(True)),
@@ -69,6 +71,9 @@ OPENING: list[tuple[str, dict[str, Any]]] = [
     ("cache_seconds", {"id": "s", "cache_seconds": -1}),
     ("language", {"id": "s", "language": "xx"}),
     ("layers", {"id": "s", "layers": [TextLayer("a", "x"), TextLayer("a", "y")]}),
+    ("layers", {"id": "s", "layers": ["overview"]}),
+    ("layers", {"id": "s", "layers": 3}),
+    ("cwd", {"id": "s", "cwd": 3}),
 ]
 
 
@@ -87,6 +92,31 @@ def test_any_printable_name_is_a_session_of_its_own_inside_the_home(memory: Memo
     assert [info.id for info in memory.sessions()] == [id]
     (folder,) = (home / "sessions" / "--w--").iterdir()
     assert (folder / "messages.jsonl").exists()
+
+
+def test_a_working_directory_with_a_very_long_path_still_has_its_files(memory: Memory, home: Path) -> None:
+    memory.session("s", cwd="/" + "deep/" * 100).prepare([user("hi")])
+    assert len(list(home.glob("sessions/*/s/messages.jsonl"))) == 1
+
+
+@pytest.mark.spec("A6", "K25")
+def test_a_key_that_comes_back_with_other_arguments_is_refused_on_every_changing_call(session: Session) -> None:
+    calls: list[tuple[Bad, Bad]] = [
+        (lambda s: s.add([user("a")], key="1"), lambda s: s.add([user("b")], key="1")),
+        (lambda s: s.prepare([user("a")], key="2"), lambda s: s.prepare([user("b")], key="2")),
+        (lambda s: s.observe("t", {}, 1, key="3"), lambda s: s.observe("t", {}, 2, key="3")),
+        (lambda s: s.write("overview.md", "a", key="4"), lambda s: s.write("overview.md", "b", key="4")),
+        (lambda s: s.report_usage(prompt_tokens=1, key="5"), lambda s: s.report_usage(prompt_tokens=2, key="5")),
+        (lambda s: s.undo(key="6"), lambda s: s.undo(to=3, key="6")),
+    ]
+    for first, _ in calls:
+        assert first(session) is not None
+    before = session.journal()
+    for first, other in calls:
+        first(session)
+        with pytest.raises(errors.KeyReused):
+            other(session)
+    assert session.journal() == before
 
 
 def test_a_closed_memory_says_so(home: Path) -> None:

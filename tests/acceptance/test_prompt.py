@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from builders import a_call, a_result, assistant, turns, user
 
-from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Rates, Recalled, Session, TextLayer
+from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Rates, Recalled, Session, TextLayer, Trust
 from inmind.errors import ContextOverflow
 from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.testing import ManualClock
+from inmind.tokens import estimator
 
 FACTS = "\n".join(f"- fact number {n} that has been known for long" for n in range(60))
 
@@ -185,6 +186,7 @@ def test_above_half_of_the_window_the_largest_things_are_named(memory: Memory) -
     prompt = session.prepare(talk)
     assert 50 < prompt.report.tokens_percent < 75
     assert "tool result 3 (" in tail(prompt.messages)
+    assert estimator()(tail(prompt.messages)) <= prompt.report.tokens["context_meta"]
     assert session.prompt(1).request == prompt.request
 
 
@@ -193,7 +195,8 @@ def test_reported_usage_corrects_the_count(session: Session) -> None:
     first = session.prepare(turns(5)).report.tokens_used
     session.report_usage(prompt_tokens=first * 2, cached_tokens=10)
     second = session.prepare(turns(5)).report
-    assert second.tokens_used == pytest.approx(2 * sum(second.tokens.values()), rel=0.01)
+    assert second.tokens_used == pytest.approx(2 * first, rel=0.01)
+    assert sum(second.tokens.values()) == pytest.approx(second.tokens_used, rel=0.01)
     assert (session.ledger.reported_prompt, session.ledger.reported_cached) == (first * 2, 10)
 
 
@@ -246,10 +249,50 @@ def test_a_history_in_one_format_can_be_sent_in_another(session: Session) -> Non
     assert prompt.system[0] == {"type": "text", "text": "You edit."}
 
 
-def test_without_a_message_to_ride_on_the_meter_is_left_out_and_said(session: Session) -> None:
-    prompt = session.prepare([{"role": "system", "content": "You edit."}])
-    assert "context_meta" not in json.dumps(prompt.messages[-1]["content"][-200:])
-    assert [part.fate for part in session.explain().parts if part.name == "context_meta"] == ["left out"]
+def test_without_a_message_to_ride_on_the_tail_is_left_out_and_memory_is_sent_anew(session: Session) -> None:
+    system = {"role": "system", "content": "You edit."}
+    session.prepare([system])
+    note(session, "news")
+    prompt = session.prepare([system, assistant("I begin.")])
+    assert "<context_meta>" not in json.dumps(prompt.messages)
+    assert "- news" in prompt.messages[1]["content"]
+    assert prompt.report.anchor_moved == "no message carries changes"
+    assert prompt.report.tokens["context_meta"] == prompt.report.tokens["changes"] == 0
+    explained = session.explain()
+    assert [part.fate for part in explained.parts if part.name == "context_meta"] == ["left out"]
+    assert explained.tokens == prompt.report.tokens_used
+    assert session.prompt(2).request == prompt.request
+
+
+def test_system_prompt_and_tools_stay_when_the_journals_own_history_is_sent(session: Session) -> None:
+    tools = [{"type": "function", "function": {"name": "get_page"}}]
+    session.prepare([user("hi")], tools=tools, system="You edit.")
+    session.add([assistant("hello"), user("go on")])
+    prompt = session.prepare()
+    assert (prompt.tools, prompt.messages[0]["content"]) == (tools, "You edit.")
+    assert session.prepare(tools=[]).tools is None
+
+
+@pytest.mark.spec("A1")
+def test_what_is_derived_from_a_document_names_it_and_has_no_more_trust(session: Session) -> None:
+    session.write("overview.md", FACTS + "\n\n## Open problems\n", origin=Origin.ASSISTANT)
+    session.prepare([user("hi")])
+    note(session, "news")
+    session.prepare([user("hi")])
+    events = {event.id: event for event in session.journal()}
+    derived = [event for event in events.values() if event.kind in ("anchor", "tail")]
+    assert [[events[source].kind for source in event.sources] for event in derived] == [["document"], ["document"]]
+    assert [event.trust for event in derived] == [Trust.AGENT, Trust.PERSON]
+
+
+def test_the_report_of_a_rebuilt_prompt_says_what_the_first_one_said(session: Session, clock: ManualClock) -> None:
+    reports = [session.prepare(turns(1)).report, session.prepare(turns(2)).report]
+    clock.advance(seconds=1_000)
+    reports.append(session.prepare(turns(3)).report)
+    rebuilt = [session.prompt(call).report for call in (1, 2, 3)]
+    assert [report.cached_prefix_tokens for report in rebuilt] == [report.cached_prefix_tokens for report in reports]
+    assert [report.tokens for report in rebuilt] == [report.tokens for report in reports]
+    assert [report.cold for report in rebuilt[1:]] == [False, True]
 
 
 def test_a_text_layer_says_its_text_until_it_is_given_another(memory: Memory) -> None:

@@ -366,6 +366,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "Any": json_values(),
     "Mapping[str, Any]": JSON_OBJECTS,
     "Mapping[str, str]": st.dictionaries(st.text(), st.text(), max_size=4),
+    "Sequence[Mapping[str, Any]]": st.lists(JSON_OBJECTS, max_size=3),
     "Sequence[Mapping[str, Any]] | None": st.none() | st.lists(JSON_OBJECTS, max_size=3),
     "str | Sequence[Mapping[str, Any]] | None": st.none() | st.text() | st.lists(JSON_OBJECTS, max_size=3),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,3 +168,47 @@ def _after(owner: Any, name: str, act: Callable[[], None]) -> None:
         return answer
 
     setattr(owner, name, then)
+
+
+# -- strange files -----------------------------------------------------------------------------------------
+
+
+def meet_special(voice: Voice, *, home: str, path: str, again: bool, newer: str) -> dict[str, Any]:
+    """Read, write and read a document in whose place something strange stands."""
+    memory = opened(home)
+    session = session_of(memory)
+    if again:
+        session.read(path)
+    texts = [session.read(path)]
+    notices = list(session.prepare([{"role": "user", "content": "hi"}]).report.notices)
+    session.write(path, newer)
+    texts.append(session.read(path))
+    session.add([{"role": "user", "content": "more"}])
+    texts.append(session.read(path))
+    session.prepare()
+    notices += [said for said in session.prepare().report.notices if said not in notices or path in said]
+    memory.close()
+    voice.tell("met", path)
+    return {"texts": texts, "notices": notices}
+
+
+def save_slowly(voice: Voice, *, file: str, home: str, text: str) -> dict[str, Any]:
+    """An editor that empties the file, and writes it while somebody is already looking."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.read("overview.md")
+    descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC)
+
+    def write() -> None:
+        time.sleep(0.05)
+        os.write(descriptor, text.encode())
+        os.close(descriptor)
+
+    editor = threading.Thread(target=write)
+    editor.start()
+    found = session.read("overview.md")
+    editor.join()
+    aside = [str(kept) for kept in Path(home).rglob("*.damaged-*")]
+    memory.close()
+    voice.tell("saved")
+    return {"text": found, "file": Path(file).read_text(), "aside": aside}

@@ -9,6 +9,7 @@ TORTURE_SEED to see the same again.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib
 import json
 import os
@@ -27,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any, NoReturn, Protocol, TypeVar
 
 import pytest
@@ -91,14 +92,14 @@ class Outcome:
 class Running:
     """An actor at work, in a process that has opened nothing yet."""
 
-    def __init__(self, actor: Actor, *, wrapped: Sequence[str] = (), fresh: bool = False, **arguments: Any) -> None:
-        """`wrapped`: the command to run it under; `fresh`: with an interpreter of its own, to its regular end."""
+    def __init__(self, actor: Actor, *, fresh: bool = False, wrapped: Sequence[str] = (), **arguments: Any) -> None:
+        """`fresh`: with an interpreter of its own, to its regular end; `wrapped`: the command to run that under."""
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(SECONDS)
         self._incoming = b""
         self._told: list[list[Any]] = []
         name = f"{actor.__module__}:{actor.__name__}"
-        if wrapped or fresh:
+        if fresh or wrapped:
             self._process: _Process = _Started(wrapped, name, arguments, theirs)
         else:
             self._process = _stage().play(name, arguments, theirs)
@@ -124,6 +125,10 @@ class Running:
     def go_on(self) -> None:
         self._socket.send(b"!")
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         self._process.kill()
 
@@ -142,6 +147,8 @@ class Running:
 
 
 class _Process(Protocol):
+    @property
+    def pid(self) -> int: ...
     def kill(self) -> None: ...
     def end(self) -> tuple[int, str]: ...
 
@@ -159,8 +166,12 @@ class _Started:
             start_new_session=True,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
-        """The whole group: a tracer that outlives its tracee would keep the pipe open."""
+        """The whole group: what it was wrapped in, and what it has started itself."""
         os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> tuple[int, str]:
@@ -173,10 +184,10 @@ class _Forked:
 
     def __init__(self, said: IO[bytes], end: IO[bytes]) -> None:
         self._said, self._end = said, end
-        self._pid = int(end.readline())
+        self.pid = int(end.readline())
 
     def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> tuple[int, str]:
         with self._said, self._end:
@@ -200,7 +211,7 @@ class _Stage:
         atexit.register(self._leave)
 
     def play(self, name: str, arguments: dict[str, Any], voice: socket.socket) -> _Forked:
-        said = TemporaryFile()
+        said = TemporaryFile()  # noqa: SIM115 -- closed by `_Forked.end`
         ended, end = os.pipe()
         with self._lock:
             request = json.dumps([name, arguments]).encode()
@@ -263,21 +274,35 @@ class Point:
         return f"{self.call}:{self.number}"
 
 
-def traced(actor: Actor, inject: str = "", *, trace: Path, fast: bool = False, **arguments: Any) -> Outcome:
-    """Run under strace, with a fault if one is given.
+def traced(actor: Actor, inject: str = "", *, trace: Path, **arguments: Any) -> Outcome:
+    """Run under strace, with a fault if one is given, from the actor's first own call on.
 
     strace counts each kind of call apart, so `when=3` over several kinds is the first third call of any of them:
-    a point names one kind. `fast` leaves all other calls alone, but then only errors can be injected, no signals.
+    a point names one kind.
     """
-    calls = ",".join(WRITING)
-    wrapped = ["strace", "-f", "-q", "-o", str(trace), "-e", f"trace={calls}"]
-    if fast:
-        wrapped.append("--seccomp-bpf")
+    running = Running(held, name=f"{actor.__module__}:{actor.__name__}", arguments=arguments)
+    running.hear_until("waiting")
+    command = ["strace", "-f", "-o", str(trace), "-e", f"trace={','.join(WRITING)}", "-p", str(running.pid)]
     if inject:
-        wrapped += ["-e", f"inject={inject}"]
-    ended = Running(actor, wrapped=wrapped, **arguments).finish()
+        command += ["-e", f"inject={inject}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as strace:
+        assert strace.stderr
+        said = strace.stderr.readline()
+        running.go_on()
+        ended = running.finish()
+    assert "attached" in said, said
     lines = trace.read_text(errors="replace").splitlines()
     return Outcome(code=ended.code, told=ended.told, said=ended.said, calls=lines)
+
+
+def held(voice: Voice, *, name: str, arguments: dict[str, Any]) -> Any:
+    """An actor that waits until a tracer has been attached to it, which most systems allow only if it agrees."""
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1 % (1 << 64)), 0, 0, 0)
+    voice.wait()
+    return _actor(name)(voice, **arguments)
+
+
+_PR_SET_PTRACER = 0x59616D61
 
 
 def points_of(outcome: Outcome) -> list[Point]:
@@ -306,8 +331,16 @@ def some(points: Sequence[Point], number: int, dice: random.Random) -> list[Poin
 def _why_no_strace() -> str:
     if not shutil.which("strace"):
         return "strace is not installed"
-    tried = subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
-    return f"tracing is not permitted here: {tried.stderr.strip()}" if tried.returncode else ""
+    try:
+        with TemporaryDirectory() as folder:
+            traced(idle, trace=Path(folder) / "trace")
+    except (AssertionError, OSError) as error:
+        return f"tracing is not permitted here: {error}"
+    return ""
+
+
+def idle(voice: Voice) -> None:
+    voice.tell("done")
 
 
 def need_strace() -> None:
@@ -348,10 +381,13 @@ _OURSELVES = (sys.executable, "-m", "torture.harness")
 
 def act(name: str, descriptor: int, arguments: dict[str, Any]) -> None:
     """The actor's process: find the function, run it, tell its answer."""
-    module, _, function = name.partition(":")
     voice = Voice(descriptor)
-    actor: Actor = getattr(importlib.import_module(module), function)
-    voice.tell("answer", actor(voice, **arguments))
+    voice.tell("answer", _actor(name)(voice, **arguments))
+
+
+def _actor(name: str) -> Actor:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def set_stage(descriptor: int) -> None:

@@ -49,7 +49,7 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
         return begun
 
     chosen = some(points, number, dice)
-    print(f"{len(chosen)} of {len(points)} points: {' '.join(map(str, chosen))}")
+    print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     steps = two_at_a_time(kill, chosen)
     assert len(set(steps)) > 3, f"all kills fell into the steps {sorted(set(steps))}"
 

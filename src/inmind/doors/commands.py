@@ -24,6 +24,7 @@ app = typer.Typer(
     help="Working memory for LLM agents: look at it, and see it work.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 show = typer.Typer(help="Show what a session has in mind.", no_args_is_help=True)
 app.add_typer(show, name="show")
@@ -80,7 +81,7 @@ def show_prompt(
         if as_json:
             return _print_json({"call": prompt.call, "format": prompt.format, "request": prompt.request})
         console = _console()
-        console.print(printable(str(opened.explain(number))), markup=False, highlight=False)
+        console.print(printable(str(opened.explain(number))), markup=False, highlight=False, soft_wrap=True)
         console.print()
         text = json.dumps(prompt.request, ensure_ascii=False, indent=2)
         console.print(printable(text), markup=False, highlight=False, soft_wrap=True)

@@ -57,6 +57,8 @@ class Stake:
     """Changes that were said in tails since the anchor was set, added up over the calls."""
     room: int
     """What memory and changes may take together."""
+    rides: bool = True
+    """There is a message that can carry a tail."""
 
 
 def settle(
@@ -74,6 +76,8 @@ def settle(
     changes, sources = changes_between(anchor.blocks, blocks)
     if not changes:
         return Settled(moved="", changes="")
+    if not stake.rides:
+        return Settled(moved="no message carries changes", changes="")
     if cold:
         return Settled(moved="the provider's cache is cold", changes="")
     if call - anchor.call >= MOST_CALLS:

@@ -124,7 +124,7 @@ def render(
     carried = format.carry(wires, tail)
     memory = memory_text(standing.wording, standing.blocks)
     head = Head(system=_own_or_copy(own.system, standing.system), memory=memory)
-    tools = _own_or_copy(own.tools, standing.tools)
+    tools = [*(_own_or_copy(own.tools, standing.tools) or ()), *_copied(standing.offered)] or None
     request = format.request(head, wires if carried is None else carried, tools)
     return Rendered(request, memory, tail, carried is not None, arranged.left_out, arranged.repaired)
 

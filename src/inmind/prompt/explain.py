@@ -36,14 +36,17 @@ class Explanation:
     def __str__(self) -> str:
         rows = [f"call {self.call}, {self.tokens} tokens"]
         for part in self.parts:
-            origin = f" from {_span(part.sources)}" if part.sources else ""
+            origin = f" ({_span(part.sources)})" if part.sources else ""
             rows.append(f"  {part.tokens:>7}  {part.name:<20} {part.fate}: {part.why}{origin}")
         return "\n".join(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a prepared prompt is made of, in numbers. `tokens` is by part and adds up to `tokens_used`."""
+    """What a prepared prompt is made of, in numbers, corrected by what the provider has reported so far.
+
+    `tokens` is by part and adds up to `tokens_used`, give or take the rounding of the correction.
+    """
 
     call: int
     tokens: Mapping[str, int]
@@ -94,8 +97,8 @@ def explain(call: int, standing: Standing, line: Line, rendered: Rendered, token
     anchor = standing.anchor
     since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
     parts = [
-        Part(name=name, fate="included", tokens=tokens[name], why=why)
-        for name, why in (("tools", "the host's, untouched"), ("system", "the host's, untouched"), ("guide", _GUIDE))
+        Part(name=name, fate="included", tokens=tokens[name], why=why, sources=(standing.sources[name],))
+        for name, why in _FIXED
         if tokens[name]
     ]
     for block in standing.blocks:
@@ -120,9 +123,15 @@ def explain(call: int, standing: Standing, line: Line, rendered: Rendered, token
     return Explanation(call=call, parts=tuple(parts))
 
 
-_GUIDE = "tells the model how to read its memory"
+_FIXED = (
+    ("tools", "the host's, and those of layers"),
+    ("system", "the host's, untouched"),
+    ("guide", "tells the model how to read its memory"),
+)
 _CHANGES = "memory that changed since the anchor"
 
 
 def _span(sources: tuple[str, ...]) -> str:
-    return sources[0] if len(sources) == 1 else f"{sources[0]} … {sources[-1].rpartition('#')[2]}"
+    """Events by their numbers, as a person points at them; `sources` has their whole ids."""
+    numbers = [f"#{source.rpartition('#')[2]}" for source in sources]
+    return numbers[0] if len(numbers) == 1 else f"{numbers[0]} … {numbers[-1]}"

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from inmind.documents import Document, Scope
 from inmind.errors import InvalidInput
-from inmind.journal import Draft
+from inmind.journal import Draft, Trust
 
 Spawn = Literal["fork", "view", "none"]
 
@@ -49,6 +49,8 @@ class Recalled:
     sources: tuple[str, ...] = ()
     pointer: str = "[cut to fit]"
     """Stands in the place of what did not fit: where to find the rest."""
+    trust: Trust = Trust.OPERATOR
+    """The least of its sources; a text that the host itself provides is the operator's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,5 +140,8 @@ class DocumentLayer(PlainLayer):
         if document is None or not document.text.strip():
             return None
         return Recalled(
-            document.text.strip("\n"), sources=(document.source,), pointer=f"[cut to fit: the rest is in {self.path}]"
+            document.text.strip("\n"),
+            sources=(document.source,),
+            pointer=f"[cut to fit: the rest is in {self.path}]",
+            trust=document.trust,
         )

@@ -31,6 +31,9 @@ NAMED = 3
 META_TOKENS = 100
 """What context_meta is counted as: it reports the count it is part of, so its own size is not counted but kept free."""
 
+META_TOKENS_STRONG = 180
+"""The same where it also names the largest messages."""
+
 
 def band(percent: float) -> str:
     """What this much use of the window asks for."""

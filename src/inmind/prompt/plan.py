@@ -14,11 +14,11 @@ from itertools import takewhile
 
 from inmind.errors import ContextOverflow
 from inmind.history import Line
-from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, WordingSet
+from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, Trust, WordingSet
 from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
 from inmind.prompt.layer import Layer, Recalled
-from inmind.prompt.meter import META_TOKENS, STRONG_FROM, Meter
+from inmind.prompt.meter import META_TOKENS, META_TOKENS_STRONG, STRONG_FROM, Meter
 from inmind.prompt.standing import Standing
 from inmind.prompt.wording import WORDING, block_text, changes_text
 from inmind.text import Cut, cut
@@ -62,14 +62,15 @@ def plan(
     limits: Limits,
     meter: Meter,
     now: datetime,
+    rides: bool = True,
 ) -> Plan:
-    """Decide one call."""
+    """Decide one call. `rides`: there is a message that can carry the tail."""
     drafts: list[Draft] = []
     if standing.wording != WORDING:
         standing = replace(standing, wording=WORDING)
-        drafts.append(_by_us(WordingSet(wording=dict(WORDING))))
+        drafts.append(Draft(what=WordingSet(wording=dict(WORDING)), origin=Origin.OPERATOR))
     tokens = _without_memory(standing, line, meter)
-    room = _room(standing, limits, sum(tokens.values()))
+    room = _room(standing, limits, sum(tokens.values()) + META_TOKENS_STRONG)
     blocks = _fill(recalled, room, meter)
     cold = standing.asked is None or (now - standing.asked).total_seconds() > limits.cache_seconds
     settled = settle(
@@ -83,43 +84,44 @@ def plan(
             behind=tokens["history"],
             ridden=standing.ridden,
             room=tokens["guide"] + room,
+            rides=rides,
         ),
     )
+    trust = min((said.trust for _, said in recalled), default=Trust.OPERATOR)
     if settled.moved:
-        drafts.append(_by_us(AnchorMoved(reason=settled.moved, blocks=blocks)))
+        sources = tuple(dict.fromkeys(source for block in blocks for source in block.sources))
+        moved = AnchorMoved(reason=settled.moved, blocks=blocks)
+        drafts.append(Draft(what=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
         anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)
         standing = replace(standing, anchor=anchor, tail="", tail_sources=())
     elif settled.changes != standing.tail:
-        drafts.append(_by_us(TailChanged(text=settled.changes, sources=settled.sources)))
+        changed = TailChanged(text=settled.changes)
+        drafts.append(Draft(what=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
         standing = replace(standing, tail=settled.changes, tail_sources=settled.sources)
-    tokens = measure(standing, line, meter, without_memory=tokens)
-    unchanged = _unchanged(standing, line, tokens, format, meter)
+    tokens = measure(standing, line, meter, limits.window if rides else None)
+    unchanged = unchanged_prefix(standing, line, tokens, format, meter)
     prepared = _prepared(standing, line, tokens, format, limits, meter, cached=0 if cold else unchanged)
     return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=cold)
 
 
-def measure(
-    standing: Standing, line: Line, meter: Meter, *, without_memory: dict[str, int] | None = None
-) -> dict[str, int]:
-    """Tokens by part, in the order of the prompt."""
-    tokens = without_memory or _without_memory(standing, line, meter)
-    changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail else 0
-    return {
-        **{part: tokens[part] for part in ("tools", "system", "guide")},
-        **{f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks},
-        "history": tokens["history"],
-        "changes": changes,
-        "context_meta": tokens["context_meta"],
-    }
+def measure(standing: Standing, line: Line, meter: Meter, window: int | None) -> dict[str, int]:
+    """Tokens by part, in the order of the prompt. Without a window nothing carries a tail, and it is not counted."""
+    tokens = _without_memory(standing, line, meter)
+    history = tokens.pop("history")
+    tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks}
+    tokens["history"] = history
+    changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail and window else 0
+    used = standing.calibration.correct(sum(tokens.values()) + changes + META_TOKENS)
+    meta = META_TOKENS_STRONG if window and 100 * used > STRONG_FROM * window else META_TOKENS
+    return {**tokens, "changes": changes, "context_meta": meta if window else 0}
 
 
 def _without_memory(standing: Standing, line: Line, meter: Meter) -> dict[str, int]:
     return {
-        "tools": meter.value(standing.tools_name, standing.tools),
+        "tools": meter.value(standing.tools_name, standing.all_tools),
         "system": meter.value(standing.system_name, standing.system),
         "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
         "history": meter.history(line),
-        "context_meta": META_TOKENS,
     }
 
 
@@ -151,7 +153,7 @@ def _prepared(
 ) -> PromptPrepared:
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]
-    strong = 100 * standing.calibration.correct(used) > STRONG_FROM * limits.window
+    strong = tokens["context_meta"] == META_TOKENS_STRONG
     return PromptPrepared(
         digest="",
         messages=len(line),
@@ -167,7 +169,7 @@ def _prepared(
     )
 
 
-def _unchanged(standing: Standing, line: Line, tokens: dict[str, int], format: str, meter: Meter) -> int:
+def unchanged_prefix(standing: Standing, line: Line, tokens: dict[str, int], format: str, meter: Meter) -> int:
     """How many leading tokens of this prompt stood at the same place in the one before."""
     sizes = list(tokens.values())[: 3 + len(standing.blocks)]
     parts, before = standing.parts(format), standing.sent.parts
@@ -184,7 +186,3 @@ def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:
 def _framed(meter: Meter, layer: str, text: str) -> int:
     """What a block costs as it is sent: escaped, and with the tags around it."""
     return meter.count(block_text(layer, text))
-
-
-def _by_us(what: AnchorMoved | TailChanged | PromptPrepared | WordingSet) -> Draft:
-    return Draft(what=what, origin=Origin.OPERATOR)

@@ -53,7 +53,12 @@ class Standing:
     system: System = None
     system_name: str = ""
     tools: Tools = None
+    """The host's."""
+    offered: Sequence[Mapping[str, Any]] = ()
+    """Tools of the layers, which stand behind the host's."""
     tools_name: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Ids of the events that set system prompt, tools and guide."""
     wording: Mapping[str, str] = field(default_factory=dict[str, str])
     anchor: Anchor | None = None
     tail: str = ""
@@ -65,6 +70,10 @@ class Standing:
     sent: Sent = field(default_factory=Sent)
     ledger: Ledger = field(default_factory=Ledger)
     calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def all_tools(self) -> list[Mapping[str, Any]] | None:
+        return [*(self.tools or ()), *self.offered] or None
 
     @property
     def blocks(self) -> tuple[AnchoredBlock, ...]:
@@ -82,16 +91,18 @@ class Standing:
             case PromptPrepared() as what:
                 return self._prepared(what, event)
             case SystemSet(system=system):
-                return replace(self, system=system, system_name=digest_of(system))
-            case ToolsSet(tools=tools):
-                return replace(self, tools=tools, tools_name=digest_of(tools))
+                sources = {**self.sources, "system": event.id}
+                return replace(self, system=system, system_name=digest_of(system), sources=sources)
+            case ToolsSet(tools=tools, offered=offered):
+                name, sources = digest_of([tools, offered]), {**self.sources, "tools": event.id}
+                return replace(self, tools=tools, offered=offered, tools_name=name, sources=sources)
             case WordingSet(wording=wording):
-                return replace(self, wording=wording)
+                return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
             case AnchorMoved() as what:
                 anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
                 return replace(self, anchor=anchor, tail="", tail_sources=(), ridden=0)
             case TailChanged() as what:
-                return replace(self, tail=what.text, tail_sources=what.sources)
+                return replace(self, tail=what.text, tail_sources=event.sources)
             case HistorySpliced(start=start):
                 kept = min(self.sent.messages, start)
                 return replace(self, sent=replace(self.sent, messages=kept))
@@ -115,7 +126,8 @@ class Standing:
     def freeze(self) -> dict[str, Any]:
         return {
             "system": self.system,
-            "tools": self.tools,
+            "tools": [self.tools, list(self.offered)],
+            "sources": dict(self.sources),
             "wording": dict(self.wording),
             "anchor": _freeze_anchor(self.anchor),
             "tail": [self.tail, list(self.tail_sources), self.ridden],
@@ -131,12 +143,14 @@ class Standing:
         parts, messages, counted = frozen["sent"]
         tail, sources, ridden = frozen["tail"]
         factor, samples = frozen["calibration"]
-        system, tools = frozen["system"], frozen["tools"]
+        system, (tools, offered) = frozen["system"], frozen["tools"]
         return cls(
             system=system,
-            system_name=digest_of(system) if system is not None else "",
+            system_name=digest_of(system) if "system" in frozen["sources"] else "",
             tools=tools,
-            tools_name=digest_of(tools) if tools is not None else "",
+            offered=offered,
+            tools_name=digest_of([tools, offered]) if "tools" in frozen["sources"] else "",
+            sources=frozen["sources"],
             wording=frozen["wording"],
             anchor=_thaw_anchor(frozen["anchor"]),
             tail=tail,

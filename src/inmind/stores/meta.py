@@ -31,7 +31,7 @@ class MetaFile:
             "resource": mind.opened.resource,
             "cwd": mind.opened.cwd,
             "language": mind.opened.language,
-            "messages": len(mind.line),
+            "messages_in_history": len(mind.line),
             "calls": mind.standing.calls,
             "version": mind.seq,
             "asked": mind.standing.asked.isoformat() if mind.standing.asked else None,

@@ -12,7 +12,8 @@ PAGE = "# Memory\n\n## Task\n- build the page\n\n## Facts\n- it is page-1\n" + "
 
 def settled(text: str, *, call: int = 2, cold: bool = False, **stake: int) -> Settled:
     anchor = Anchor(blocks=(a_block(PAGE),), reason="first call", seq=1, call=1)
-    at_stake = Stake(**{"anchored": 1_000, "behind": 500, "ridden": 0, "room": 10_000, **stake})
+    sizes = {"anchored": 1_000, "behind": 500, "ridden": 0, "room": 10_000, **stake}
+    at_stake = Stake(anchored=sizes["anchored"], behind=sizes["behind"], ridden=sizes["ridden"], room=sizes["room"])
     return settle(anchor, [a_block(text)], call=call, cold=cold, count=len, stake=at_stake)
 
 

@@ -28,8 +28,8 @@ from inmind.prompt.formats.responses import OpenAIResponses
 FORMATS: dict[str, Format] = {format.name: format for format in (OpenAIChat(), OpenAIResponses(), AnthropicMessages())}
 
 
-def format_named(name: str, field: str = "format") -> Format:
-    known = FORMATS.get(name)
+def format_named(name: object, field: str = "format") -> Format:
+    known = FORMATS.get(name) if isinstance(name, str) else None
     if known is None:
         raise InvalidInput(field=field, value=name, expected=f"one of {', '.join(FORMATS)}")
     return known

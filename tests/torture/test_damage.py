@@ -1,0 +1,392 @@
+"""Live files that were hurt, replaced or edited in any way: never taken for an empty wish, never fatal.
+
+The tables of faults call the damage C05. Whatever stands where a document's file should be, the journal has the last
+good text; it is shown again, what stood there is kept beside, and it is said once. What a person really wrote is
+taken in, however their editor writes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from torture import crashes
+from torture.harness import ask
+
+from inmind import Memory
+from inmind.documents import MOST_BYTES
+from inmind.errors import NotFound
+from inmind.journal import DocumentSetAside, Origin
+from inmind.session import Session
+
+GOOD = "# Ada\n- prefers tea — really\n- zwölf Kartons\n"
+NEWER = "# Ada\n- prefers coffee\n"
+
+DAMAGE: dict[str, bytes] = {
+    "empty": b"",
+    "cut in a character": GOOD.encode()[: GOOD.encode().index("ö".encode()) + 1],
+    "NUL bytes": GOOD.encode()[:10] + bytes(20),
+    "nothing but NUL bytes": bytes(len(GOOD.encode())),
+    "not UTF-8": b"\xff\xfe" + GOOD.encode("utf-16-le"),
+    "too large": b"x" * (MOST_BYTES + 1),
+    "far too large": b"x" * (5 * MOST_BYTES),
+}
+PATHS = ("overview.md", "MEMORY.md", "detail/boxes.md", "memory/scratch.md")
+
+
+class Home:
+    """A home that can be left and entered again."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.memory = Memory.open(place)
+        self.session = self._session()
+
+    def _session(self) -> Session:
+        return self.memory.session("s", resource="ada", cwd="/w")
+
+    def file(self, path: str) -> Path:
+        of_resource = path in ("MEMORY.md", "memory/scratch.md")
+        folder = Path("resources/ada") if of_resource else Path("sessions/--w--/s/working-memory")
+        return self.place / folder / path
+
+    def leave(self) -> None:
+        self.memory.close()
+
+    def enter(self) -> Session:
+        self.memory = Memory.open(self.place)
+        self.session = self._session()
+        return self.session
+
+    def notices(self) -> tuple[str, ...]:
+        return self.session.prepare([{"role": "user", "content": "hello"}]).report.notices
+
+    def kept_aside(self) -> list[Path]:
+        return sorted(self.place.rglob("*.damaged-*"))
+
+    def leftovers(self) -> list[Path]:
+        return sorted(self.place.rglob(".inmind-*"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    monkeypatch.setattr("inmind.stores.views._PATIENCE", 5_000_000)  # nobody here saves slowly
+    home = Home(tmp_path / "home")
+    yield home
+    home.memory.close()
+
+
+def warnings(log: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
+
+
+# -- damage ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["at start-up", "between calls"])
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_restored_kept_aside_and_said_once(
+    home: Home, damage: str, path: str, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C05, A5: not read as "the user deleted all", neither by the next start nor by the next call."""
+    home.session.write(path, GOOD)
+    if when == "at start-up":
+        home.leave()
+    home.file(path).write_bytes(DAMAGE[damage])
+    if when == "at start-up":
+        home.enter()
+    assert home.session.read(path) == GOOD
+    assert home.file(path).read_text("utf-8") == GOOD
+    (kept,) = home.kept_aside()
+    assert kept.read_bytes() == DAMAGE[damage]
+    assert kept.parent == home.file(path).parent
+    assert len(warnings(caplog)) == 1
+    assert path in warnings(caplog)[0]
+    assert kept.name in warnings(caplog)[0]
+    assert home.notices() == tuple(warnings(caplog))
+    for _ in range(2):
+        assert home.session.read(path) == GOOD
+        assert home.notices() == ()
+    home.leave()
+    assert home.enter().read(path) == GOOD
+    assert home.notices() == ()
+    assert len(warnings(caplog)) == 1
+    assert home.kept_aside() == [kept]
+    assert path + ".damaged" not in " ".join(home.session.documents())
+
+
+def test_damage_is_an_event_and_no_version(home: Home) -> None:
+    """A5: the journal says what was found and where it is kept; the document is what it was."""
+    version = home.session.write("overview.md", GOOD)
+    home.file("overview.md").write_bytes(b"")
+    assert home.session.documents()["overview.md"] == version
+    events = [event for event in home.session.journal() if isinstance(event.what, DocumentSetAside)]
+    assert [event.origin for event in events] == [Origin.FILE]
+    assert (home.file("overview.md").parent / str(events[0].what).split("kept_as='")[1].split("'")[0]).exists()
+
+
+def test_damage_twice_is_told_twice(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    """C05: another damage is another story; the same one again in the same process is the same."""
+    home.session.write("overview.md", GOOD)
+    for damage in (b"", b"\x00", b""):
+        home.file("overview.md").write_bytes(damage)
+        assert home.session.overview == GOOD
+    assert len(warnings(caplog)) == 2
+    assert sorted(kept.read_bytes() for kept in home.kept_aside()) == [b"", b"\x00"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("when", ["at start-up", "between calls"])
+def test_a_deleted_file_comes_back(home: Home, path: str, when: str) -> None:
+    """C05, A5: a file's absence is not a decision to forget."""
+    home.session.write(path, GOOD)
+    if when == "at start-up":
+        home.leave()
+    home.file(path).unlink()
+    if when == "at start-up":
+        home.enter()
+    assert home.session.read(path) == GOOD
+    assert home.file(path).read_text("utf-8") == GOOD
+    assert home.notices() == ()
+
+
+def test_all_files_may_be_deleted(home: Home) -> None:
+    """C05, J1: the database alone is the whole memory."""
+    for path in PATHS:
+        home.session.write(path, GOOD)
+    home.session.add([{"role": "user", "content": "hello"}])
+    home.leave()
+    shown = {file: file.read_bytes() for file in _shown(home)}
+    for file in shown:
+        file.unlink()
+    home.enter()
+    home.leave()
+    assert {file: file.read_bytes() for file in _shown(home)} == shown
+
+
+def _shown(home: Home) -> list[Path]:
+    return sorted(f for f in home.place.rglob("*") if f.is_file() and f.suffix in {".md", ".jsonl", ".json"})
+
+
+# -- something else in its place ---------------------------------------------------------------------------
+
+
+def a_folder(file: Path) -> None:
+    (file / "inner").mkdir(parents=True)
+
+
+def a_link(file: Path) -> None:
+    secret = file.parents[3] / "secret.md"
+    secret.write_text("not yours to read")
+    file.symlink_to(secret)
+
+
+def a_dangling_link(file: Path) -> None:
+    file.symlink_to(file.parent / "nowhere")
+
+
+def a_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def a_socket(file: Path) -> None:
+    os.mknod(file, stat.S_IFSOCK | 0o600)
+
+
+SPECIAL: list[Callable[[Path], None]] = [a_folder, a_link, a_dangling_link, a_pipe, a_socket]
+
+
+@pytest.mark.parametrize("when", ["at start-up", "between calls"])
+@pytest.mark.parametrize("special", SPECIAL)
+@pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
+def test_what_is_no_plain_file_is_left_alone_and_nothing_hangs(
+    tmp_path: Path, special: Callable[[Path], None], path: str, when: str
+) -> None:
+    """C05, F54: in a process of its own, since what this is about is a call that never comes back."""
+    place = str(tmp_path / "home")
+    file = crashes.file_of(place, path)
+    ask(crashes.begin, home=place, path=path, texts=[GOOD])
+    file.unlink()
+    special(file)
+    before = os.lstat(file)
+    found = ask(crashes.meet_special, home=place, path=path, again=when == "between calls", newer=NEWER)
+    assert found["texts"] == [GOOD, NEWER, NEWER]
+    assert len([said for said in found["notices"] if path in said]) >= 1
+    assert len(found["notices"]) == len(set(found["notices"])), "each is said once"
+    assert (os.lstat(file).st_ino, os.lstat(file).st_mode) == (before.st_ino, before.st_mode)
+    if special is a_link:
+        assert os.path.realpath(file).endswith("secret.md")
+        assert Path(os.path.realpath(file)).read_text() == "not yours to read"
+    if file.is_dir() and not file.is_symlink():
+        (file / "inner").rmdir()
+        file.rmdir()
+    else:
+        file.unlink()
+    assert ask(crashes.look, home=place, path=path)["file"] == NEWER
+
+
+@pytest.mark.parametrize("name", ["messages.jsonl", "meta.json", ".lock"])
+@pytest.mark.parametrize("special", SPECIAL)
+def test_no_file_of_ours_can_hang_or_fail_a_call(tmp_path: Path, special: Callable[[Path], None], name: str) -> None:
+    """C05: a view may lag, a call must not fail."""
+    place = str(tmp_path / "home")
+    ask(crashes.begin, home=place, path="overview.md", texts=[GOOD])
+    file = Path(place, "sessions/--w--/s", name)
+    file.unlink(missing_ok=True)
+    special(file)
+    found = ask(crashes.meet_special, home=place, path="overview.md", again=False, newer=NEWER)
+    assert found["texts"] == [GOOD, NEWER, NEWER]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="a file's mode does not keep root from reading it")
+def test_a_file_that_may_not_be_read_is_not_empty(home: Home) -> None:
+    """C05: the last good version is used until it can be read again."""
+    home.session.write("overview.md", GOOD)
+    home.file("overview.md").chmod(0)
+    home.leave()
+    assert home.enter().overview == GOOD
+    assert any(os.strerror(errno.EACCES) in said for said in home.notices())
+
+
+# -- what a person began -----------------------------------------------------------------------------------
+
+
+def test_a_new_empty_file_is_waited_for(home: Home) -> None:
+    """A5: editors and `touch` make an empty file first; it is not damage, and it is not taken away."""
+    file = home.file("detail/plan.md")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    assert "detail/plan.md" not in home.session.documents()
+    assert (file.read_bytes(), home.kept_aside(), home.notices()) == (b"", [], ())
+    file.write_text("the plan\n")
+    assert home.session.read("detail/plan.md") == "the plan\n"
+
+
+def test_a_picture_that_was_dropped_there_stays(home: Home) -> None:
+    """A5: what could never be a document is a person's business; it is said once and left alone."""
+    file = home.file("detail/photo.png")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    assert "detail/photo.png" not in home.session.documents()
+    assert len(home.notices()) == 1
+    assert home.notices() == ()
+    assert (file.read_bytes(), home.kept_aside()) == (b"\x89PNG\r\n\x1a\n\x00\x00", [])
+
+
+def test_the_same_words_after_an_undo_are_a_new_document(home: Home) -> None:
+    """C04, A5: an undo took the file away; the person who makes it again, word for word, means it."""
+    home.session.write("detail/plan.md", "the plan\n")
+    home.session.undo()
+    file = home.file("detail/plan.md")
+    assert not file.exists()
+    file.write_text("the plan\n")
+    assert home.session.read("detail/plan.md") == "the plan\n"
+    assert file.read_text() == "the plan\n"
+    home.leave()
+    assert home.enter().read("detail/plan.md") == "the plan\n"
+
+
+# -- every way to edit -------------------------------------------------------------------------------------
+
+
+def in_place(file: Path, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY)
+    os.write(descriptor, text.encode())
+    os.ftruncate(descriptor, len(text.encode()))
+    os.close(descriptor)
+
+
+def emptied_first(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+def renamed_over(file: Path, text: str) -> None:
+    beside = file.with_name(file.name + ".tmp")
+    beside.write_text(text)
+    os.replace(beside, file)
+
+
+def deleted_and_made_again(file: Path, text: str) -> None:
+    file.unlink()
+    file.write_text(text)
+
+
+def with_the_old_times(file: Path, text: str) -> None:
+    """Same size, same modification time: what a copy that keeps times leaves."""
+    times = os.stat(file)
+    renamed_over(file, text)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def in_place_with_the_old_times(file: Path, text: str) -> None:
+    times = os.stat(file)
+    in_place(file, text)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+TICK = 0.011
+"""The coarsest clock that a Linux file system stamps files with."""
+
+EDITS = [
+    in_place,
+    emptied_first,
+    renamed_over,
+    deleted_and_made_again,
+    with_the_old_times,
+    in_place_with_the_old_times,
+]
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "young"])
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
+def test_an_edit_is_taken_in_however_the_editor_writes(
+    home: Home, edit: Callable[[Path, str], None], path: str, settled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A5, C04: of the same length too, and also when nothing but the change time of the file tells."""
+    if settled:  # as if the file had stood there long enough for its times to be trusted
+        monkeypatch.setattr("inmind.stores.files.RACY_NANOSECONDS", -1)
+    home.session.write(path, GOOD)
+    for text in (GOOD.replace("tea", "ale"), GOOD.replace("tea", "gin"), GOOD, "short\n"):
+        home.session.read(path)
+        if settled:
+            time.sleep(TICK)
+        edit(home.file(path), text)
+        assert home.session.read(path) == text
+        assert home.file(path).read_text() == text
+    home.leave()
+    edit(home.file(path), NEWER)
+    assert home.enter().read(path) == NEWER
+    assert home.kept_aside() == []
+    assert home.leftovers() == []
+    assert home.notices() == ()
+
+
+def test_an_editor_between_emptying_and_filling_is_given_a_moment(home: Home) -> None:
+    """C05, A5: half of a save looks like damage, and the other half would go into a file nobody sees."""
+    home.session.write("overview.md", GOOD)
+    found = ask(crashes.save_slowly, file=str(home.file("overview.md")), home=str(home.place), text=NEWER)
+    assert found == {"text": NEWER, "file": NEWER, "aside": []}
+
+
+@pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
+def test_an_edit_is_an_event_with_its_origin(home: Home, path: str) -> None:
+    """A1, A5: from a file, so that nobody takes it for the model's own words."""
+    home.session.write(path, GOOD)
+    renamed_over(home.file(path), NEWER)
+    home.session.read(path)
+    assert crashes.versions(home.session, path)[-2:] == [[GOOD, "user"], [NEWER, "file"]]
+
+
+def test_a_file_of_nobodys_document_is_not_there(home: Home) -> None:
+    """J3: and asking for it makes none."""
+    with pytest.raises(NotFound):
+        home.session.read("detail/none.md")
+    assert not home.file("detail/none.md").exists()
