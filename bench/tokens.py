@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, Union
 
+import zstandard
+
 from bench.table import Row, Table
 from bench.tokenizers import FAMILIES, tokenizer
 from inmind.tokens import estimator
@@ -27,6 +29,7 @@ CHUNK = 1_500
 """Characters: about a message."""
 
 _MOST_CHARACTERS = 600_000
+_TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "taubench"
 
 _Messages = Union[str, list["_Messages"], dict[str, "_Messages"]]  # noqa: UP007 -- the other spelling cannot name itself
 
@@ -78,18 +81,19 @@ def _code() -> Corpus:
 
 
 def _json() -> Corpus:
-    """Records as a tool answers with them, compact and indented, and files as programs write them."""
+    """Records compact and indented, and what real tools answered where recorded transcripts lie beside the project."""
     compact = (json.dumps(_signatures(tree), separators=(",", ":")) for tree in _parsed())
     indented = (json.dumps(_signatures(tree), indent=2) for tree in _parsed(start=1))
-    written = (
-        file.read_text("utf-8")
-        for found in _installed()
-        for entry in sorted(found.files or (), key=str)
-        if entry.suffix == ".json" and (file := Path(str(entry.locate()))).is_file()
-    )
     third = _MOST_CHARACTERS // 3
-    text = "\n".join(_up_to(third, texts) for texts in (compact, indented, written))
-    return Corpus("JSON", "signatures of the standard library, JSON files of installed packages", text)
+    text = "\n".join(_up_to(third, texts) for texts in (compact, indented, _answers()))
+    return Corpus("JSON", "signatures of the standard library, answers of recorded tools where there are any", text)
+
+
+def _answers() -> Iterator[str]:
+    for file in sorted(_TRANSCRIPTS.glob("*.json.zst")):
+        recorded = json.loads(zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=1 << 30))
+        for run in recorded:
+            yield from (said["content"] for said in run["traj"] if said["role"] == "tool" and said["content"])
 
 
 def _chinese() -> Corpus:

@@ -13,30 +13,31 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "borrowed_history": """\
 Where is order 118?
-  call 1: 382 tokens, 0 of them as before
-  call 2: 426 tokens, 282 of them as before
+  call 1: 384 tokens, 0 of them as before
+  call 2: 436 tokens, 284 of them as before
   It is packed.
 What is in it?
-  call 3: 440 tokens, 326 of them as before
+  call 3: 452 tokens, 336 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 440 tokens, 340 of them as before
+  call 4: 452 tokens, 352 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
 Served from cache: 56%
 """,
     "own_layer": """\
 <memory layer="failures">
-- Error: host web-6 is out of disk space, build 118 not copied.
 - Error: host web-5 is out of disk space, build 118 not copied.
+- Error: host web-4 is out of disk space, build 118 not copied.
 [older failures are in the conversation]
 </memory>
-cut: failures: 4 lines
-   87  guide               included
-   16  memory:house rules  included
-  142  memory:overview     included
-   52  memory:failures     cut
-  205  history             included
+cut: failures: 3 lines
+   92  guide               included
+   15  memory:house rules  included
+  135  memory:overview     included
+   55  memory:failures     cut
+  218  history             included
+   64  changes             included
   100  context_meta        included
 """,
 }

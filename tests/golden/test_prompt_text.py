@@ -25,7 +25,7 @@ overview:
 + - publish the page
 </memory_changes>
 <context_meta>
-{"tokens_used":419,"tokens_max":128000,"tokens_percent":0,"messages_in_history":1,"working_memory_size":665,\
+{"tokens_used":444,"tokens_max":128000,"tokens_percent":0,"messages_in_history":1,"working_memory_size":665,\
 "action_hint":"normal"}
 Keep working-memory/overview.md current as the task moves on.
 </context_meta>"""

@@ -246,7 +246,9 @@ def together(actors: Sequence[Running]) -> list[Outcome]:
         actor.hear_until("waiting")
     for actor in actors:
         actor.go_on()
-    return side_by_side(Running.finish, actors)
+    ended = side_by_side(Running.finish, actors)
+    assert [one.code for one in ended] == [0] * len(ended), "\n".join(one.said for one in ended if one.code)
+    return ended
 
 
 def side_by_side(function: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -61,7 +61,7 @@ def test_a_life_killed_at_a_system_call_goes_on_as_if_before_or_after(tmp_path: 
     for existing in (False, True):
         folder = tmp_path / str(existing)
         folder.mkdir()
-        kill_at_calls(folder, existing=existing, number=10, dice=seeded)
+        kill_at_calls(folder, existing=existing, number=40, dice=seeded)
 
 
 @pytest.mark.torture
@@ -95,7 +95,7 @@ def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str 
 
 def test_a_writer_killed_at_random_loses_nothing_it_told(tmp_path: Path) -> None:
     """C02, J1: also between calls, where only memory is written."""
-    kill_at_random(tmp_path / "home", kills=12, dice=dice())
+    kill_at_random(tmp_path / "home", kills=25, dice=dice())
 
 
 @pytest.mark.torture

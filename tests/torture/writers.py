@@ -30,7 +30,7 @@ def opened(home: str, *, library: str = "") -> Memory:
 
 
 def session_of(memory: Memory, id: str = "s") -> Session:
-    return memory.session(id, resource="ada", cwd="/w")
+    return memory.session(id, resource="ada", cwd="/w", window=100_000_000)
 
 
 # -- one that is killed ------------------------------------------------------------------------------------

@@ -294,14 +294,17 @@ _mutexes = _Mutexes()
 
 def make_private(path: Path) -> None:
     """The folder and its missing parents, for the owner alone, and on the disk."""
-    if path.is_dir():
-        return
-    make_private(path.parent)
-    with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-        sync_folder(path.parent)
-    if not path.is_dir():
-        raise UnsafeStorage(place=str(path), reason="it is not a folder")
+    try:
+        if path.is_dir():
+            return
+        make_private(path.parent)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            sync_folder(path.parent)
+        if not path.is_dir():
+            raise UnsafeStorage(place=str(path), reason="it is not a folder")
+    except OSError as error:
+        raise _translated(error, path) from error
 
 
 def create_private(path: Path) -> None:

@@ -53,9 +53,9 @@ def hold_during_fork(owner: Held) -> None:
 
 
 def _hold_all() -> None:
-    _holding.owners = tuple(sorted(_HELD, key=id))  # one order for all, or two forks could wait for each other
-    for owner in _holding.owners:
+    for owner in sorted(_HELD, key=id):  # one order for all, or two forks could wait for each other
         owner.before_fork()
+        _holding.owners += (owner,)
 
 
 def _let_go() -> None:

@@ -57,8 +57,8 @@ BUSY_SECONDS = 30.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FOREVER = 2**63 - 1
 
-_UNCONFIRMED = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_WRITE)
-"""Failures of writing, whatever the call was about: opening a store can write, and so can recovering one."""
+_UNREADABLE = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS)
+"""All other failures of the disk concern writing: opening a store can write, and so can recovering one."""
 
 
 def journal_mode(library: str) -> str:
@@ -191,6 +191,7 @@ class SqliteStore:
                 self._closed = True
                 if self._connection is not None:
                     self._connection.close()
+                    self._connection = None
 
     @property
     def refusal(self) -> str:
@@ -248,7 +249,8 @@ class SqliteStore:
             return Damaged(place=place, reason=reason)
         if isinstance(error, apsw.ReadOnlyError):
             return ReadOnly(place=place, reason=reason)
-        if writing or getattr(error, "extendedresult", 0) in _UNCONFIRMED:
+        unconfirmed = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) not in _UNREADABLE
+        if writing or unconfirmed:
             self._refusal = f"an earlier write was not confirmed by the disk ({reason}); open it again"
             return NotDurable(place=place, reason=reason)
         return Damaged(place=place, reason=reason)

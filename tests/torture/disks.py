@@ -1,0 +1,208 @@
+"""Actors on disks that fail or fill up."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torture.harness import Voice
+from torture.life import sound
+from torture.writers import opened, session_of
+
+from inmind import Memory
+from inmind.errors import InmindError, NotFound
+from inmind.journal import MessageAdded
+from inmind.session import Session
+
+# -- a disk that does not confirm --------------------------------------------------------------------------
+
+
+def go_on_regardless(voice: Voice, *, home: str) -> None:
+    """Do one thing after the other, telling how each went; what fails is not tried again."""
+    try:
+        memory = opened(home)
+        session = session_of(memory)
+    except InmindError as error:
+        voice.tell("step", "open", error.code)
+        return
+    voice.tell("step", "open", "")
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("say one", lambda: session.add([{"role": "user", "content": "one"}])),
+        ("write", lambda: session.write("overview.md", "written\n", base=session.documents()["overview.md"])),
+        ("say two", lambda: session.add([{"role": "user", "content": "two"}])),
+        ("observe", lambda: session.observe("tool", {}, "seen", id="o1")),
+        ("write memory", lambda: session.write("MEMORY.md", "kept\n")),
+        ("prepare", lambda: session.prepare()),
+        ("say three", lambda: session.add([{"role": "user", "content": "three"}])),
+    ]
+    for name, step in steps:
+        try:
+            step()
+            voice.tell("step", name, "")
+        except InmindError as error:
+            voice.tell("step", name, error.code)
+        voice.tell("read", session.overview, said(session))
+    memory.close()
+
+
+def after_all(voice: Voice, *, home: str) -> dict[str, Any]:
+    """From a new process: what is there, and whether it can be written again."""
+    memory = opened(home)
+    session = session_of(memory)
+    before = said(session)
+    try:
+        kept = session.read("MEMORY.md")
+    except NotFound:
+        kept = ""
+    found = {
+        "said": before,
+        "overview": session.overview,
+        "memory": kept,
+        "observed": [event.kind for event in session.journal()].count("observed"),
+        "calls": session.mind.standing.calls,
+    }
+    session.add([{"role": "user", "content": "again"}])
+    assert said(session) == [*before, "again"]
+    overview = Path(home, "sessions/--w--/s/working-memory/overview.md")
+    assert overview.read_text() == session.overview
+    memory.close()
+    sound(Path(home))
+    voice.tell("sound")
+    return found
+
+
+def said(session: Session) -> list[str]:
+    return [event.what.wire["content"] for event in session.journal() if isinstance(event.what, MessageAdded)]
+
+
+# -- a disk that is full -----------------------------------------------------------------------------------
+
+BIG = 40_000
+
+
+def fill_up(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
+    """On a small disk: leave so little room, do everything, make room, do everything again.
+
+    Nobody opens anything anew in between, and after each round another process looks at the whole home.
+    """
+    ballast = Path(home).parent / "ballast"
+    memory = opened(home)
+    session = session_of(memory)
+    session.write("overview.md", "first\n")
+    rounds: list[list[Any]] = []
+    for number, left in enumerate(room):
+        _fill(ballast, left)
+        refused = _try_all(session, f"{number} full ", home)
+        ballast.unlink()
+        again = _try_all(session, f"{number} free ", home)
+        assert again == [], f"with room again, {again} were refused"
+        _agree(session, home)
+        _look_from_outside(home)
+        rounds.append([left, refused])
+        voice.tell("round", left, refused)
+    memory.close()
+    return rounds
+
+
+def limit_size(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
+    """The same with files that may not grow beyond a size: a write is cut in the middle, and only then refused."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.write("overview.md", "first\n")
+    rounds: list[list[Any]] = []
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for number, left in enumerate(room):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_largest(home) + left, hard))
+        refused = _try_all(session, f"{number} full ", home)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        again = _try_all(session, f"{number} free ", home)
+        assert again == [], f"with room again, {again} were refused"
+        _agree(session, home)
+        rounds.append([left, refused])
+        voice.tell("round", left, refused)
+    memory.close()
+    sound(Path(home))
+    return rounds
+
+
+def look_at(home: str) -> None:
+    memory = Memory.open(home)
+    _agree(session_of(memory), home)
+    memory.close()
+    sound(Path(home))
+
+
+def _try_all(session: Session, name: str, home: str) -> list[str]:
+    """Every kind of writing. What is refused is refused as STORAGE_FULL and has changed nothing."""
+    steps: dict[str, Callable[[], object]] = {
+        "add": lambda: session.add([{"role": "user", "content": name + "x" * BIG}]),
+        "write": lambda: session.write("overview.md", name + "y" * BIG),
+        "write memory": lambda: session.write("MEMORY.md", name + "z" * BIG),
+        "write detail": lambda: session.write("detail/d.md", name + "w" * BIG),
+        "observe": lambda: session.observe("tool", {}, name + "v" * BIG),
+        "prepare": lambda: session.prepare(),
+    }
+    refused: list[str] = []
+    for step, call in steps.items():
+        before = _everything(session)
+        try:
+            call()
+        except InmindError as error:
+            _refused_for_good_reason(error, step)
+            _unchanged(before, session, step)
+            refused.append(step)
+        overview = Path(home, "sessions/--w--/s/working-memory/overview.md").read_text()
+        assert overview, "a full disk has emptied a file"
+        lying = [file.name for file in Path(home).rglob(".inmind-*")]
+        assert lying == [], f"after {step}: {lying}"
+    return refused
+
+
+def _refused_for_good_reason(error: InmindError, step: str) -> None:
+    assert error.code == "STORAGE_FULL", f"{step}: {error.code} {error}"
+
+
+def _unchanged(before: list[Any], session: Session, step: str) -> None:
+    assert _everything(session) == before, f"{step} was refused and yet changed something"
+
+
+def _everything(session: Session) -> list[Any]:
+    documents = session.documents()
+    return [len(session.journal()), documents, {path: len(session.read(path)) for path in documents}]
+
+
+def _agree(session: Session, home: str) -> None:
+    """Files and journal, after the next call has brought them together."""
+    folder = Path(home, "sessions/--w--/s")
+    for path in session.documents():
+        file = Path(home, "resources/ada", path) if path == "MEMORY.md" else folder / "working-memory" / path
+        assert file.read_text() == session.read(path), path
+    lines = (folder / "messages.jsonl").read_text().splitlines()
+    assert len([line for line in lines if '"message"' in line]) == len(said(session))
+    assert list(Path(home).rglob("*.damaged*")) == []
+
+
+def _fill(ballast: Path, left: int) -> None:
+    """Take up all room but so much."""
+    with ballast.open("wb", buffering=0) as file:
+        for size in (65_536, 4_096):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                pass
+        file.truncate(max(0, file.tell() - left))
+
+
+def _largest(home: str) -> int:
+    return max(os.stat(file).st_size for file in Path(home).rglob("*") if file.is_file())
+
+
+def _look_from_outside(home: str) -> None:
+    code = f"from torture.disks import look_at; look_at({home!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,175 @@
+"""Actors that fork with an open memory, as servers that load everything before they split do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from torture.harness import Voice
+from torture.writers import opened, session_of
+
+from inmind import Memory
+from inmind.session import Session
+
+
+def both_write(voice: Voice, *, home: str, number: int, exit: str) -> None:
+    """Parent and child go on with the session that was open when they were one."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.add([_message("before", 0)])
+    pid = os.fork()
+    name = "parent" if pid else "child"
+    for n in range(number):
+        session.add([_message(name, n)])
+        session.observe("tool", {}, f"{name}-{n}", id=f"{name}-o{n}")
+        if n % 5 == 0:
+            session.write(f"detail/{name}.md", f"{name} {n}\n")
+    if pid == 0:
+        if exit == "closed":
+            memory.close()
+        if exit != "killed":
+            sys.exit(0)  # through every destructor, with all that was inherited
+        os.kill(os.getpid(), signal.SIGKILL)
+    _reap([pid], killed=exit == "killed")
+    session.add([_message("after", 0)])
+    memory.close()
+    voice.tell("done")
+
+
+def pool_writes(voice: Voice, *, home: str, number: int) -> None:
+    """By multiprocessing, which forks, runs a function, and ends the child by its own rules."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.add([_message("before", 0)])
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=_write_some, args=(session, f"child{n}", number)) for n in range(3)]
+    for child in children:
+        child.start()
+    _write_some(session, "parent", number)
+    for child in children:
+        child.join(timeout=30)
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    session.add([_message("after", 0)])
+    memory.close()
+    voice.tell("done")
+
+
+def fork_amid_writes(voice: Voice, *, home: str, forks: int) -> int:
+    """Other threads are in the middle of everything whenever a fork happens."""
+    memory = opened(home)
+    stop = threading.Event()
+    written = [0, 0, 0]
+
+    def write(thread: int) -> None:
+        session = session_of(memory)
+        while not stop.is_set():
+            n = written[thread]
+            session.add([_message(f"thread{thread}", n)])
+            session.write(f"detail/thread{thread}.md", f"{n}\n")
+            written[thread] += 1
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(2)]
+    opening = threading.Thread(target=_open_and_close, args=(home, stop))
+    for thread in [*threads, opening]:
+        thread.start()
+    session = session_of(memory)
+    pids: list[int] = []
+    for n in range(forks):
+        time.sleep(0.002)
+        pid = os.fork()
+        if pid == 0:
+            _write_some(session, f"child{n}", 2)
+            os._exit(0)
+        pids.append(pid)
+        voice.tell("forked", n)
+    _reap(pids)
+    stop.set()
+    for thread in [*threads, opening]:
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "a thread of the parent hangs"
+    memory.close()
+    return sum(written)
+
+
+def leave_it_to_the_child(voice: Voice, *, home: str) -> None:
+    """As a daemon does: open, fork, and the parent is gone. The child takes its locks with nobody to share them."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.add([_message("parent", 0)])
+    if os.fork():
+        os._exit(0)
+    session.add([_message("child", 0)])
+    voice.tell("wrote", "child-0")
+    voice.wait()
+    for n in range(1, 4):
+        session.add([_message("child", n)])
+        voice.tell("wrote", f"child-{n}")
+    voice.wait()
+    os._exit(0)
+
+
+def locks_of_a_child(voice: Voice, *, home: str) -> dict[str, bool]:
+    """Whether the system knows of a lock that the child holds on the database."""
+    memory = opened(home)
+    session = session_of(memory)
+    session.overview  # noqa: B018 -- so that the connection has been used
+    here, there = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        session.mind  # noqa: B018
+        os.write(there, b"1" if _holds_a_lock(home) else b"0")
+        os._exit(0)
+    child = os.read(here, 1) == b"1"
+    _reap([pid])
+    session.mind  # noqa: B018
+    parent = _holds_a_lock(home)
+    memory.close()
+    voice.tell("looked")
+    return {"parent": parent, "child": child}
+
+
+def _holds_a_lock(home: str) -> bool:
+    inodes = {os.stat(file).st_ino for file in Path(home).glob("inmind.db*")}
+    for line in Path("/proc/locks").read_text().splitlines():
+        words = line.replace("->", "").split()
+        if int(words[4]) == os.getpid() and int(words[5].split(":")[2]) in inodes:
+            return True
+    return False
+
+
+def _open_and_close(home: str, stop: threading.Event) -> None:
+    while not stop.is_set():
+        Memory.open(home).close()
+
+
+def _write_some(session: Session, name: str, number: int) -> None:
+    for n in range(number):
+        session.add([_message(name, n)])
+        session.write(f"detail/{name}.md", f"{n}\n")
+
+
+def _message(name: str, n: int) -> dict[str, Any]:
+    return {"role": "user", "content": f"{name}-{n}", "id": f"{name}-{n}"}
+
+
+def _reap(pids: list[int], *, killed: bool = False) -> None:
+    """Wait for children, but not for ever: one that hangs is ended and told of."""
+    waiting = dict.fromkeys(pids)
+    deadline = time.monotonic() + 40
+    while waiting and time.monotonic() < deadline:
+        for pid in list(waiting):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                del waiting[pid]
+                code = os.waitstatus_to_exitcode(status)
+                assert code == (-signal.SIGKILL if killed else 0), f"a child ended with {code}"
+        time.sleep(0.002)
+    for pid in waiting:
+        os.kill(pid, signal.SIGKILL)
+    assert not waiting, f"{len(waiting)} children hang"

@@ -1,0 +1,106 @@
+"""Actors that watch every statement that reaches SQLite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import apsw
+from torture.harness import Voice
+from torture.life import STEPS, Life
+from torture.writers import opened, session_of
+
+from inmind.errors import Conflict
+from inmind.journal import DocumentWritten, Draft, Origin
+from inmind.stores.sqlite import SqliteStore
+from inmind.stores.stream import Decision
+
+CHANGING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")
+
+
+def watch_a_life(voice: Voice, *, home: str) -> dict[str, Any]:
+    """Which transactions there were, and what was changed outside of any."""
+    begins: list[str] = []
+    outside: list[str] = []
+    seen: list[str] = []
+
+    def watch(connection: Any) -> None:
+        def trace(_: Any, statement: str, __: Any) -> bool:
+            words = statement.split()
+            seen.append(words[0].upper())
+            if words[0].upper() == "BEGIN":
+                begins.append(statement)
+            elif words[0].upper() in CHANGING and not connection.in_transaction:
+                outside.append(statement)
+            return True
+
+        connection.exec_trace = trace
+
+    apsw.connection_hooks.append(watch)
+    life = Life(Path(home), "life")
+    for step in STEPS:
+        step(life)
+    voice.tell("lived")
+    return {"begins": begins, "outside": outside, "changes": sum(seen.count(word) for word in CHANGING)}
+
+
+def read_then_write(voice: Voice, *, home: str, name: str, number: int, library: str = "") -> dict[str, int]:
+    """On the bare store: read everything, decide on it, append; again when somebody was faster."""
+    if library:
+        apsw.sqlite_lib_version = lambda: library
+    store = SqliteStore(Path(home) / "inmind.db")
+    voice.wait()
+    conflicts = 0
+    for n in range(number):
+        while True:
+            events = store.read("s")
+            text = f"{name}-{n} after {len(events)}"
+            draft = Draft(what=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
+            try:
+                store.append("s", [draft], expected=len(events), at=_now())
+                break
+            except Conflict:
+                conflicts += 1
+    store.close()
+    return {"conflicts": conflicts}
+
+
+def increase(voice: Voice, *, home: str, number: int) -> None:
+    """A counter in a document, by the loop that retries by itself."""
+    memory = opened(home)
+    session = session_of(memory)
+    stream = session._stream  # pyright: ignore[reportPrivateUsage] -- the built-in operations all go through it
+    voice.wait()
+    for _ in range(number):
+
+        def decide(mind: Any, _: Any) -> Decision[Any, None]:
+            count = int(mind.documents.text("detail/count") or 0)
+            what = DocumentWritten(path="detail/count", text=str(count + 1))
+            return Decision([Draft(what=what, origin=Origin.ASSISTANT)], None)
+
+        stream.commit(decide)
+    memory.close()
+
+
+def count(voice: Voice, *, home: str) -> int:
+    memory = opened(home)
+    counted = int(session_of(memory).read("detail/count"))
+    memory.close()
+    voice.tell("counted")
+    return counted
+
+
+def read_all(voice: Voice, *, home: str) -> list[str]:
+    store = SqliteStore(Path(home) / "inmind.db")
+    events = store.read("s")
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    store.close()
+    voice.tell("read", os.getpid())
+    return [event.what.text for event in events if isinstance(event.what, DocumentWritten)]
+
+
+def _now() -> Any:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC)

@@ -1,0 +1,162 @@
+"""Disks that do not confirm, and disks that are full: said as what it is, and nothing is lost over it.
+
+The tables of faults call these C06 and D09.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torture import disks
+from torture.harness import (
+    Outcome,
+    Point,
+    Running,
+    ask,
+    dice,
+    need_namespaces,
+    need_strace,
+    points_of,
+    some,
+    traced,
+    two_at_a_time,
+)
+
+SYNCS = ("fsync", "fdatasync")
+WRITES = ("pwrite64", "write", "ftruncate")
+
+# What is written by each step, in the words of `disks.after_all`.
+SAID = {"say one": "one", "say two": "two", "say three": "three"}
+
+
+def fail_at_calls(folder: Path, calls: tuple[str, ...], *, number: int, dice: random.Random) -> None:
+    """One call fails with EIO, the next ones succeed again, as a disk's do."""
+    whole = traced(disks.go_on_regardless, home=str(folder / "counted"), trace=folder / "counted.trace")
+    assert whole.code == 0, whole.said
+    points = [point for point in points_of(whole) if point.call in calls]
+    assert len(points) > 10
+    chosen = some(points, number, dice)
+    print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
+    codes = [code for codes in two_at_a_time(partial(fail_at, folder), chosen) for code in codes]
+    print({code: codes.count(code) for code in sorted(set(codes))})
+    assert "NOT_DURABLE" in codes, "no failure of the disk ever reached a caller"
+    assert "READ_ONLY" in codes, "a store went on writing after the disk had failed it"
+
+
+def fail_at(folder: Path, point: Point) -> list[str]:
+    home = folder / f"home-{point}"
+    ended = traced(
+        disks.go_on_regardless,
+        f"{point.call}:error=EIO:when={point.number}",
+        home=str(home),
+        trace=folder / f"{point}.trace",
+    )
+    assert ended.code == 0, f"at {point}: {ended.said}"
+    assert any("(INJECTED)" in line for line in ended.calls), f"at {point} nothing fired"
+    steps: dict[str, str] = dict(ended.all("step"))
+    failed = [name for name, code in steps.items() if code]
+    if failed:
+        in_passing = steps[failed[0]] == "READ_ONLY" and "could not be made durable" in ended.said
+        assert steps[failed[0]] == "NOT_DURABLE" or in_passing, f"at {point}: {steps} {ended.said}"
+        later = list(steps)[list(steps).index(failed[0]) + 1 :]
+        assert all(steps[name] == "READ_ONLY" for name in later), f"at {point}: {steps}"
+    check_reads(ended, steps, point)
+    check_after(ask(disks.after_all, home=str(home)), steps, point)
+    return list(steps.values())
+
+
+def check_reads(ended: Outcome, steps: dict[str, str], point: Point) -> None:
+    """Reading goes on, and shows what was acknowledged and nothing else."""
+    reads = ended.all("read")
+    assert len(reads) == len(steps) - 1, f"at {point}"
+    if reads:
+        overview, said = reads[-1]
+        assert said == [word for name, word in SAID.items() if not steps[name]], f"at {point}"
+        assert (overview == "written\n") == (not steps["write"]), f"at {point}"
+
+
+def check_after(found: dict[str, Any], steps: dict[str, str], point: Point) -> None:
+    """What was acknowledged is there. What failed may be: the disk did not say. What was refused is not."""
+    for name, word in SAID.items():
+        _there(word in found["said"], steps.get(name, "READ_ONLY"), f"{name} at {point}")
+    _there(found["overview"] == "written\n", steps.get("write", "READ_ONLY"), f"write at {point}")
+    _there(found["memory"] == "kept\n", steps.get("write memory", "READ_ONLY"), f"write memory at {point}")
+    _there(found["observed"] == 1, steps.get("observe", "READ_ONLY"), f"observe at {point}")
+    _there(found["calls"] == 1, steps.get("prepare", "READ_ONLY"), f"prepare at {point}")
+
+
+def _there(there: bool, code: str, what: str) -> None:
+    if code == "":
+        assert there, f"acknowledged and lost: {what}"
+    if code == "READ_ONLY":
+        assert not there, f"refused and yet there: {what}"
+
+
+def test_a_sync_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
+    """C06, J1: and no retry reports a success that was none."""
+    need_strace()
+    fail_at_calls(tmp_path, SYNCS, number=20, dice=dice())
+
+
+def test_a_write_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
+    """C06, J1: the other way in which a disk fails."""
+    need_strace()
+    fail_at_calls(tmp_path, WRITES, number=20, dice=dice())
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("calls", [SYNCS, WRITES], ids=["sync", "write"])
+def test_every_call_may_fail_once(tmp_path: Path, calls: tuple[str, ...]) -> None:
+    """C06, J1: each of them."""
+    need_strace()
+    fail_at_calls(tmp_path, calls, number=1_000_000, dice=dice())
+
+
+# -- full --------------------------------------------------------------------------------------------------
+
+
+def fill(folder: Path, room: list[int], *, size: str) -> None:
+    need_namespaces()
+    mount = folder / "small"
+    mount.mkdir()
+    script = f"mount -t tmpfs -o size={size} tmpfs '{mount}' && exec \"$@\""
+    wrapped = ["unshare", "-Urm", "sh", "-c", script, "sh"]
+    ended = Running(disks.fill_up, wrapped=wrapped, home=str(mount / "home"), room=room).finish()
+    check_rounds(ended.answer)
+
+
+def check_rounds(rounds: list[list[Any]]) -> None:
+    print(*rounds, sep="\n")
+    refusals = [len(refused) for _, refused in rounds]
+    assert max(refusals) >= 5, "the disk was never full"
+    assert len(set(refusals)) > 1, "it was never full in the middle of a call"
+
+
+ROOM = [0, 4_096, 8_192, 20_480, 45_056, 61_440, 90_112, 131_072, 200_000]
+
+
+def test_a_full_disk_is_said_and_costs_nothing(tmp_path: Path) -> None:
+    """D09, J1: everything is whole, reading goes on, and writing too as soon as there is room."""
+    fill(tmp_path, ROOM, size="24m")
+
+
+@pytest.mark.torture
+def test_a_disk_full_at_every_page_is_said_and_costs_nothing(tmp_path: Path) -> None:
+    """D09, J1: so much room and a page more, and a page more."""
+    fill(tmp_path, list(range(0, 262_144, 4_096)), size="96m")
+
+
+def test_files_that_may_not_grow_are_said_to_be_full(tmp_path: Path) -> None:
+    """D09, J1: here a write gets half way before it fails."""
+    rounds = ask(disks.limit_size, home=str(tmp_path / "home"), room=[0, 100, 5_000, 20_000, 39_000, 50_000, 120_000])
+    check_rounds(rounds)
+
+
+@pytest.mark.torture
+def test_files_that_may_not_grow_by_any_amount_are_said_to_be_full(tmp_path: Path) -> None:
+    """D09, J1: in steps that meet no page boundary."""
+    check_rounds(ask(disks.limit_size, home=str(tmp_path / "home"), room=list(range(0, 160_000, 1_777))))

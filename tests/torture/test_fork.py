@@ -1,0 +1,93 @@
+"""A memory that was open when the process forked: both sides go on, and neither harms the other.
+
+The tables of faults call this K23. SQLite forbids to use a connection in a child, or even to close it there; and it
+remembers in its own memory which locks the process holds, which is no longer true of the child.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from torture import forks, writers
+from torture.harness import Running, ask
+
+
+def ids(name: str, number: int) -> list[str]:
+    return [f"{name}-{n}" for n in range(number)]
+
+
+@pytest.mark.parametrize("exit", ["sys.exit", "closed", "killed"])
+def test_parent_and_child_write_on(tmp_path: Path, exit: str) -> None:
+    """K23, J2: however the child ends, also through the destructors of all that it inherited."""
+    home, number = str(tmp_path / "home"), 20
+    ended = Running(forks.both_write, fresh=True, home=home, number=number, exit=exit).finish()
+    assert ended.code == 0, ended.said
+    found = ask(writers.census, home=home)
+    assert sorted(found["said"]) == sorted(["before-0", "after-0", *ids("parent", number), *ids("child", number)])
+    assert sorted(found["observed"]) == sorted(f"{name}-o{n}" for name in ("parent", "child") for n in range(number))
+    assert found["documents"]["detail/child.md"] == found["documents"]["detail/parent.md"].replace("parent", "child")
+    assert found["shown"] == found["said"]
+
+
+def test_the_children_of_multiprocessing_write_on(tmp_path: Path) -> None:
+    """K23, J2: the way in which most people fork."""
+    home, number = str(tmp_path / "home"), 8
+    ended = Running(forks.pool_writes, fresh=True, home=home, number=number).finish()
+    assert ended.code == 0, ended.said
+    found = ask(writers.census, home=home)
+    names = ("parent", "child0", "child1", "child2")
+    wanted = ["before-0", "after-0", *(id for name in names for id in ids(name, number))]
+    assert sorted(found["said"]) == sorted(wanted)
+
+
+def fork_amid(home: str, *, times: int) -> None:
+    ended = Running(forks.fork_amid_writes, home=home, forks=times).finish()
+    written = ended.answer
+    assert len(ended.all("forked")) == times
+    found = ask(writers.census, home=home)
+    children = [id for n in range(times) for id in ids(f"child{n}", 2)]
+    assert sorted(id for id in found["said"] if id.startswith("child")) == sorted(children)
+    threads = [id for id in found["said"] if id.startswith("thread")]
+    assert len(threads) == len(set(threads))
+    assert 0 < written <= len(threads) <= written + 2
+    assert found["shown"] == found["said"]
+    assert found["leftovers"] == []
+    print(f"{times} forks amid {len(threads)} writes")
+
+
+def test_forks_amid_the_writes_of_other_threads(tmp_path: Path) -> None:
+    """K23, J2: whatever lock a thread held at that moment, no child waits for it for ever."""
+    fork_amid(str(tmp_path / "home"), times=25)
+
+
+@pytest.mark.torture
+def test_many_forks_amid_the_writes_of_other_threads(tmp_path: Path) -> None:
+    """K23, J2: a lock that is held for a microsecond is met once in a long while."""
+    fork_amid(str(tmp_path / "home"), times=1_500)
+
+
+def test_a_child_loses_nothing_when_its_parent_is_gone(tmp_path: Path) -> None:
+    """K23, J1: a third process that comes and goes would delete the log under a child that holds no lock."""
+    home = str(tmp_path / "home")
+    actor = Running(forks.leave_it_to_the_child, fresh=True, home=home)
+    actor.hear_until("waiting")
+    for _ in range(2):  # comes, sees, and is the last one out as far as the system knows
+        assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0"]
+    actor.go_on()
+    told = [actor.hear_until("wrote")[0] for _ in range(3)]
+    assert told == ["child-1", "child-2", "child-3"]
+    found = ask(writers.census, home=home)
+    assert found["said"] == ["parent-0", "child-0", *told]
+    actor.hear_until("waiting")
+    actor.go_on()
+    actor.finish()
+    assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0", *told]
+
+
+def test_a_child_has_locks_of_its_own(tmp_path: Path) -> None:
+    """K23: what SQLite believes about locks after a fork has to be true."""
+    if not Path("/proc/locks").exists():
+        pytest.skip("this system does not tell who holds a lock")
+    found = ask(forks.locks_of_a_child, home=str(tmp_path / "home"))
+    assert found == {"parent": True, "child": True}

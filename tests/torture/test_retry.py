@@ -1,0 +1,36 @@
+"""A reply that was lost, and the retry: one effect, one answer, for ever.
+
+The tables of faults call this K25. The process dies right after its commit, before it can answer or show anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from torture import writers
+from torture.harness import ask, run
+
+
+@pytest.mark.parametrize("call", writers.CALLS)
+def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tmp_path: Path, call: str) -> None:
+    """K25, A6: after a restart, as often as one likes; with other arguments the key is refused."""
+    home = str(tmp_path / "home")
+    ended = run(writers.lose_reply, home=home, call=call)
+    assert ended.killed, f"it never died: {ended.code} {ended.said}"
+    assert ended.all("calling") == [[call]]
+    first = ask(writers.retry, home=home, call=call)
+    assert first["before"] == first["after"], "the retry did it again"
+    assert first["first"] == first["again"]
+    assert first["refused"] == ("KEY_REUSED" if call in writers.OTHERS else "")
+    later = ask(writers.retry, home=home, call=call)
+    assert (later["first"], later["again"]) == (first["first"], first["first"])
+    assert later["after"] == first["after"]
+
+
+@pytest.mark.parametrize("call", writers.CALLS)
+def test_a_key_means_nothing_in_another_home(tmp_path: Path, call: str) -> None:
+    """K25: two homes are strangers."""
+    run(writers.lose_reply, home=str(tmp_path / "one"), call=call)
+    before, after = ask(writers.call_in, home=str(tmp_path / "other"), call=call)
+    assert after > before
