@@ -3,9 +3,10 @@
 from inmind.errors import InmindError
 from inmind.journal import Origin, Trust
 from inmind.memory import Memory
-from inmind.prompt.explain import Explanation, Prompt, Report
+from inmind.prompt.explain import Explanation
 from inmind.prompt.layer import Budget, DocumentLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
 from inmind.prompt.ledger import Ledger, Rates
+from inmind.prompt.report import Prompt, Report
 from inmind.session import Session
 
 __all__ = [

@@ -175,9 +175,7 @@ class PromptPrepared(Happened):
 
     kind = "prompt"
     digest: str
-    messages: int
     used: int
-    memory: int
     cached: int
     written: int
     changes: int = 0

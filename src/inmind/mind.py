@@ -48,6 +48,7 @@ class MindFold:
     def apply(self, state: Mind, event: Event) -> Mind:
         what = event.what
         opened = what if isinstance(what, SessionOpened) else state.opened
+        line = state.line.apply(event)
         before = state.before
         if event.kind not in BOOKKEEPING and event.opens:
             before = event.seq - 1
@@ -55,9 +56,9 @@ class MindFold:
             stream=state.stream,
             seq=event.seq,
             opened=opened,
-            line=state.line.apply(event),
+            line=line,
             documents=state.documents.apply(event),
-            standing=state.standing.apply(event),
+            standing=state.standing.apply(event, messages=len(line)),
             before=before,
         )
 

@@ -10,38 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
-from inmind.errors import Conflict, InvalidInput, KeyReused, NotFound, PromptNotRebuilt
-from inmind.history import Line, added_to, match
+from inmind.errors import Conflict, InvalidInput, NotFound, PromptNotRebuilt
 from inmind.journal import (
     DocumentWritten,
     Draft,
     Event,
-    Happened,
-    HistorySpliced,
-    MessageAdded,
     Origin,
     PromptPrepared,
     Reverted,
-    SystemSet,
     ToolObserved,
-    ToolsSet,
-    Trust,
     UsageReported,
+    digest,
 )
 from inmind.mind import Mind
-from inmind.prompt.assemble import HistoryView, Own, Rendered, name_of, render
-from inmind.prompt.explain import Explanation, Prompt, Report, explain
+from inmind.prompt.assemble import HistoryView, Rendered, name_of, render
+from inmind.prompt.explain import Explanation, explain
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
-from inmind.prompt.formats.values import check_json, is_object, plain
+from inmind.prompt.intake import Given, checked_json, checked_messages, message_added, not_yet_in, taken_in
 from inmind.prompt.layer import Layer, Moment, Recalled
 from inmind.prompt.ledger import Ledger
-from inmind.prompt.meter import Meter, band
+from inmind.prompt.meter import Meter
 from inmind.prompt.plan import Limits, Plan, measure, plan, unchanged_prefix
-from inmind.prompt.standing import System
+from inmind.prompt.report import Prompt, report_on
 from inmind.stores.base import Appended, Store
 from inmind.stores.meta import MetaFile
 from inmind.stores.stream import Decision, Stream, key_for
@@ -99,7 +93,7 @@ class Session:
         own history. The answer is committed before it is returned, so it can be explained and rebuilt for ever.
         """
         spoken = format_named(format)
-        given = _Given.of(messages, system, tools, spoken)
+        given = Given.of(messages, system, tools, spoken)
         named = key_for(key, "prepare", format, messages, system, tools)
         self._take_in()
         notices = self._notices()
@@ -115,11 +109,11 @@ class Session:
         A message whose `id` is in the history already is not added again.
         """
         spoken = format_named(format)
-        wires = _checked(messages, spoken)
+        wires = checked_messages(messages, spoken)
         named = key_for(key, "add", format, wires)
         self._take_in()
-        done = self._stream.commit(lambda mind, now: self._decide_add(mind, now, wires, format), key=named)
-        self._show()
+        done = self._stream.commit(lambda mind, now: self._decide_add(mind, now, wires, spoken), key=named)
+        self._show(done.events)
         return done.appended
 
     def observe(
@@ -128,13 +122,13 @@ class Session:
         """Tell what a tool of the host did. The same `id` twice is one observation."""
         what = ToolObserved(
             tool=checked_text(tool, field="tool"),
-            arguments=_json(arguments, "arguments"),
-            result=_json(result, "result"),
+            arguments=checked_json(arguments, "arguments"),
+            result=checked_json(result, "result"),
             error=error,
             call_id=checked_text(id, field="id"),
         )
         if key is None and id:
-            named = key_for(f"observed:{id}"[:200], "observed", id)
+            named = key_for(f"observed:{digest(id)}", "observed", id)
         else:
             named = key_for(key, "observe", what.tool, what.arguments, what.result, error, id)
         return self._stream.append(Draft(what=what, origin=Origin.TOOL), key=named)
@@ -158,9 +152,9 @@ class Session:
             _whole(value, field)
         if cached_tokens > prompt_tokens:
             raise InvalidInput(field="cached_tokens", value=cached_tokens, expected=f"at most {prompt_tokens}")
-        calls = self._stream.state.standing.calls
-        of = calls if call is None else _whole(call, "call")
-        counted = self._prompt_of(of)[1].used
+        standing = self._stream.refresh().standing
+        of = standing.calls if call is None else _whole(call, "call")
+        counted = standing.sent.counted if of == standing.calls > 0 else self._prompt_of(of)[1].used
         what = UsageReported(call=of, counted=counted, **numbers)
         named = key_for(key, "report_usage", of, numbers)
         return self._stream.append(Draft(what=what, origin=Origin.OPERATOR), key=named)
@@ -252,7 +246,8 @@ class Session:
         def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
             target = mind.before if to is None else _whole(to, "to")
             if not 0 < target < mind.seq:
-                raise NotFound(what="state to go back to", name=target, hint="nothing was changed since it was opened")
+                hint = "nothing was changed since it was opened" if to is None else f"there are those before {mind.seq}"
+                raise NotFound(what="state to go back to", name=target, hint=hint)
             return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
 
         done = self._stream.commit(decide, key=named)
@@ -277,10 +272,10 @@ class Session:
     # -- inside --------------------------------------------------------------------------------------------
 
     def _decide_prompt(
-        self, mind: Mind, now: datetime, given: _Given, spoken: Format, notices: tuple[str, ...]
+        self, mind: Mind, now: datetime, given: Given, spoken: Format, notices: tuple[str, ...]
     ) -> Decision[Mind, Prompt]:
         offered = [tool for layer in self._layers for tool in layer.tools(spoken.name)]
-        drafts, own = _taken_in(mind, given, offered, spoken)
+        drafts, own = taken_in(mind.standing, mind.line, given, offered, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         recalled = self._recall(mind, now)
         planned = self._planned(mind, recalled, spoken, now, rides=True)
@@ -291,10 +286,10 @@ class Session:
             after = self._stream.foresee(mind, mind.seq, planned.drafts, now)
             rendered = render(after.standing, after.line, planned.prepared, self._view, own=own)
         name = name_of(after.standing, after.line, planned.prepared, rendered.tail)
-        asked = _from(replace(planned.prepared, digest=name), Origin.OPERATOR)
+        asked = Draft(what=replace(planned.prepared, digest=name), origin=Origin.OPERATOR)
         foreseen = self._stream.foresee(after, after.seq, [asked], now)
         call = foreseen.standing.calls
-        report = _report(call, after, planned, rendered, notices)
+        report = report_on(call, after.standing, planned, rendered, notices)
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
         return Decision([*drafts, *planned.drafts, asked], prompt, foreseen=foreseen)
 
@@ -312,12 +307,12 @@ class Session:
             rides=rides,
         )
 
-    def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], format: str) -> Decision[Mind, None]:
-        fresh = _not_yet(mind.line, wires)
-        drafts = [_message(wire, format) for wire in fresh]
+    def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, None]:
+        fresh = not_yet_in(mind.line, wires)
+        drafts = [message_added(wire, spoken) for wire in fresh]
         moment = self._moment(mind, now)
         for wire in fresh:
-            if format_named(format).read(wire).role == "assistant":
+            if spoken.read(wire).role == "assistant":
                 drafts += [draft for layer in self._layers for draft in layer.store(moment, wire)]
         return Decision(drafts, None)
 
@@ -362,7 +357,7 @@ class Session:
         planned = Plan(
             drafts=(), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=prepared.cached < unchanged
         )
-        report = _report(call, mind, planned, rendered, ())
+        report = report_on(call, mind.standing, planned, rendered, ())
         return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
 
     def _measured(self, mind: Mind, prepared: PromptPrepared, rendered: Rendered) -> dict[str, int]:
@@ -396,161 +391,6 @@ class Session:
         return (*self._files.notices(), *self._resource_files.notices(), *lag)
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What a host handed to `prepare`, in its own objects. Only what is new in it gets copied and checked."""
-
-    system: Any
-    tools: Any
-    lead: int
-    """How many messages at the beginning of its list are its system prompt."""
-    wires: Sequence[Any] | None
-    """The messages behind those; None when the journal's own history is meant."""
-
-    @classmethod
-    def of(cls, messages: Any, system: Any, tools: Any, spoken: Format) -> _Given:
-        if messages is None:
-            return cls(system, tools, 0, None)
-        wires = _listed(messages, "messages")
-        lead = next((i for i, wire in enumerate(wires) if not _is_system(spoken, wire)), len(wires))
-        if lead and system is not None:
-            raise InvalidInput(field="system", value=system, expected="none, since messages begin with a system prompt")
-        return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
-
-
-def _taken_in(mind: Mind, given: _Given, offered: Sequence[Any], spoken: Format) -> tuple[list[Draft], Own]:
-    """The events that bring the journal up to what the host has, and what of its own objects can go out again.
-
-    With the journal's own history, a system prompt or tools that are not given stay as they were.
-    """
-    drafts, wires = _said_since(mind.line, given, spoken)
-    standing, owned = mind.standing, given.wires is None
-    system = standing.system if owned and given.system is None else given.system
-    if system != standing.system and (plainly := _system(given, spoken)) != standing.system:
-        drafts.append(_from(SystemSet(system=plainly), Origin.OPERATOR))
-    tools = standing.tools if owned and given.tools is None else given.tools or None
-    if tools != standing.tools or offered != standing.offered:
-        what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
-        if (what.tools, what.offered) != (standing.tools, standing.offered):
-            drafts.append(_from(what, Origin.OPERATOR))
-    return drafts, Own(given.system, given.tools, wires)
-
-
-def _said_since(line: Line, given: _Given, spoken: Format) -> tuple[list[Draft], Sequence[Wire] | None]:
-    """Messages that the journal does not have yet, and the host's list where it is plainly the same as ours."""
-    if given.wires is None:
-        return [], None
-    added = added_to(line, given.wires)
-    if added is not None:
-        fresh = _checked(added, spoken, at=given.lead + len(line))
-        return [_message(wire, spoken.name) for wire in fresh], given.wires if fresh == list(added) else None
-    sync = match(line, _checked(given.wires, spoken, at=given.lead))  # an edit, or objects of a provider's client
-    drafts = [_message(wire, spoken.name) for wire in sync.new]
-    if sync.spliced:
-        drafts.append(_from(HistorySpliced(sync.start, sync.stop, len(sync.new)), Origin.OPERATOR))
-    return drafts + [_message(wire, spoken.name) for wire in sync.added], None
-
-
-def _system(given: _Given, spoken: Format) -> System:
-    if given.system is None or isinstance(given.system, str):
-        return checked_text(given.system, field="system") if given.system else None
-    if given.lead:
-        return _checked(given.system, spoken)
-    return _objects(given.system, "system")
-
-
-def _message(wire: Wire, format: str) -> Draft:
-    message = format_named(format).read(wire)
-    origin = Origin.TOOL if message.results else _ORIGINS[message.role]
-    mixed = bool(message.results) and len(message.results) < len(message.parts)
-    return Draft(what=MessageAdded(wire=wire, format=format), origin=origin, trust=Trust.DATA if mixed else None)
-
-
-_ORIGINS = {
-    "system": Origin.OPERATOR,
-    "developer": Origin.OPERATOR,
-    "user": Origin.USER,
-    "assistant": Origin.ASSISTANT,
-    "tool": Origin.TOOL,
-}
-
-
-def _not_yet(line: Line, wires: Sequence[Wire]) -> list[Wire]:
-    """Messages whose id is not in the line; the same id with other content is refused, not guessed at."""
-    if not any("id" in wire for wire in wires):
-        return list(wires)
-    known = {entry.wire["id"]: entry.wire for entry in line if "id" in entry.wire}
-    fresh: list[Wire] = []
-    for wire in wires:
-        id = wire.get("id")
-        if id is not None and id in known:
-            if known[id] != wire:
-                raise KeyReused(key=str(id))
-            continue
-        if id is not None:
-            known[id] = wire
-        fresh.append(wire)
-    return fresh
-
-
-def _checked(messages: Sequence[Any], spoken: Format, *, at: int = 0) -> list[Wire]:
-    """Messages as our own plain copies, each known to be one of this format."""
-    wires: list[Wire] = []
-    for index, message in enumerate(_listed(messages, "messages"), start=at):
-        wire = plain(message, f"messages[{index}]")
-        spoken.check(wire, field=f"messages[{index}]")
-        wires.append(wire)
-    return wires
-
-
-def _listed(value: Any, field: str) -> Sequence[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidInput(field=field, value=value, expected="a list")
-    return cast(Sequence[Any], value)
-
-
-def _objects(value: Any, field: str) -> list[dict[str, Any]] | None:
-    if value is None:
-        return None
-    objects = [plain(item, f"{field}[{index}]") for index, item in enumerate(_listed(value, field))]
-    for index, item in enumerate(objects):
-        if not is_object(item):
-            raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")
-        check_json(item, f"{field}[{index}]")
-    return objects or None
-
-
-def _is_system(spoken: Format, wire: Any) -> bool:
-    return is_object(wire) and spoken.is_system(wire)
-
-
-def _json(value: Any, field: str) -> Any:
-    value = plain(value, field)
-    check_json(value, field)
-    return value
-
-
-def _report(call: int, mind: Mind, planned: Plan, rendered: Rendered, notices: tuple[str, ...]) -> Report:
-    standing, prepared = mind.standing, planned.prepared
-    correct = standing.calibration.correct
-    used = correct(prepared.used)
-    anchor = standing.anchor
-    return Report(
-        call=call,
-        tokens={part: correct(tokens) for part, tokens in planned.tokens.items()},
-        tokens_used=used,
-        tokens_max=prepared.window,
-        band=band(100 * used / prepared.window),
-        cached_prefix_tokens=correct(planned.unchanged),
-        cold=planned.cold,
-        anchor_moved=anchor.reason if anchor and anchor.call == call else "",
-        cut=tuple(f"{block.layer}: {block.left_out} lines" for block in standing.blocks if block.left_out),
-        left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
-        repaired=rendered.repaired,
-        notices=notices,
-    )
-
-
 def _prepared(event: Event) -> PromptPrepared:
     if not isinstance(event.what, PromptPrepared):
         raise NotFound(what="prompt", name=event.id)
@@ -561,7 +401,3 @@ def _whole(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidInput(field=field, value=value, expected="a whole number, 0 or more")
     return value
-
-
-def _from(what: Happened, origin: Origin) -> Draft:
-    return Draft(what=what, origin=origin)

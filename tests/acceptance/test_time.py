@@ -188,7 +188,7 @@ def test_a_key_answers_with_the_prompt_of_the_first_call(session: Session) -> No
 
 
 def test_a_prompt_event_that_was_never_sent_does_not_pass_for_one_that_was(session: Session) -> None:
-    prepared = PromptPrepared("0" * 16, 0, 1, 1, 0, 1)
+    prepared = PromptPrepared("0" * 16, used=1, cached=0, written=1)
     session.prepare([user("hi")])
     session._stream.append(Draft(what=prepared, origin=Origin.OPERATOR))  # pyright: ignore[reportPrivateUsage] -- forged
     with pytest.raises(PromptNotRebuilt):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,9 @@ from torture.writers import opened, session_of
 
 from inmind import Memory
 from inmind.session import Session
+
+
+faulthandler.register(signal.SIGUSR1)
 
 
 def both_write(voice: Voice, *, home: str, number: int, exit: str) -> None:
@@ -171,5 +175,7 @@ def _reap(pids: list[int], *, killed: bool = False) -> None:
                 assert code == (-signal.SIGKILL if killed else 0), f"a child ended with {code}"
         time.sleep(0.002)
     for pid in waiting:
+        os.kill(pid, signal.SIGUSR1)  # so that it says where
+        time.sleep(0.1)
         os.kill(pid, signal.SIGKILL)
     assert not waiting, f"{len(waiting)} children hang"

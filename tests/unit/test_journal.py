@@ -45,7 +45,7 @@ def test_fields_at_their_default_are_not_written() -> None:
 def test_nested_values_read_back_as_values() -> None:
     moved = AnchorMoved(reason="first call", blocks=(AnchoredBlock("overview", "text", 2, ("session/s#1",)),))
     assert decode("anchor", encode(moved)) == moved
-    prepared = PromptPrepared("d", 1, 2, 3, 4, 5, 6, largest=((7, 8),))
+    prepared = PromptPrepared("d", used=1, cached=2, written=3, largest=((7, 8),))
     assert decode("prompt", encode(prepared)) == prepared
 
 

@@ -133,8 +133,8 @@ def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:
     reading = Reading(
         tokens_used=standing.calibration.correct(prepared.used),
         tokens_max=prepared.window,
-        messages=prepared.messages,
-        memory_size=prepared.memory,
+        messages=len(line),
+        memory_size=sum(len(block.text.encode()) for block in standing.blocks),
         largest=prepared.largest,
     )
     changes = changes_text(standing.wording, standing.tail)
@@ -144,7 +144,7 @@ def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:
 
 def name_of(standing: Standing, line: Line, prepared: PromptPrepared, tail: str) -> str:
     """The digest that stands for a prompt's bytes, without writing out a history that has a name already."""
-    return digest(RENDERING, *standing.parts(prepared.format), line.name(), str(prepared.messages), tail)
+    return digest(RENDERING, *standing.parts(prepared.format), line.name(), str(len(line)), tail)
 
 
 def _named(line: Line, prepared: PromptPrepared) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from inmind.history import Line
 from inmind.prompt.assemble import Rendered
@@ -39,57 +39,6 @@ class Explanation:
             origin = f" ({_span(part.sources)})" if part.sources else ""
             rows.append(f"  {part.tokens:>7}  {part.name:<20} {part.fate}: {part.why}{origin}")
         return "\n".join(rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What a prepared prompt is made of, in numbers, corrected by what the provider has reported so far.
-
-    `tokens` is by part and adds up to `tokens_used`, give or take the rounding of the correction.
-    """
-
-    call: int
-    tokens: Mapping[str, int]
-    tokens_used: int
-    tokens_max: int
-    band: str
-    cached_prefix_tokens: int
-    """Leading tokens that equal the previous prompt's: what a provider can serve from its cache."""
-    cold: bool
-    """So much time has passed that the provider has dropped its cache: the equal prefix is paid for again."""
-    anchor_moved: str
-    """Why the memory in the prefix was sent anew; empty when it was not."""
-    cut: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    repaired: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-
-    @property
-    def tokens_percent(self) -> float:
-        return 100 * self.tokens_used / self.tokens_max
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """Ready to send: `client.chat.completions.create(model=…, **prompt.request)`."""
-
-    call: int
-    format: str
-    request: dict[str, Any]
-    report: Report
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        return self.request["input" if self.format == "responses" else "messages"]
-
-    @property
-    def tools(self) -> list[dict[str, Any]] | None:
-        return self.request.get("tools")
-
-    @property
-    def system(self) -> Any:
-        """What goes beside the messages: Anthropic's `system`, the `instructions` of responses."""
-        return self.request.get("instructions" if self.format == "responses" else "system")
 
 
 def explain(call: int, standing: Standing, line: Line, rendered: Rendered, tokens: Mapping[str, int]) -> Explanation:

@@ -156,9 +156,7 @@ def _prepared(
     strong = tokens["context_meta"] == META_TOKENS_STRONG
     return PromptPrepared(
         digest="",
-        messages=len(line),
         used=used,
-        memory=sum(len(block.text.encode()) for block in standing.blocks),
         cached=cached,
         written=used - tail - cached,
         changes=tokens["changes"],

@@ -84,12 +84,13 @@ class Standing:
         blocks = (f"{block.layer}:{_name(block.text)}" for block in self.blocks)
         return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
 
-    def apply(self, event: Event) -> Standing:
+    def apply(self, event: Event, *, messages: int) -> Standing:
+        """`messages`: how many the line has."""
         if event.kind not in _CONCERNS:
             return self
         match event.what:
             case PromptPrepared() as what:
-                return self._prepared(what, event)
+                return self._prepared(what, event, messages)
             case SystemSet(system=system):
                 sources = {**self.sources, "system": event.id}
                 return replace(self, system=system, system_name=digest_of(system), sources=sources)
@@ -163,7 +164,7 @@ class Standing:
             calibration=Calibration(factor=factor, samples=samples),
         )
 
-    def _prepared(self, what: PromptPrepared, event: Event) -> Standing:
+    def _prepared(self, what: PromptPrepared, event: Event, messages: int) -> Standing:
         correct = self.calibration.correct
         ledger = replace(
             self.ledger,
@@ -172,7 +173,7 @@ class Standing:
             written=self.ledger.written + correct(what.written),
             uncached=self.ledger.uncached + correct(what.uncached),
         )
-        sent = Sent(parts=self.parts(what.format), messages=what.messages, counted=what.used)
+        sent = Sent(parts=self.parts(what.format), messages=messages, counted=what.used)
         ridden = self.ridden + what.changes
         return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
 

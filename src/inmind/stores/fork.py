@@ -34,13 +34,15 @@ _TOLD: weakref.WeakSet[Forked] = weakref.WeakSet()
 _HELD: weakref.WeakSet[Held] = weakref.WeakSet()
 
 
-class _Holding(threading.local):
-    """Whom the fork in this thread is holding; two threads may fork at once."""
+class _Gate:
+    """Held by the thread that forks, from its first look at who there is: nobody can join them meanwhile."""
 
-    owners: tuple[Held, ...] = ()
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.owners: list[Held] = []
 
 
-_holding = _Holding()
+_gate = _Gate()
 
 
 def tell_after_fork(owner: Forked) -> None:
@@ -48,24 +50,28 @@ def tell_after_fork(owner: Forked) -> None:
 
 
 def hold_during_fork(owner: Held) -> None:
-    _TOLD.add(owner)
-    _HELD.add(owner)
+    """Before it has anything to let go of."""
+    with _gate.lock:
+        _TOLD.add(owner)
+        _HELD.add(owner)
 
 
 def _hold_all() -> None:
-    for owner in sorted(_HELD, key=id):  # one order for all, or two forks could wait for each other
+    _gate.lock.acquire()
+    for owner in list(_HELD):
         owner.before_fork()
-        _holding.owners += (owner,)
+        _gate.owners.append(owner)
 
 
 def _let_go() -> None:
-    owners, _holding.owners = _holding.owners, ()
-    for owner in owners:
-        owner.after_fork_here()
+    while _gate.owners:
+        _gate.owners.pop().after_fork_here()
+    _gate.lock.release()
 
 
 def _tell_all() -> None:
-    _holding.owners = ()
+    global _gate
+    _gate = _Gate()
     for owner in list(_TOLD):
         owner.after_fork()
 

@@ -1,0 +1,82 @@
+"""What `prepare` hands to the host: the request, and what it is made of in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inmind.prompt.assemble import Rendered
+from inmind.prompt.meter import band
+from inmind.prompt.plan import Plan
+from inmind.prompt.standing import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a prepared prompt is made of, in numbers, corrected by what the provider has reported so far.
+
+    `tokens` is by part and adds up to `tokens_used`, give or take the rounding of the correction.
+    """
+
+    call: int
+    tokens: Mapping[str, int]
+    tokens_used: int
+    tokens_max: int
+    band: str
+    cached_prefix_tokens: int
+    """Leading tokens that equal the previous prompt's: what a provider can serve from its cache."""
+    cold: bool
+    """So much time has passed that the provider has dropped its cache: the equal prefix is paid for again."""
+    anchor_moved: str
+    """Why the memory in the prefix was sent anew; empty when it was not."""
+    cut: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def tokens_percent(self) -> float:
+        return 100 * self.tokens_used / self.tokens_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Ready to send: `client.chat.completions.create(model=…, **prompt.request)`."""
+
+    call: int
+    format: str
+    request: dict[str, Any]
+    report: Report
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return self.request["input" if self.format == "responses" else "messages"]
+
+    @property
+    def tools(self) -> list[dict[str, Any]] | None:
+        return self.request.get("tools")
+
+    @property
+    def system(self) -> Any:
+        """What goes beside the messages: Anthropic's `system`, the `instructions` of responses."""
+        return self.request.get("instructions" if self.format == "responses" else "system")
+
+
+def report_on(call: int, standing: Standing, planned: Plan, rendered: Rendered, notices: tuple[str, ...]) -> Report:
+    correct, prepared, anchor = standing.calibration.correct, planned.prepared, standing.anchor
+    used = correct(prepared.used)
+    return Report(
+        call=call,
+        tokens={part: correct(tokens) for part, tokens in planned.tokens.items()},
+        tokens_used=used,
+        tokens_max=prepared.window,
+        band=band(100 * used / prepared.window),
+        cached_prefix_tokens=correct(planned.unchanged),
+        cold=planned.cold,
+        anchor_moved=anchor.reason if anchor and anchor.call == call else "",
+        cut=tuple(f"{block.layer}: {block.left_out} lines" for block in standing.blocks if block.left_out),
+        left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
+        repaired=rendered.repaired,
+        notices=notices,
+    )
