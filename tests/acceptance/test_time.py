@@ -10,8 +10,8 @@ from builders import assistant, turns, user
 
 from inmind import Memory, Session
 from inmind.errors import NotFound, PromptNotRebuilt
-from inmind.journal import Draft, Origin, PromptPrepared
-from inmind.mind import MindFold
+from inmind.journal import Draft, Event, Origin, PromptPrepared
+from inmind.mind import Mind, MindFold
 from inmind.prompt.wording import WORDING
 from inmind.stores.stream import SNAPSHOT_EVERY
 
@@ -125,6 +125,32 @@ def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
     session.undo()
     session.undo()
     assert len(session.mind.line) == 0
+
+
+def test_reopening_folds_each_event_once_however_often_somebody_went_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        for number in range(60):
+            session.write("overview.md", f"version {number}")
+            if number % 3:
+                session.undo()
+        before, length = session.overview, session.mind.seq
+    folded: list[int] = []
+
+    class Counting(MindFold):
+        version = MindFold.version + 1
+
+        def apply(self, state: Mind, event: Event) -> Mind:
+            folded.append(event.seq)
+            return super().apply(state, event)
+
+    monkeypatch.setattr("inmind.memory.MindFold", Counting)
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        assert (session.overview, session.mind.seq) == (before, length)
+        assert len(folded) == len(set(folded))
 
 
 def test_undo_can_go_back_to_any_state(session: Session) -> None:

@@ -100,7 +100,7 @@ def plan(
         standing = replace(standing, tail=settled.changes, tail_sources=settled.sources)
     tokens = measure(standing, line, meter, limits.window if rides else None)
     unchanged = unchanged_prefix(standing, line, tokens, format, meter)
-    prepared = _prepared(standing, line, tokens, format, limits, meter, cached=0 if cold else unchanged)
+    prepared = _prepared(line, tokens, format, limits, meter, cached=0 if cold else unchanged)
     return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=cold)
 
 
@@ -149,7 +149,7 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
 
 
 def _prepared(
-    standing: Standing, line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, *, cached: int
+    line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, *, cached: int
 ) -> PromptPrepared:
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]

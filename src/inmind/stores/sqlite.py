@@ -306,9 +306,9 @@ class SqliteStore:
         return connection
 
     def _refuse_foreign(self, connection: _Connection) -> None:
-        if connection.pragma("application_id") == APPLICATION_ID or not connection.pragma("page_count"):
-            return
-        if connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        """In this order: another process may be making the store, and its tables come with our mark in one commit."""
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+        if tables and connection.pragma("application_id") != APPLICATION_ID:
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
 
     def _set_journal_mode(self, connection: _Connection) -> None:

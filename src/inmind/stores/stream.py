@@ -159,30 +159,34 @@ class Stream(Generic[S]):
             log.warning("no snapshot of %s: %s", self.name, error)
 
     def _load(self, *, until: int | None) -> tuple[S, int]:
-        """Fold forward from the snapshot, keeping the states that an undo goes back to.
-
-        Folding again for each of them would double the work with every undo.
+        """Fold from the snapshot on, in one pass however often somebody went back: states that are gone back to
+        are remembered when the pass comes by. One from before the snapshot means folding from the beginning.
         """
         snapshot = self._store.snapshot(self.name, fold=self._fold.version, until=until)
-        state, version = self._fold.initial(), 0
-        if snapshot is not None:
-            messages = self._store.read(self.name, until=snapshot.seq, kind="message")
-            frozen: dict[str, Any] = json.loads(snapshot.body)
-            state, version = self._fold.thaw(frozen, messages), snapshot.seq
-        events = self._store.read(self.name, after=version, until=until)
+        start = snapshot.seq if snapshot else 0
+        events = self._store.read(self.name, after=start, until=until)
         targets = {event.what.to for event in events if isinstance(event.what, Reverted)}
-        passed = {version: state} if version in targets else {}
+        if snapshot and targets and min(targets) < start:
+            snapshot, events = None, self._store.read(self.name, until=until)
+            targets = {event.what.to for event in events if isinstance(event.what, Reverted)}
+        state, version = self._thawed(snapshot)
+        passed = {version: state}
         for event in events:
             if isinstance(event.what, Reverted):
-                to = event.what.to
-                past = passed[to] if to in passed else self._load(until=to)[0]
-                state = self._fold.reverted(past, state, event)
+                state = self._fold.reverted(passed[event.what.to], state, event)
             else:
                 state = self._fold.apply(state, event)
             version = event.seq
             if version in targets:
                 passed[version] = state
         return state, version
+
+    def _thawed(self, snapshot: Snapshot | None) -> tuple[S, int]:
+        if snapshot is None:
+            return self._fold.initial(), 0
+        frozen: dict[str, Any] = json.loads(snapshot.body)
+        messages = self._store.read(self.name, until=snapshot.seq, kind="message")
+        return self._fold.thaw(frozen, messages), snapshot.seq
 
 
 def key_for(key: object, operation: str, *arguments: object) -> Key | None:
