@@ -146,9 +146,9 @@ def judge(
     """
     if found is None:
         return Judgement(Finding.MISSING) if document else Judgement(Finding.CURRENT)
-    text, damage = _read(found)
-    if document is not None and not damage and text == document.text:
+    if document is not None and found == document.text.encode():
         return Judgement(Finding.CURRENT)
+    text, damage = _read(found)
     if damage:
         return Judgement(Finding.DAMAGED if document else Finding.FOREIGN, reason=damage)
     if digest(text) in (published, *unconfirmed):

@@ -5,7 +5,8 @@
     │   └── InvalidPath     INVALID_PATH       a path that is not one of the session's documents
     ├── NotFound            NOT_FOUND          no such session, call or document
     ├── Conflict            CONFLICT           somebody else wrote first; carries both versions
-    ├── KeyReused           KEY_REUSED         an idempotency key came back with other arguments
+    ├── KeyReused           KEY_REUSED         an idempotency key, or a message's id, came back with other content
+    ├── LayerFailed         LAYER_FAILED       a host's layer raised, or answered with something else than it should
     ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt cannot fit the window, whatever is cut
     ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
     ├── Closed              CLOSED             the memory was closed before the call
@@ -76,9 +77,19 @@ class Conflict(InmindError):
 class KeyReused(InmindError):
     code = "KEY_REUSED"
 
-    def __init__(self, *, key: str) -> None:
-        super().__init__(f"idempotency key {shown(key)} was used before with other arguments: take a new key")
+    def __init__(self, *, key: str, what: str = "idempotency key") -> None:
+        super().__init__(f"{what} {shown(key)} was used before with other content: take a new one")
         self.key = key
+
+
+class LayerFailed(InmindError):
+    """A layer is a host's code: what it raised is the cause of this, and nothing was stored."""
+
+    code = "LAYER_FAILED"
+
+    def __init__(self, *, layer: str, reason: str) -> None:
+        super().__init__(f"layer {shown(layer)} failed: {reason}")
+        self.layer, self.reason = layer, reason
 
 
 class ContextOverflow(InmindError):

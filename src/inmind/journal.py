@@ -229,8 +229,10 @@ class Reverted(Happened):
 
 KINDS: dict[str, type[Happened]] = {kind.kind: kind for kind in Happened.__subclasses__()}
 
-BOOKKEEPING = frozenset({"prompt", "usage", "anchor", "tail", "wording", "reverted", "set_aside", "opened"})
-"""Kinds that `undo` steps over: they record what was done with the state, they are not a change a person made."""
+BOOKKEEPING = frozenset(
+    {"prompt", "usage", "anchor", "tail", "wording", "system", "tools", "reverted", "set_aside", "opened"}
+)
+"""Kinds that `undo` steps over: what was done with the state and what a host is set up with, not changes to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
 from inmind.mind import DocumentsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layer import DocumentLayer, Layer
+from inmind.prompt.layer import DocumentLayer, Layer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.session import Parts, Session
 from inmind.stores.base import Clock, Store
@@ -86,10 +86,9 @@ class Memory:
     @classmethod
     def open(cls, home: str | Path | None = None, *, clock: Clock | None = None) -> Self:
         """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind."""
-        try:
-            place = default_home() if home is None else Path(home).expanduser()
-        except TypeError as error:
-            raise InvalidInput(field="home", value=home, expected="a folder") from error
+        if home is not None and (not isinstance(home, str | Path) or not str(home)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(field="home", value=home, expected="a folder")
+        place = default_home() if home is None else Path(home).expanduser()
         try:
             make_private(place)
         except OSError as error:
@@ -100,7 +99,7 @@ class Memory:
         self,
         id: str,
         *,
-        resource: str = "default",
+        resource: str | None = None,
         layers: Sequence[Layer] | None = None,
         window: int = WINDOW,
         reserve: int = RESERVE,
@@ -109,21 +108,28 @@ class Memory:
         cwd: str | Path | None = None,
         language: str = "en",
     ) -> Session:
-        """Open a session, or begin it. An existing one keeps the resource, folder and language it began with."""
+        """Open a session, or begin it, under an id that is unique in this home.
+
+        An existing one keeps the folder and language it began with, and belongs to the resource it began with:
+        naming another is refused, since its memory would be handed to somebody else.
+        """
         if self._closed:
             raise Closed
         name = _named(id, "id")
-        owner = _named(resource, "resource")
+        owner = _named("default" if resource is None else resource, "resource")
         limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
+        count = estimator() if counter is None else _counting(counter)
         if language not in LANGUAGES:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
-        chosen = default_layers() if layers is None else _distinct(layers)
+        chosen = default_layers() if layers is None else checked_layers(layers)
         place = _place(cwd)
         stream = Stream(self._store, f"session/{name}", MindFold(f"session/{name}"), self._clock)
         opening = SessionOpened(resource=owner, cwd=place, language=language)
         stream.commit(lambda mind, _: Decision(_opening(mind, self.home, name, opening), None))
         opened = stream.state.opened or opening
-        session = Session(self._parts(name, stream, opened, chosen, limits, counter))
+        if resource is not None and opened.resource != owner:
+            raise InvalidInput(field="resource", value=resource, expected="the resource that this session began with")
+        session = Session(self._parts(name, stream, opened, chosen, limits, count))
         with self._lock:
             self._sessions.append(session)
         return session
@@ -134,6 +140,9 @@ class Memory:
         known = {info.id for info in found}
         found += [info for one in all_legacy(self.home) if (info := _legacy_info(one)).id not in known]
         return sorted(found, key=lambda info: info.updated, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"<Memory at {str(self.home)!r}{', closed' if self._closed else ''}>"
 
     def close(self) -> None:
         """Write the last views and let go. What was acknowledged is durable with or without this."""
@@ -160,7 +169,7 @@ class Memory:
         opened: SessionOpened,
         layers: tuple[Layer, ...],
         limits: Limits,
-        counter: Counter | None,
+        counter: Counter,
     ) -> Parts:
         folder = Folder(session_folder(self.home, id, opened.cwd))
         owner = f"resource/{opened.resource}"
@@ -191,7 +200,7 @@ class Memory:
             meta=MetaFile(folder, id),
             layers=layers,
             limits=limits,
-            counter=counter or estimator(),
+            counter=counter,
         )
 
     def _info(self, stream: str) -> SessionInfo:
@@ -253,7 +262,8 @@ def _named(value: object, field: str) -> str:
     """A name that can be a folder's: short, printable, without a way to lead elsewhere."""
     plain = isinstance(value, str) and value.isprintable() and value.strip() == value and value not in (".", "..")
     if not plain or not 0 < len(_as_file(str(value))) <= MOST_NAME:
-        raise InvalidInput(field=field, value=value, expected=f"a printable name, at most {MOST_NAME} bytes as a file")
+        expected = f"a printable name of at most {MOST_NAME} bytes, not '.' or '..', without space around it"
+        raise InvalidInput(field=field, value=value, expected=expected)
     return str(value)
 
 
@@ -270,22 +280,21 @@ def _place(cwd: object) -> str:
     return str(Path(cwd).absolute())
 
 
-def _distinct(layers: object) -> tuple[Layer, ...]:
-    """Blocks, reports and changes go by a layer's name, so no two may share one."""
-    if not isinstance(layers, list | tuple):
-        raise InvalidInput(field="layers", value=layers, expected="a list of layers")
-    chosen = cast(tuple[Layer, ...], tuple(layers))  # pyright: ignore[reportUnknownArgumentType] -- checked below
-    names = [getattr(layer, "name", None) for layer in chosen]
-    if len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
-        raise InvalidInput(field="layers", value=names, expected="layers with names of their own")
-    return chosen
+def _counting(counter: Counter) -> Counter:
+    """A counter that counts: asked once before anything depends on it."""
+    if not callable(counter):
+        raise InvalidInput(field="counter", value=counter, expected="a function from text to a number")
+    counted = cast(object, counter("two words"))
+    if isinstance(counted, bool) or not isinstance(counted, int) or counted < 0:
+        raise InvalidInput(field="counter", value=counted, expected="a function that answers with 0 or more")
+    return counter
 
 
 def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:
     if isinstance(window, bool) or not isinstance(window, int) or window < LEAST_WINDOW:
         raise InvalidInput(field="window", value=window, expected=f"tokens, {LEAST_WINDOW} or more")
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
-        raise InvalidInput(field="reserve", value=reserve, expected="tokens, less than the window")
+        raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
     if isinstance(cache_seconds, bool) or not isinstance(cache_seconds, int | float) or not cache_seconds >= 0:
         raise InvalidInput(field="cache_seconds", value=cache_seconds, expected="seconds, 0 or more")
     return Limits(window=window, reserve=reserve, exact=exact, cache_seconds=float(cache_seconds))

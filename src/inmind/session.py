@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
@@ -31,7 +32,7 @@ from inmind.prompt.explain import Explanation, explain
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
 from inmind.prompt.intake import Given, checked_json, checked_messages, message_added, not_yet_in, taken_in
-from inmind.prompt.layer import Layer, Moment, Recalled
+from inmind.prompt.layer import Layer, Moment, Recalled, ask
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
 from inmind.prompt.plan import Limits, Plan, measure, plan, unchanged_prefix
@@ -69,12 +70,13 @@ class Session:
         self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
         self._files, self._resource_files = parts.files, parts.resource_files
         self._transcript, self._meta = parts.transcript, parts.meta
-        self._layers = tuple(sorted(parts.layers, key=lambda layer: layer.slot))
+        self._layers = parts.layers
         self._limits, self._meter, self._view = parts.limits, Meter(parts.counter), HistoryView()
         self._seen: dict[str, int] = {}
         self._lag = ""
         self._take_in()
         self._show()
+        self._have_seen()
 
     # -- talking to the model ------------------------------------------------------------------------------
 
@@ -101,6 +103,7 @@ class Session:
         self._show(done.events)
         if done.answer is None:
             return self._rebuilt(self._prompt_event(done.appended.last))
+        self._have_seen()
         return done.answer
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
@@ -176,12 +179,19 @@ class Session:
         return documents.text(name)
 
     def write(
-        self, path: str, text: str, *, base: int | None = None, origin: Origin = Origin.USER, key: str | None = None
+        self,
+        path: str,
+        text: str,
+        *,
+        base: int | None = None,
+        origin: Origin = Origin.ASSISTANT,
+        key: str | None = None,
     ) -> int:
         """Replace a document's text; answers with its version.
 
-        The text was decided on some version: `base`, or the one that this session last read or wrote. If the
-        document has moved on since, that is a Conflict with both texts, and nothing is overwritten.
+        The text was decided on some version: `base`, or the one that this object has last shown, by `read`, in a
+        prompt, or when it was opened. If the document has moved on since, by another process or a person's edit,
+        that is a Conflict with both texts, and nothing is overwritten.
         """
         scope, name = resolve(path)
         text = checked_text(text)
@@ -189,11 +199,11 @@ class Session:
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         named = key_for(key, "write", name, text)
         self._take_in()
-        seen = self._seen.get(name) if base is None else _whole(base, "base")
+        seen = self._seen.get(name, 0) if base is None else _whole(base, "base")
 
         def decide(documents: Documents) -> list[Draft]:
             have = documents.version(name)
-            if seen is not None and have != seen:
+            if have != seen:
                 theirs = documents.text(name)
                 raise Conflict(stream=name, expected=seen, actual=have, mine=text, theirs=theirs)
             same = name in documents.by_path and documents.text(name) == text
@@ -236,30 +246,37 @@ class Session:
         return self._stream.at(_whole(seq, "seq"))
 
     def journal(self, *, after: int = 0) -> Sequence[Event]:
-        return self._store.read(self._stream.name, after=after)
+        """Everything that happened, from some event on."""
+        return self._store.read(self._stream.name, after=_whole(after, "after"))
 
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
-        """Go back one change, or to the state at `to`. Appends a reversal; answers with where it went back to."""
+        """Go back one change of this session, or to its state at `to`; answers with where it went back to.
+
+        A reversal is appended and nothing deleted. Documents of the resource are not the session's to take back.
+        """
         self._take_in()
         named = key_for(key, "undo", to)
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
             target = mind.before if to is None else _whole(to, "to")
             if not 0 < target < mind.seq:
-                hint = "nothing was changed since it was opened" if to is None else f"there are those before {mind.seq}"
-                raise NotFound(what="state to go back to", name=target, hint=hint)
+                if to is None:
+                    raise NotFound(
+                        what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
+                    )
+                raise NotFound(what="earlier event", name=target, hint=f"the newest is {mind.seq}")
             return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
 
         done = self._stream.commit(decide, key=named)
-        self._seen.clear()
         self._show()
+        self._have_seen()
         if done.answer is not None:
             return done.answer
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.last)
         return event.what.to if isinstance(event.what, Reverted) else 0
 
     def prompt(self, call: int) -> Prompt:
-        """The prompt of any past call, byte for byte as it was sent."""
+        """The prompt of any past call, byte for byte as it was sent; its report counts anew, with today's counter."""
         return self._rebuilt(self._prompt_of(call)[0])
 
     def explain(self, call: int | None = None) -> Explanation:
@@ -267,14 +284,20 @@ class Session:
         number = self._stream.refresh().standing.calls if call is None else call
         event, prepared = self._prompt_of(number)
         mind, rendered = self._rendered(event, prepared)
-        return explain(number, mind.standing, mind.line, rendered, self._measured(mind, prepared, rendered))
+        correct = mind.standing.calibration.correct
+        tokens = {part: correct(size) for part, size in self._measured(mind, prepared, rendered).items()}
+        return explain(number, mind.standing, mind.line, rendered, tokens)
+
+    def __repr__(self) -> str:
+        mind = self._stream.state
+        return f"<Session {self.id!r} of {self.resource!r}: {len(mind.line)} messages, {mind.standing.calls} calls>"
 
     # -- inside --------------------------------------------------------------------------------------------
 
     def _decide_prompt(
         self, mind: Mind, now: datetime, given: Given, spoken: Format, notices: tuple[str, ...]
     ) -> Decision[Mind, Prompt]:
-        offered = [tool for layer in self._layers for tool in layer.tools(spoken.name)]
+        offered = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
         drafts, own = taken_in(mind.standing, mind.line, given, offered, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         recalled = self._recall(mind, now)
@@ -313,12 +336,13 @@ class Session:
         moment = self._moment(mind, now)
         for wire in fresh:
             if spoken.read(wire).role == "assistant":
-                drafts += [draft for layer in self._layers for draft in layer.store(moment, wire)]
+                for layer in self._layers:
+                    drafts += ask(layer, partial(layer.store, moment, wire), _LIST)
         return Decision(drafts, None)
 
     def _recall(self, mind: Mind, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(mind, now)
-        said = ((layer, layer.recall(moment)) for layer in self._layers)
+        said = [(layer, ask(layer, partial(layer.recall, moment), _RECALLED)) for layer in self._layers]
         return [(layer, recalled) for layer, recalled in said if recalled is not None and recalled.text]
 
     def _moment(self, mind: Mind, now: datetime) -> Moment:
@@ -333,7 +357,8 @@ class Session:
     def _prompt_of(self, call: int) -> tuple[Event, PromptPrepared]:
         events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
         if not 0 < _whole(call, "call") <= len(events):
-            raise NotFound(what="call", name=call, hint=f"this session has made {len(events)}")
+            made = f"this session has made {len(events)}" if events else "this session has not made one yet"
+            raise NotFound(what="call", name=call, hint=made)
         return events[call - 1], _prepared(events[call - 1])
 
     def _prompt_event(self, seq: int) -> Event:
@@ -386,9 +411,18 @@ class Session:
         """Write what only a closed session shows. Called by `Memory.close`."""
         self._meta.write(self._stream.state)
 
+    def _have_seen(self) -> None:
+        """Whoever holds this session has now been shown the documents as they are."""
+        both = {**self._stream.state.documents.by_path, **self._resource.state.by_path}
+        self._seen = {path: document.version for path, document in both.items()}
+
     def _notices(self) -> tuple[str, ...]:
         lag = (self._lag,) if self._lag else ()
         return (*self._files.notices(), *self._resource_files.notices(), *lag)
+
+
+_LIST = (list, tuple)
+_RECALLED = (Recalled, type(None))
 
 
 def _prepared(event: Event) -> PromptPrepared:

@@ -75,6 +75,10 @@ def cut(text: str, *, budget: int, count: Callable[[str], int], pointer: str) ->
     return Cut(text=f"{body}\n{pointer}" if body else pointer, lines_left_out=len(lines) - kept)
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _most(limit: int, fits: Callable[[int], bool]) -> int:
     """The largest n up to limit that fits, given that 0 does and that what fits still fits when shortened."""
     low, high = 0, limit

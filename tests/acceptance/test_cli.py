@@ -51,14 +51,25 @@ def test_sessions_are_listed(used: Path) -> None:
     assert (row["id"], row["resource"], row["messages"]) == ("support-42", "ada", 3)
 
 
-def test_an_empty_home_says_what_to_do_next(home: Path) -> None:
-    assert "inmind demo" in inmind("sessions", home=home).stdout
+def test_a_home_that_is_not_there_is_not_made_and_says_what_to_do_next(home: Path) -> None:
+    ran = inmind("sessions", home=home)
+    assert (ran.returncode, home.exists()) == (1, False)
+    assert "inmind demo" in ran.stderr
+
+
+def test_an_empty_home_has_no_sessions(home: Path) -> None:
+    Memory.open(home).close()
+    assert inmind("sessions", home=home).stdout.startswith("No sessions in ")
+
+
+def test_the_version_is_printed() -> None:
+    assert inmind("--version").stdout.startswith("inmind 0.")
 
 
 def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Path) -> None:
     ran = inmind("show", "prompt", "support-42", home=used)
     assert "memory:overview" in ran.stdout
-    assert "Add a hero to it" in ran.stdout
+    assert "\n-- user\nAdd a hero to it\n<context_meta>" in ran.stdout
     assert "\x1b" not in ran.stdout
     request = json.loads(inmind("show", "prompt", "support-42", "--call", "1", "--json", home=used).stdout)["request"]
     with Memory.open(used) as memory:
@@ -70,7 +81,9 @@ def test_overview_and_journal_are_shown(used: Path) -> None:
     rows = json.loads(inmind("show", "journal", "support-42", "--json", home=used).stdout)
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
     assert {"id", "at", "kind", "origin", "trust", "sources", "payload"} <= set(rows[0])
-    assert len(inmind("show", "journal", "support-42", home=used).stdout.splitlines()) == len(rows)
+    lines = inmind("show", "journal", "support-42", home=used).stdout.splitlines()
+    assert len(lines) == len(rows)
+    assert any("Add a hero to it" in line for line in lines)
 
 
 def test_undo_takes_back_the_last_change(used: Path) -> None:

@@ -83,11 +83,20 @@ def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
     assert session.prepare([user("hi")]).report.notices == ()
 
 
-def test_a_deleted_file_is_created_anew(session: Session, page: Path) -> None:
+def test_a_deleted_file_is_created_anew_and_that_is_said(session: Session, page: Path) -> None:
     """F1: a missing overview is created anew, with what it said."""
     page.unlink()
     assert session.overview == "written by the agent\n"
     assert page.exists()
+    assert any("was gone" in notice for notice in session.prepare([user("hi")]).report.notices)
+
+
+def test_an_empty_document_is_not_a_damaged_file(session: Session, page: Path) -> None:
+    session.write("overview.md", "")
+    before = session.mind.seq
+    assert session.prepare([user("hi")]).report.notices == ()
+    assert session.overview == page.read_text() == ""
+    assert [event.kind for event in session.journal(after=before)].count("set_aside") == 0
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
@@ -147,6 +156,25 @@ def test_an_edit_by_hand_is_not_overwritten_by_a_stale_write(session: Session, p
     with pytest.raises(Conflict) as caught:
         session.write("overview.md", "by the agent")
     assert caught.value.theirs == page.read_text() == "typed by a person"
+
+
+def test_what_a_prompt_showed_is_what_the_next_write_was_decided_on(session: Session, page: Path) -> None:
+    session.prepare([user("hi")])
+    page.write_text("typed by a person")
+    with pytest.raises(Conflict):
+        session.write("overview.md", "by the agent, who has not seen that")
+    session.prepare([user("hi")])
+    session.write("overview.md", "by the agent, who has")
+
+
+def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Path) -> None:
+    with Memory.open(home) as one, Memory.open(home) as two:
+        mine, theirs = one.session("s"), two.session("s")
+        theirs.write("overview.md", "theirs")
+        theirs.write("detail/plan.md", "theirs")
+        for path in ("overview.md", "detail/plan.md"):
+            with pytest.raises(Conflict):
+                mine.write(path, "mine")
 
 
 def test_a_write_can_name_its_base(session: Session) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from builders import turns, user
 
-from inmind import InmindError, Memory, Session, TextLayer, errors
+from inmind import DocumentLayer, InmindError, Memory, Session, TextLayer, errors
 from inmind.stores.sqlite import SqliteStore
 
 Bad = Callable[[Session], Any]
@@ -21,8 +21,11 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("format", lambda s: s.prepare([user("x")], format="gemini")),
     ("messages", lambda s: s.prepare({"role": "user"})),  # type: ignore[arg-type] -- what a host gets wrong
     ("messages[0]", lambda s: s.add(["hello"])),
+    ("messages[0].role", lambda s: s.prepare([{}])),
+    ("tools", lambda s: s.prepare([user("x")], tools={})),  # type: ignore[arg-type] -- likewise
+    ("after", lambda s: s.journal(after="x")),  # type: ignore[arg-type] -- likewise
     ("tools[0]", lambda s: s.prepare([user("x")], tools=["get_page"])),
-    ("tools[0].schema", lambda s: s.prepare([user("x")], tools=[{"schema": {1, 2}}])),
+    ("tools[0].schema", lambda s: s.prepare([user("x")], tools=[{"type": "function", "schema": {1, 2}}])),
     ("system", lambda s: s.prepare([{"role": "system", "content": "a"}, user("x")], system="b")),
     ("system[0]", lambda s: s.prepare([user("x")], system=["text"], format="anthropic")),
     ("system", lambda s: s.prepare([user("x")], system="lone \ud800")),
@@ -57,6 +60,10 @@ def test_bad_input_names_the_field_the_value_and_what_was_expected_and_stores_no
     session.prepare(turns(2))
 
 
+def less_than_nothing(text: str) -> int:
+    return -len(text)
+
+
 OPENING: list[tuple[str, dict[str, Any]]] = [
     ("id", {"id": ""}),
     ("id", {"id": ".."}),
@@ -71,7 +78,11 @@ OPENING: list[tuple[str, dict[str, Any]]] = [
     ("cache_seconds", {"id": "s", "cache_seconds": -1}),
     ("language", {"id": "s", "language": "xx"}),
     ("layers", {"id": "s", "layers": [TextLayer("a", "x"), TextLayer("a", "y")]}),
-    ("layers", {"id": "s", "layers": ["overview"]}),
+    ("layers[0].name", {"id": "s", "layers": ["overview"]}),
+    ("layers[0].slot", {"id": "s", "layers": [TextLayer("a", "x", slot="first")]}),  # type: ignore[arg-type] -- likewise
+    ("layers[0].budget", {"id": "s", "layers": [TextLayer("a", "x", budget=50)]}),  # type: ignore[arg-type] -- likewise
+    ("counter", {"id": "s", "counter": "x"}),
+    ("counter", {"id": "s", "counter": less_than_nothing}),
     ("layers", {"id": "s", "layers": 3}),
     ("cwd", {"id": "s", "cwd": 3}),
 ]
@@ -92,6 +103,27 @@ def test_any_printable_name_is_a_session_of_its_own_inside_the_home(memory: Memo
     assert [info.id for info in memory.sessions()] == [id]
     (folder,) = (home / "sessions" / "--w--").iterdir()
     assert (folder / "messages.jsonl").exists()
+
+
+@pytest.mark.parametrize("make", [lambda: TextLayer("a", 5), lambda: DocumentLayer("a", "nope.md")])  # type: ignore[arg-type]
+def test_a_layer_that_could_never_say_anything_is_refused_when_it_is_made(make: Callable[[], object]) -> None:
+    with pytest.raises(errors.InvalidInput):
+        make()
+
+
+def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
+    memory.session("s", resource="alice").write("MEMORY.md", "alice's own")
+    with pytest.raises(errors.InvalidInput) as caught:
+        memory.session("s", resource="mallory")
+    assert (caught.value.field, "alice" in str(caught.value)) == ("resource", False)
+    assert memory.session("s").resource == "alice"
+
+
+@pytest.mark.parametrize("home", ["", 7])
+def test_a_home_that_is_no_folder_is_refused(home: Any) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        Memory.open(home)
+    assert caught.value.field == "home"
 
 
 def test_a_working_directory_with_a_very_long_path_still_has_its_files(memory: Memory, home: Path) -> None:

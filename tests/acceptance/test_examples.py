@@ -13,17 +13,17 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "borrowed_history": """\
 Where is order 118?
-  call 1: 384 tokens, 0 of them as before
-  call 2: 436 tokens, 284 of them as before
+  call 1: 368 tokens, 0 of them as before
+  call 2: 420 tokens, 295 of them as before
   It is packed.
 What is in it?
-  call 3: 452 tokens, 336 of them as before
+  call 3: 436 tokens, 347 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 452 tokens, 352 of them as before
+  call 4: 436 tokens, 363 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
-Served from cache: 56%
+Served from cache: 61%
 """,
     "own_layer": """\
 <memory layer="failures">
@@ -32,13 +32,13 @@ Served from cache: 56%
 [older failures are in the conversation]
 </memory>
 cut: failures: 3 lines
-   92  guide               included
+  103  guide               included
    15  memory:house rules  included
   135  memory:overview     included
    55  memory:failures     cut
   218  history             included
    64  changes             included
-  100  context_meta        included
+   73  context_meta        included
 """,
 }
 

@@ -10,7 +10,7 @@ import pytest
 from builders import a_call, a_result, assistant, turns, user
 
 from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Rates, Recalled, Session, TextLayer, Trust
-from inmind.errors import ContextOverflow
+from inmind.errors import ContextOverflow, InvalidInput, LayerFailed
 from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.testing import ManualClock
 from inmind.tokens import estimator
@@ -275,14 +275,14 @@ def test_system_prompt_and_tools_stay_when_the_journals_own_history_is_sent(sess
 
 @pytest.mark.spec("A1")
 def test_what_is_derived_from_a_document_names_it_and_has_no_more_trust(session: Session) -> None:
-    session.write("overview.md", FACTS + "\n\n## Open problems\n", origin=Origin.ASSISTANT)
+    session.write("overview.md", FACTS + "\n\n## Open problems\n", origin=Origin.USER)
     session.prepare([user("hi")])
     note(session, "news")
     session.prepare([user("hi")])
     events = {event.id: event for event in session.journal()}
     derived = [event for event in events.values() if event.kind in ("anchor", "tail")]
     assert [[events[source].kind for source in event.sources] for event in derived] == [["document"], ["document"]]
-    assert [event.trust for event in derived] == [Trust.AGENT, Trust.PERSON]
+    assert [event.trust for event in derived] == [Trust.PERSON, Trust.AGENT]
 
 
 def test_the_report_of_a_rebuilt_prompt_says_what_the_first_one_said(session: Session, clock: ManualClock) -> None:
@@ -293,6 +293,62 @@ def test_the_report_of_a_rebuilt_prompt_says_what_the_first_one_said(session: Se
     assert [report.cached_prefix_tokens for report in rebuilt] == [report.cached_prefix_tokens for report in reports]
     assert [report.tokens for report in rebuilt] == [report.tokens for report in reports]
     assert [report.cold for report in rebuilt[1:]] == [False, True]
+
+
+class Broken(PlainLayer):
+    name, slot, budget = "broken", 1, Budget()
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def recall(self, moment: Moment) -> Recalled | None:  # noqa: ARG002 -- the protocol's
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[return-value] -- what a host gets wrong
+
+
+@pytest.mark.parametrize("answer", [ZeroDivisionError("x"), "a text", 7])
+def test_a_layer_that_fails_is_named_and_nothing_is_stored(memory: Memory, answer: object) -> None:
+    session = memory.session("s", layers=[Broken(answer)])
+    before = session.journal()
+    with pytest.raises(LayerFailed, match="broken"):
+        session.prepare([user("hi")])
+    assert session.journal() == before
+
+
+def test_the_meter_counts_with_the_counter_that_was_given(memory: Memory) -> None:
+    session = memory.session("s", counter=len)
+    prompt = session.prepare([user("hi")])
+    assert len(tail(prompt.messages)) <= prompt.report.tokens["context_meta"] <= len(tail(prompt.messages)) + 20
+
+
+def test_a_message_id_is_between_host_and_memory_and_is_not_sent(session: Session) -> None:
+    session.add([{**user("hello"), "id": "m1"}, {**assistant("hi"), "id": "m2"}, {**user("go on"), "id": "m3"}])
+    for format in ("openai", "anthropic"):
+        assert all("id" not in message for message in session.prepare(format=format).messages)
+    borrowed = session.prepare([{**user("hello"), "id": "m1"}])
+    assert all("id" not in message for message in borrowed.messages)
+    assert session.prompt(3).request == borrowed.request
+
+
+@pytest.mark.parametrize(
+    ("format", "tool"),
+    [
+        ("openai", {"name": "f", "input_schema": {}}),
+        ("responses", {"type": "function", "function": {"name": "f"}}),
+        ("anthropic", {"type": "function", "function": {"name": "f"}}),
+    ],
+)
+def test_tools_in_another_providers_shape_are_refused(session: Session, format: str, tool: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        session.prepare([user("hi")], tools=[tool], format=format)
+    assert caught.value.field == "tools[0]"
+
+
+def test_what_was_put_in_front_for_a_provider_is_said(session: Session) -> None:
+    prompt = session.prepare([assistant("I begin."), user("Go on.")], format="anthropic")
+    assert prompt.messages[0]["role"] == "user"
+    assert any("wants a user to begin" in repair for repair in prompt.report.repaired)
 
 
 def test_a_text_layer_says_its_text_until_it_is_given_another(memory: Memory) -> None:

@@ -18,7 +18,6 @@ from torture.writers import opened, session_of
 from inmind import Memory
 from inmind.session import Session
 
-
 faulthandler.register(signal.SIGUSR1)
 
 
@@ -77,6 +76,7 @@ def fork_amid_writes(voice: Voice, *, home: str, forks: int) -> int:
             session.add([_message(f"thread{thread}", n)])
             session.write(f"detail/thread{thread}.md", f"{n}\n")
             written[thread] += 1
+            time.sleep(0.005)  # a memory that grows too fast is another test
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(2)]
     opening = threading.Thread(target=_open_and_close, args=(home, stop))
@@ -92,6 +92,8 @@ def fork_amid_writes(voice: Voice, *, home: str, forks: int) -> int:
             os._exit(0)
         pids.append(pid)
         voice.tell("forked", n)
+        if len(pids) == 8:
+            _reap([pids.pop(0)])
     _reap(pids)
     stop.set()
     for thread in [*threads, opening]:

@@ -9,6 +9,7 @@ TORTURE_SEED to see the same again.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import importlib
 import json
@@ -120,7 +121,8 @@ class Running:
         while (words := self.hear()) is not None:
             if words[0] == word:
                 return words[1:]
-        raise AssertionError(f"the actor ended without {word!r}: {self.finish().said}")
+        said = self.finish().said
+        raise AssertionError(f"the actor ended without {word!r}: {said}")
 
     def go_on(self) -> None:
         self._socket.send(b"!")
@@ -131,6 +133,12 @@ class Running:
 
     def kill(self) -> None:
         self._process.kill()
+
+    def abandon(self) -> None:
+        """The test has failed already."""
+        self.kill()
+        with contextlib.suppress(OSError, ValueError, AssertionError):
+            self.finish()
 
     def finish(self) -> Outcome:
         try:
@@ -187,7 +195,8 @@ class _Forked:
         self.pid = int(end.readline())
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def end(self) -> tuple[int, str]:
         with self._said, self._end:
@@ -242,8 +251,13 @@ def ask(actor: Actor, **arguments: Any) -> Any:
 
 def together(actors: Sequence[Running]) -> list[Outcome]:
     """Let all of them go at the same moment, then wait for each."""
-    for actor in actors:
-        actor.hear_until("waiting")
+    try:
+        for actor in actors:
+            actor.hear_until("waiting")
+    except BaseException:
+        for actor in actors:
+            actor.abandon()
+        raise
     for actor in actors:
         actor.go_on()
     ended = side_by_side(Running.finish, actors)
@@ -419,10 +433,13 @@ def _keep(request: list[Any], voice: int, said: int, end: int) -> NoReturn:
     pid = os.fork()
     if pid == 0:
         os.close(end)
+        os.setpgid(0, 0)  # whatever it starts in its turn ends with it
         os.dup2(said, 1)
         os.dup2(said, 2)
         _play(request, voice)
     os.close(voice)
+    with contextlib.suppress(OSError):  # it has done so itself, or is gone already
+        os.setpgid(pid, pid)
     os.write(end, b"%d\n" % pid)
     _, status = os.waitpid(pid, 0)
     os.write(end, b"%d\n" % os.waitstatus_to_exitcode(status))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from pathlib import Path
 
 import pytest
-from torture import life, writers
-from torture.harness import Point, Running, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+from torture import life
+from torture.harness import Point, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+from torture.kills import kill_at_random
 
 
 def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Random) -> None:
@@ -70,27 +70,6 @@ def test_a_life_killed_at_every_system_call_goes_on_as_if_before_or_after(tmp_pa
     """C02, J1: every writing call of every step."""
     need_strace()
     kill_at_calls(tmp_path, existing=existing, number=1_000_000, dice=dice())
-
-
-def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str = "") -> None:
-    """Writers follow each other on one home; each first looks for everything that any of them had told."""
-    told: list[str] = []
-    for _ in range(kills):
-        writer = Running(writers.write_on, home=str(home), seed=dice.randrange(1 << 32), library=library)
-        (seen,) = writer.hear_until("seen")
-        missing, unheard = set(told) - set(seen), set(seen) - set(told)
-        assert not missing, f"told and lost: {sorted(missing)}"
-        assert len(unheard) <= 1, f"one call can have been on its way, not {sorted(unheard)}"
-        told = list(seen)
-        time.sleep(dice.random() * 0.08)
-        writer.kill()
-        ended = writer.finish()
-        assert ended.killed, f"the writer ended before it was killed: {ended.said}"
-        told += [text for (text,) in ended.all("wrote")]
-    there = ask(writers.look, home=str(home), library=library)
-    print(f"{kills} kills, {len(told)} told, {len(there)} there")
-    assert set(told) <= set(there)
-    assert len(told) > kills
 
 
 def test_a_writer_killed_at_random_loses_nothing_it_told(tmp_path: Path) -> None:

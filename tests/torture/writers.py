@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
     observed = [event.what.call_id for event in events if isinstance(event.what, ToolObserved)]
     folder = Path(home) / "sessions" / "--w--" / "s"
     shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
-    answer = {
+    answer: dict[str, Any] = {
         "said": said,
         "observed": observed,
         "calls": session.mind.standing.calls,
@@ -215,7 +216,7 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
 
 # -- a lost reply ------------------------------------------------------------------------------------------
 
-CALLS: dict[str, Any] = {
+CALLS: dict[str, Callable[[Session, str], Any]] = {
     "add": lambda session, key: session.add([{"role": "user", "content": "once"}], key=key).last,
     "observe": lambda session, key: session.observe("tool", {"a": 1}, "once", id="call-9", key=key).last,
     "observe_id": lambda session, _: session.observe("tool", {"a": 1}, "once", id="call-9").last,
@@ -225,7 +226,7 @@ CALLS: dict[str, Any] = {
     "prepare": lambda session, key: session.prepare([{"role": "user", "content": "once"}], key=key).request,
     "report_usage": lambda session, key: session.report_usage(prompt_tokens=7, key=key).last,
 }
-OTHERS: dict[str, Any] = {
+OTHERS: dict[str, Callable[[Session, str], Any]] = {
     "add": lambda session, key: session.add([{"role": "user", "content": "other"}], key=key),
     "observe": lambda session, key: session.observe("tool", {}, "other", id="call-10", key=key),
     "write": lambda session, key: session.write("overview.md", "other", key=key),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
+import apsw
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +19,7 @@ from inmind import InmindError, Memory, Session
 from inmind.doors.demo import play
 from inmind.errors import NotFound
 from inmind.journal import encode
+from inmind.memory import DATABASE, default_home
 from inmind.text import printable
 
 app = typer.Typer(
@@ -31,6 +34,13 @@ app.add_typer(show, name="show")
 
 _home: Path | None = None
 
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"inmind {version('inmind')}, SQLite {apsw.sqlite_lib_version()}")
+        raise typer.Exit
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="As listed by `inmind sessions`.")]
 
@@ -38,8 +48,11 @@ SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="As listed by 
 @app.callback()
 def options(
     home: Annotated[
-        Path | None, typer.Option(help="Where memory is kept. [default: $INMIND_HOME or ~/.inmind]")
+        Path | None, typer.Option(help="Where memory is kept; by default $INMIND_HOME, else ~/.inmind.")
     ] = None,
+    show_version: Annotated[  # noqa: ARG001 -- its callback has done the work
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
     global _home
     _home = home
@@ -47,7 +60,7 @@ def options(
 
 @app.command()
 def demo(as_json: AsJson = False) -> None:
-    """Play a short conversation and show what the model would be sent, what it costs, and what came from cache."""
+    """Play a conversation: what is sent, what it costs, what came from cache."""
     with _failing_in_one_line():
         play(_console(), as_json=as_json)
 
@@ -55,16 +68,16 @@ def demo(as_json: AsJson = False) -> None:
 @app.command()
 def sessions(as_json: AsJson = False) -> None:
     """List the sessions of this home, the most recently used first."""
-    with _failing_in_one_line(), Memory.open(_home) as memory:
+    with _failing_in_one_line(), _memory() as memory:
         found = memory.sessions()
         if as_json:
             return _print_json([{**_fields(info), "folder": str(info.folder)} for info in found])
-        table = Table("session", "resource", "messages", "calls", "last used", "working directory", box=None)
+        table = Table("session", "resource", "said", "calls", "last used (UTC)", "working directory", box=None)
         for info in found:
-            row = (info.id, info.resource, str(info.messages), str(info.calls), info.updated, info.cwd)
+            used = info.updated[:16].replace("T", " ")
+            row = (info.id, info.resource, str(info.messages), str(info.calls), used, info.cwd)
             table.add_row(*(printable(cell) for cell in row))
-        nothing = f"No sessions in {memory.home} yet: `inmind demo` shows how one goes."
-        _console().print(table if found else nothing, soft_wrap=not found)
+        _console().print(table if found else f"No sessions in {memory.home} yet.", soft_wrap=not found)
     return None
 
 
@@ -74,17 +87,21 @@ def show_prompt(
     call: Annotated[int | None, typer.Option(help="Which call; the last by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The exact request of a call, byte for byte as it was sent, and why each part is in it."""
+    """What a call sent and why each part is in it; --json prints the request, byte for byte."""
     with _failing_in_one_line(), _session(session) as opened:
         number = opened.mind.standing.calls if call is None else call
         prompt = opened.prompt(number)
         if as_json:
             return _print_json({"call": prompt.call, "format": prompt.format, "request": prompt.request})
-        console = _console()
-        console.print(printable(str(opened.explain(number))), markup=False, highlight=False, soft_wrap=True)
-        console.print()
-        text = json.dumps(prompt.request, ensure_ascii=False, indent=2)
-        console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+        _say(str(opened.explain(number)))
+        for name in ("instructions", "system"):
+            for text in _texts(prompt.request.get(name)):
+                _say(f"\n-- {name}\n{text}")
+        for message in prompt.messages:
+            said = "\n".join(_texts(message.get("content"))) or json.dumps(_beside_role(message), ensure_ascii=False)
+            _say(f"\n-- {message.get('role') or message.get('type')}\n{said}")
+        for tool in prompt.tools or []:
+            _say(f"\n-- tool\n{json.dumps(tool, ensure_ascii=False)}")
     return None
 
 
@@ -95,7 +112,7 @@ def show_overview(session: SessionId, as_json: AsJson = False) -> None:
         text = opened.overview
         if as_json:
             return _print_json({"overview": text})
-        _console().print(printable(text), markup=False, highlight=False, end="", soft_wrap=True)
+        _say(text.removesuffix("\n"))
     return None
 
 
@@ -123,16 +140,21 @@ def show_journal(
                 for event in events
             ]
             return _print_json(rows)
+        console = _console()
         for event in events:
-            body = printable(encode(event.what)).replace("\n", " ")
-            line = f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<9} {event.origin:<9} {body}"
-            _console().print(line, markup=False, highlight=False, overflow="ellipsis", no_wrap=True)
+            line = (
+                f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<9} {event.origin:<9} {encode(event.what)}"
+            )
+            if console.is_terminal:  # one line each on a screen; all of it in a pipe, where somebody searches
+                console.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
+            else:
+                _say(line)
     return None
 
 
 @app.command()
 def undo(session: SessionId, as_json: AsJson = False) -> None:
-    """Take back the last change of a session. Nothing is deleted: the change stays in the journal."""
+    """Take back the last change of a session; it stays in the journal."""
     with _failing_in_one_line(), _session(session) as opened:
         went_to = opened.undo()
         if as_json:
@@ -142,9 +164,19 @@ def undo(session: SessionId, as_json: AsJson = False) -> None:
 
 
 @contextmanager
+def _memory() -> Generator[Memory]:
+    """An existing home: looking into one must not make it."""
+    home = _home or default_home()
+    if not (home / DATABASE).exists():
+        raise NotFound(what="memory at", name=str(home), hint="`inmind demo` shows one, README.md how to begin yours")
+    with Memory.open(home) as memory:
+        yield memory
+
+
+@contextmanager
 def _session(id: str) -> Generator[Session]:
     """An existing session: looking at one must not begin it."""
-    with Memory.open(_home) as memory:
+    with _memory() as memory:
         if id not in {info.id for info in memory.sessions()}:
             raise NotFound(what="session", name=id, hint="`inmind sessions` lists those there are")
         yield memory.session(id)
@@ -169,6 +201,22 @@ def _leave_quietly() -> NoReturn:
     """The reader of the pipe has gone; what is left in the buffer must not raise again at exit."""
     sys.stderr.close()
     raise typer.Exit(1)
+
+
+def _texts(content: object) -> list[str]:
+    """The texts of a system prompt or a message's content, as the model reads them; other parts as JSON."""
+    if isinstance(content, str):
+        return [content]
+    parts = cast(list[Mapping[str, Any]], content) if isinstance(content, list) else []
+    return [str(part["text"]) if "text" in part else json.dumps(part, ensure_ascii=False) for part in parts]
+
+
+def _beside_role(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key not in ("role", "content")}
+
+
+def _say(text: str) -> None:
+    _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def _console() -> Console:

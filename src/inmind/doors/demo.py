@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from inmind import Memory, Prompt, Rates, Session
@@ -25,6 +24,7 @@ RATES = Rates.per_million(input=3.00)
 """Dollars for a million tokens, as common price lists have it: cache reads a tenth, cache writes a quarter more."""
 
 _COLOURS = {"cached": "green", "written": "yellow", "uncached": "red"}
+_MARKS = {"cached": "█", "written": "▓", "uncached": "░"}
 
 SYSTEM = "You edit a website. Use the tools; answer in one sentence."
 
@@ -98,9 +98,9 @@ STORY = (
             _result("c3", matches=[{"id": "img-789", "filename": "mountain.jpg"}, {"id": "img-790"}]),
         ],
     ),
-    Step("The user did not like the question and asks for another answer.", [_user("Use the first one.")]),
+    Step("The user chooses.", [_assistant("There are two. Which one?"), _user("Use the first one.")]),
     Step(
-        "The last message is edited: a branch, not a corruption.",
+        "The user edits that message: a branch, not a corruption.",
         [_user("Use the first one, with the alt text Mountains at dawn.")],
         regenerate=1,
     ),
@@ -113,6 +113,8 @@ def play(console: Console, *, as_json: bool = False) -> None:
         session = memory.session("demo", resource="ada", cwd="/website")
         messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
         prompts: list[Prompt] = []
+        if not as_json:
+            console.print(_legend())
         for number, step in enumerate(STORY, start=1):
             _happen(session, memory.home, messages, step)
             prompts.append(session.prepare(messages, tools=TOOLS))
@@ -145,7 +147,7 @@ def _show_step(console: Console, number: int, step: Step, prompts: Sequence[Prom
         console.print(_said(message))
     console.print(_bar(prompt, width=console.width - 4))
     console.print(_numbers(prompt))
-    console.print(_parts(prompt))
+    console.print(_parts(prompt), soft_wrap=True)
     if prompt.report.anchor_moved and number > 1:
         console.print(f"  memory sent anew in the prefix: {prompt.report.anchor_moved}", style="dim")
     if number == 1:
@@ -155,7 +157,8 @@ def _show_step(console: Console, number: int, step: Step, prompts: Sequence[Prom
         console.print("  new at its end:", style="dim")
         shown = prompt.messages[-1:]
     for message in shown:
-        console.print(Padding(Text(printable(_content(message)), style="dim"), (0, 0, 0, 4), expand=False))
+        text = printable(_content(message)).replace("\n", "\n    ")
+        console.print(Text(f"    {text}", style="dim"), soft_wrap=True)
 
 
 def _show_end(console: Console, session: Session, prompts: Sequence[Prompt]) -> None:
@@ -166,12 +169,14 @@ def _show_end(console: Console, session: Session, prompts: Sequence[Prompt]) -> 
     console.print(Text("The bill", style="bold"))
     console.print(
         f"  {ledger.calls} calls, {ledger.tokens} tokens, {ledger.cached_share:.0%} from cache: "
-        f"${ledger.price(RATES):.5f}; the same tokens uncached: ${ledger.tokens * RATES.uncached:.5f}"
+        f"${ledger.price(RATES):.5f}; uncached: ${ledger.tokens * RATES.uncached:.5f}"
     )
     console.print(f"  call 2 rebuilt from the journal, byte for byte: {'yes' if rebuilt else 'no'}")
     console.print(f'  undo: the last message is again "{session.mind.line[-1].wire["content"]}"; nothing was deleted')
     console.print()
-    console.print("Next: `inmind sessions`, and the ten lines in README.md that put this into your own agent.")
+    console.print("Next: put the ten lines at the top of README.md into your own agent. Then")
+    console.print("`inmind sessions` and `inmind show prompt SESSION` look into its memory")
+    console.print("(they are in .venv/bin, if you came here by `make run`).")
 
 
 def _summary(session: Session, prompts: Sequence[Prompt]) -> dict[str, Any]:
@@ -200,10 +205,19 @@ def _served(prompt: Prompt) -> dict[str, int]:
 def _bar(prompt: Prompt, *, width: int) -> Text:
     served = _served(prompt)
     total = sum(served.values())
-    bar = Text("  ")
+    bar, so_far = Text("  "), 0
     for kind, tokens in served.items():
-        bar.append({"cached": "█", "written": "▓", "uncached": "░"}[kind] * (tokens * width // total), _COLOURS[kind])
+        drawn = so_far * width // total
+        so_far += tokens
+        bar.append(_MARKS[kind] * (so_far * width // total - drawn), _COLOURS[kind])
     return bar
+
+
+def _legend() -> Text:
+    legend = Text("What the model would be sent: ")
+    for kind, meaning in (("cached", "from cache"), ("written", "new"), ("uncached", "the tail, new on every call")):
+        legend.append(f"{_MARKS[kind]} {meaning}  ", _COLOURS[kind])
+    return legend
 
 
 def _numbers(prompt: Prompt) -> Text:
@@ -217,8 +231,8 @@ def _numbers(prompt: Prompt) -> Text:
 
 
 def _parts(prompt: Prompt) -> Text:
-    parts = " · ".join(f"{name} {tokens}" for name, tokens in prompt.report.tokens.items() if tokens)
-    return Text(f"  {parts}", style="dim")
+    named = (f"{name.removeprefix('memory:')} {tokens}" for name, tokens in prompt.report.tokens.items() if tokens)
+    return Text(f"  {' · '.join(named)}", style="dim")
 
 
 def _said(message: dict[str, Any]) -> Text:

@@ -52,11 +52,12 @@ class HistoryView:
         if self._settled and self._concerned(calls, results, fresh):
             self._start_over(format)
             return self.of(line, format)
-        whole = Arrangement([*self._wires, *fresh.wires], fresh.left_out, self._repaired + fresh.repaired)
+        sent = [FORMATS[format].outgoing(wire) for wire in fresh.wires]
+        whole = Arrangement([*self._wires, *sent], fresh.left_out, self._repaired + fresh.repaired)
         if said and not fresh.left_out and fresh.wires[-1] is said[-1].wire:
             self._settled, self._name, self._wires = len(line), line.name(), whole.wires
             self._repaired = whole.repaired
-            self._altered |= bool(fresh.repaired) or any(one.format != format for one in said)
+            self._altered |= bool(fresh.repaired) or any(a is not b.wire for a, b in zip(sent, said, strict=False))
             self._ids.update(calls)
             self._open.update(set(calls) - results)
         return whole

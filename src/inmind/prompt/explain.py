@@ -9,6 +9,7 @@ from typing import Literal
 from inmind.history import Line
 from inmind.prompt.assemble import Rendered
 from inmind.prompt.standing import Standing
+from inmind.text import counted
 
 Fate = Literal["included", "cut", "left out", "repaired"]
 
@@ -53,11 +54,11 @@ def explain(call: int, standing: Standing, line: Line, rendered: Rendered, token
     for block in standing.blocks:
         name = f"memory:{block.layer}"
         fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
-        why = f"{block.left_out} lines did not fit its budget; {since}" if block.left_out else since
+        why = f"{counted(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
         parts.append(Part(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
     said = tuple(entry.id for entry in line)
     parts.append(
-        Part(name="history", fate="included", tokens=tokens["history"], why=f"{len(line)} messages", sources=said)
+        Part(name="history", fate="included", tokens=tokens["history"], why=counted(len(line), "message"), sources=said)
     )
     parts += [Part(name=left.what, fate="left out", tokens=0, why=left.why) for left in rendered.left_out]
     parts += [Part(name="history", fate="repaired", tokens=0, why=why) for why in rendered.repaired]
@@ -81,6 +82,6 @@ _CHANGES = "memory that changed since the anchor"
 
 
 def _span(sources: tuple[str, ...]) -> str:
-    """Events by their numbers, as a person points at them; `sources` has their whole ids."""
-    numbers = [f"#{source.rpartition('#')[2]}" for source in sources]
+    """Events of the session by their numbers, as a person points at them, others by their whole ids."""
+    numbers = [f"#{source.rpartition('#')[2]}" if source.startswith("session/") else source for source in sources]
     return numbers[0] if len(numbers) == 1 else f"{numbers[0]} … {numbers[-1]}"

@@ -56,8 +56,11 @@ def taken_in(
     system = standing.system if owned and given.system is None else given.system
     if system != standing.system and (plainly := _system(given, spoken)) != standing.system:
         drafts.append(Draft(what=SystemSet(system=plainly), origin=Origin.OPERATOR))
-    tools = standing.tools if owned and given.tools is None else given.tools or None
-    if tools != standing.tools or offered != standing.offered:
+    tools = standing.tools if owned and given.tools is None else given.tools
+    if tools is not None:
+        for index, tool in enumerate(_listed(tools, "tools")):
+            spoken.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
+    if (tools or None) != standing.tools or offered != standing.offered:
         what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
         if (what.tools, what.offered) != (standing.tools, standing.offered):
             drafts.append(Draft(what=what, origin=Origin.OPERATOR))
@@ -99,7 +102,7 @@ def not_yet_in(line: Line, wires: Sequence[Wire]) -> list[Wire]:
         id = wire.get("id")
         if id is not None and id in known:
             if known[id] != wire:
-                raise KeyReused(key=str(id))
+                raise KeyReused(key=str(id), what="message id")
             continue
         if id is not None:
             known[id] = wire

@@ -6,17 +6,19 @@ sees the store. That keeps a foreign layer from breaking the budget, the boundar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar, cast
 
-from inmind.documents import Document, Scope
-from inmind.errors import InvalidInput
+from inmind.documents import Document, Scope, checked_text, resolve
+from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
 from inmind.journal import Draft, Trust
 
 Spawn = Literal["fork", "view", "none"]
+
+T = TypeVar("T")
 
 
 class Slot(IntEnum):
@@ -51,6 +53,10 @@ class Recalled:
     """Stands in the place of what did not fit: where to find the rest."""
     trust: Trust = Trust.OPERATOR
     """The least of its sources; a text that the host itself provides is the operator's."""
+
+    def __post_init__(self) -> None:
+        checked_text(self.text, field="text")
+        checked_text(self.pointer, field="pointer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +127,9 @@ class TextLayer(PlainLayer):
     slot: int = 120
     budget: Budget = Budget()
 
+    def __post_init__(self) -> None:
+        checked_text(self.text, field="text")
+
     def recall(self, moment: Moment) -> Recalled | None:  # noqa: ARG002 -- the protocol's
         return Recalled(self.text) if self.text else None
 
@@ -135,6 +144,9 @@ class DocumentLayer(PlainLayer):
     budget: Budget = Budget(min=200, max=1_500)
     scope: Scope = "thread"
 
+    def __post_init__(self) -> None:
+        resolve(self.path)
+
     def recall(self, moment: Moment) -> Recalled | None:
         document = moment.documents.get(self.path)
         if document is None or not document.text.strip():
@@ -145,3 +157,42 @@ class DocumentLayer(PlainLayer):
             pointer=f"[cut to fit: the rest is in {self.path}]",
             trust=document.trust,
         )
+
+
+def checked_layers(layers: object) -> tuple[Layer, ...]:
+    """Layers that can be asked: names of their own, places, budgets, and an answer to each of the four questions."""
+    if not isinstance(layers, list | tuple):
+        raise InvalidInput(field="layers", value=layers, expected="a list of layers")
+    chosen = cast(tuple[Layer, ...], tuple(layers))  # pyright: ignore[reportUnknownArgumentType] -- checked below
+    for index, layer in enumerate(chosen):
+        for attribute, kind, expected in _ATTRIBUTES:
+            value = getattr(layer, attribute, None)
+            if not isinstance(value, kind) or value == "":
+                raise InvalidInput(field=f"layers[{index}].{attribute}", value=value, expected=expected)
+        for question in ("recall", "store", "spawn", "tools"):
+            if not callable(getattr(layer, question, None)):
+                raise InvalidInput(field=f"layers[{index}].{question}", value=None, expected="a method; see PlainLayer")
+    names = [layer.name for layer in chosen]
+    if len(set(names)) < len(names):
+        raise InvalidInput(field="layers", value=names, expected="names of their own, since blocks go by them")
+    return tuple(sorted(chosen, key=lambda layer: layer.slot))
+
+
+def ask(layer: Layer, question: Callable[[], T], kind: type[T] | tuple[type, ...]) -> T:
+    """One question to a layer. Its code is the host's, so whatever it does wrong is said with its name."""
+    try:
+        answer = question()
+    except InmindError:
+        raise
+    except Exception as error:  # a foreign layer may raise anything
+        raise LayerFailed(layer=layer.name, reason=f"{type(error).__name__}: {error}") from error
+    if not isinstance(answer, kind):
+        raise LayerFailed(layer=layer.name, reason=f"it answered with {shown(answer)}")
+    return answer
+
+
+_ATTRIBUTES: tuple[tuple[str, type, str], ...] = (
+    ("name", str, "a name"),
+    ("slot", int, "a whole number"),
+    ("budget", Budget, "a Budget"),
+)

@@ -28,12 +28,6 @@ EMERGENCY = "emergency_compression"
 STRONG_FROM = 50
 NAMED = 3
 
-META_TOKENS = 100
-"""What context_meta is counted as: it reports the count it is part of, so its own size is not counted but kept free."""
-
-META_TOKENS_STRONG = 180
-"""The same where it also names the largest messages."""
-
 
 def band(percent: float) -> str:
     """What this much use of the window asks for."""
@@ -97,6 +91,16 @@ class Meter:
         self._follow(line)
         biggest = nlargest(NAMED, range(max(0, len(line) - 1)), key=self._tokens.__getitem__)
         return tuple((line[index].seq, self._tokens[index]) for index in biggest)
+
+    def meta(self, wording: Mapping[str, str], *, strong: bool) -> int:
+        """What context_meta is counted as: it reports the count it is part of, so a large one stands for all."""
+        name = f"context_meta:{strong}"
+        if name not in self._of_message:
+            used = 999_999 if strong else 499_999
+            reading = Reading(tokens_used=used, tokens_max=1_000_000, messages=9_999, memory_size=9_999)
+            named = ["assistant message 9999 (99999 tokens)"] * NAMED if strong else []
+            self._of_message[name] = self.count(context_meta(reading, wording, named))
+        return self._of_message[name]
 
     def message(self, entry: Entry) -> int:
         known = self._of_message.get(entry.digest)

@@ -18,7 +18,7 @@ from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrep
 from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
 from inmind.prompt.layer import Layer, Recalled
-from inmind.prompt.meter import META_TOKENS, META_TOKENS_STRONG, STRONG_FROM, Meter
+from inmind.prompt.meter import STRONG_FROM, Meter
 from inmind.prompt.standing import Standing
 from inmind.prompt.wording import WORDING, block_text, changes_text
 from inmind.text import Cut, cut
@@ -70,7 +70,7 @@ def plan(
         standing = replace(standing, wording=WORDING)
         drafts.append(Draft(what=WordingSet(wording=dict(WORDING)), origin=Origin.OPERATOR))
     tokens = _without_memory(standing, line, meter)
-    room = _room(standing, limits, sum(tokens.values()) + META_TOKENS_STRONG)
+    room = _room(standing, limits, sum(tokens.values()) + meter.meta(standing.wording, strong=True))
     blocks = _fill(recalled, room, meter)
     cold = standing.asked is None or (now - standing.asked).total_seconds() > limits.cache_seconds
     settled = settle(
@@ -100,7 +100,7 @@ def plan(
         standing = replace(standing, tail=settled.changes, tail_sources=settled.sources)
     tokens = measure(standing, line, meter, limits.window if rides else None)
     unchanged = unchanged_prefix(standing, line, tokens, format, meter)
-    prepared = _prepared(line, tokens, format, limits, meter, cached=0 if cold else unchanged)
+    prepared = _prepared(standing, line, tokens, format, limits, meter, cached=0 if cold else unchanged)
     return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=cold)
 
 
@@ -111,8 +111,7 @@ def measure(standing: Standing, line: Line, meter: Meter, window: int | None) ->
     tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks}
     tokens["history"] = history
     changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail and window else 0
-    used = standing.calibration.correct(sum(tokens.values()) + changes + META_TOKENS)
-    meta = META_TOKENS_STRONG if window and 100 * used > STRONG_FROM * window else META_TOKENS
+    meta = meter.meta(standing.wording, strong=_is_strong(standing, sum(tokens.values()) + changes, window))
     return {**tokens, "changes": changes, "context_meta": meta if window else 0}
 
 
@@ -123,6 +122,11 @@ def _without_memory(standing: Standing, line: Line, meter: Meter) -> dict[str, i
         "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
         "history": meter.history(line),
     }
+
+
+def _is_strong(standing: Standing, without_meta: int, window: int | None) -> bool:
+    """Is so much of the window used that the reminder names the largest messages?"""
+    return window is not None and 100 * standing.calibration.correct(without_meta) > STRONG_FROM * window
 
 
 def _room(standing: Standing, limits: Limits, needed: int) -> int:
@@ -149,11 +153,11 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
 
 
 def _prepared(
-    line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, *, cached: int
+    standing: Standing, line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, *, cached: int
 ) -> PromptPrepared:
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]
-    strong = tokens["context_meta"] == META_TOKENS_STRONG
+    strong = _is_strong(standing, used - tokens["context_meta"], limits.window)
     return PromptPrepared(
         digest="",
         used=used,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from inmind.prompt.assemble import Rendered
 from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
 from inmind.prompt.standing import Standing
+from inmind.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Prompt:
 
     call: int
     format: str
-    request: dict[str, Any]
+    request: dict[str, Any] = field(repr=False)
     report: Report
 
     @property
@@ -75,7 +76,7 @@ def report_on(call: int, standing: Standing, planned: Plan, rendered: Rendered, 
         cached_prefix_tokens=correct(planned.unchanged),
         cold=planned.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",
-        cut=tuple(f"{block.layer}: {block.left_out} lines" for block in standing.blocks if block.left_out),
+        cut=tuple(f"{block.layer}: {counted(block.left_out, 'line')}" for block in standing.blocks if block.left_out),
         left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
         repaired=rendered.repaired,
         notices=notices,

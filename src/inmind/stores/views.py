@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from inmind.documents import MOST_BYTES, Document, Documents, Finding, Judgement, judge, resolve
-from inmind.errors import InmindError, InvalidPath
+from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.journal import DocumentSetAside, DocumentWritten, Draft, Origin, digest
 from inmind.stores.base import Published, Store
 from inmind.stores.files import Folder, Found, Signature, nanoseconds
@@ -87,6 +87,8 @@ class LiveFiles(Generic[S]):
                 for _ in range(_MOST_ROUNDS):
                     if self._round(path):
                         return
+        except Closed:
+            raise
         except InmindError as error:
             self._notice(f"{path} could not be brought up to date: {error}")
 
@@ -95,6 +97,8 @@ class LiveFiles(Generic[S]):
         try:
             with self._folder.locked():
                 displaced = [name.removeprefix(self._inside) for name in self._folder.tidy()]
+        except Closed:
+            raise
         except InmindError as error:
             self._notice(f"the folder could not be tidied: {error}")
             return
@@ -127,7 +131,10 @@ class LiveFiles(Generic[S]):
                 if _waited(found):
                     return False
                 self._set_aside(path, found.data or b"", judgement)
-            case Finding.STALE | Finding.MISSING:
+            case Finding.MISSING:
+                if path in self._shown:
+                    self._notice(f"{path} was gone; it is there again, since a file's absence does not forget it")
+            case Finding.STALE:
                 pass
         return self._show(path, document, found)
 
@@ -228,7 +235,7 @@ class LiveFiles(Generic[S]):
             return
         self._said.add(text)
         self._notices.append(text)
-        log.warning("%s", text)
+        log.warning("inmind: %s", text)
 
 
 def _waited(found: Found) -> bool:

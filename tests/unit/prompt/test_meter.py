@@ -7,9 +7,9 @@ import json
 import pytest
 from builders import a_call, a_line, a_result, grown, turns, user
 
-from inmind.prompt.meter import META_TOKENS, Meter, Reading, band, context_meta
+from inmind.prompt.meter import Meter, Reading, band, context_meta
 from inmind.prompt.wording import WORDING
-from inmind.tokens import PER_IMAGE, PER_MESSAGE, estimator
+from inmind.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
 
 
 @pytest.mark.spec("D5")
@@ -56,11 +56,12 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
     assert "tool result 3 (900 tokens)" in text
 
 
-def test_the_room_kept_for_context_meta_is_enough_for_it() -> None:
-    count = estimator()
-    assert count(context_meta(reading(), WORDING, [])) <= META_TOKENS
-    named = ["assistant message 1234 (123456 tokens)"] * 3
-    assert count(context_meta(reading(127_000), WORDING, named)) <= META_TOKENS * 1.7
+@pytest.mark.parametrize("count", [estimator(), len])
+def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Counter) -> None:
+    meter = Meter(count)
+    assert count(context_meta(reading(), WORDING, [])) <= meter.meta(WORDING, strong=False)
+    named = ["tool result 234 (12345 tokens)"] * 3
+    assert count(context_meta(reading(127_000), WORDING, named)) <= meter.meta(WORDING, strong=True)
 
 
 def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:

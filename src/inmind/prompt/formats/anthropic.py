@@ -39,6 +39,7 @@ from inmind.prompt.formats.values import (
     object_at,
     text_at,
     typed_parts_at,
+    without_id,
 )
 from inmind.text import inert
 
@@ -73,8 +74,16 @@ class AnthropicMessages:
         for block, place in typed_parts_at(wire, "content", field):
             _check_block(block, role, place)
 
+    def check_tool(self, tool: object, *, field: str) -> None:
+        if not is_object(tool) or not isinstance(tool.get("name", tool.get("type")), str) or "function" in tool:
+            expected = 'an Anthropic tool: {"name": …, "input_schema": {…}}'
+            raise InvalidInput(field=field, value=tool, expected=expected)
+
+    def outgoing(self, wire: Wire) -> Wire:
+        return without_id(wire)
+
     def is_system(self, wire: Wire) -> bool:
-        return wire["role"] == "system"
+        return wire.get("role") == "system"
 
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire["content"]

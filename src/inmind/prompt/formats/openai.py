@@ -36,6 +36,7 @@ from inmind.prompt.formats.values import (
     objects_at,
     text_at,
     typed_parts_at,
+    without_id,
 )
 
 NAME = "openai"
@@ -74,8 +75,15 @@ class OpenAIChat:
         elif role == "function":
             text_at(wire, "name", field)
 
+    def check_tool(self, tool: object, *, field: str) -> None:
+        if not is_object(tool) or not isinstance(tool.get("type"), str) or "input_schema" in tool:
+            raise InvalidInput(field=field, value=tool, expected='a chat tool: {"type": "function", "function": {…}}')
+
+    def outgoing(self, wire: Wire) -> Wire:
+        return without_id(wire)
+
     def is_system(self, wire: Wire) -> bool:
-        return wire["role"] in {"system", "developer"}
+        return wire.get("role") in ("system", "developer")
 
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire.get("content")

@@ -77,10 +77,14 @@ def arrange(messages: Sequence[Said], format: Format, *, begins: bool = True) ->
         items, answered = _answered_anywhere(items, answers)
     else:
         items, answered = _answered_in_place(items, answers, demands)
+    opened: list[str] = []
+    if begins and demands.user_begins and items and items[0].message.role == "assistant":
+        items = [_Item(NOWHERE, Message("user", (Text(OPENING),))), *items]
+        opened.append(f"{format.name} wants a user to begin: {OPENING!r} was put in front")
     return Arrangement(
-        wires=_wires(items, format, begins=begins),
+        wires=_wires(items, format),
         left_out=tuple(sorted([*left_out, *unpaired, *orphans], key=lambda one: one.entry)),
-        repaired=(*repaired, *renamed, *retold, *answered),
+        repaired=(*opened, *repaired, *renamed, *retold, *answered),
     )
 
 
@@ -413,10 +417,8 @@ def _has_pictures(results: Iterable[Result]) -> bool:
     return any(isinstance(part, Image) for result in results for part in result.parts)
 
 
-def _wires(items: list[_Item], format: Format, *, begins: bool) -> list[Wire]:
+def _wires(items: list[_Item], format: Format) -> list[Wire]:
     """Wires as they came, and between them runs of messages written together."""
-    if begins and format.demands.user_begins and items and items[0].message.role == "assistant":
-        items = [_Item(NOWHERE, Message("user", (Text(OPENING),))), *items]
     wires: list[Wire] = []
     run: list[Message] = []
     for item in items:

@@ -159,6 +159,14 @@ class Format(Protocol):
         """What a checked message says. Decoration may be lost; text, calls, results, images and ids may not."""
         ...
 
+    def check_tool(self, tool: object, *, field: str) -> None:
+        """Raise InvalidInput unless a tool is in this provider's shape: another's passes every check but the API's."""
+        ...
+
+    def outgoing(self, wire: Wire) -> Wire:
+        """The message as the provider takes it: without an `id` where that is a name between host and memory only."""
+        ...
+
     def sendable(self, message: Message) -> bool:
         """May the wire that reads like this go out as it came? A few shapes are given out and not taken back."""
         ...

@@ -66,8 +66,16 @@ class OpenAIResponses:
             text_at(wire, "call_id", field)
             _check_said(wire, "output", field)
 
+    def check_tool(self, tool: object, *, field: str) -> None:
+        if not is_object(tool) or not isinstance(tool.get("type"), str) or "function" in tool:
+            expected = 'a responses tool: {"type": "function", "name": …, "parameters": {…}}'
+            raise InvalidInput(field=field, value=tool, expected=expected)
+
+    def outgoing(self, wire: Wire) -> Wire:
+        return wire  # items have ids of the provider's own here
+
     def is_system(self, wire: Wire) -> bool:
-        return _is_message(wire) and wire["role"] in {"system", "developer"}
+        return _is_message(wire) and wire.get("role") in ("system", "developer")
 
     def read(self, wire: Wire) -> Message:
         if _is_message(wire):

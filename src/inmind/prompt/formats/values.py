@@ -10,6 +10,7 @@ import math
 from typing import Any, TypeGuard
 
 from inmind.errors import InvalidInput
+from inmind.prompt.formats.parts import Wire
 
 DEEPEST = 200
 
@@ -115,6 +116,11 @@ def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dic
 
 
 _TEXTUAL = frozenset({"text", "input_text", "output_text"})
+
+
+def without_id(wire: Wire) -> Wire:
+    """The very same object, unless it has an id that the provider would refuse."""
+    return {key: value for key, value in wire.items() if key != "id"} if "id" in wire else wire
 
 
 def _check_scalar(value: object, field: str) -> None:

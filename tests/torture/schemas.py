@@ -1,0 +1,223 @@
+"""Actors that meet stores of another age: older schemas, newer ones, and libraries that are not safe."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+from torture.harness import Voice
+from torture.life import connected, sound
+from torture.writers import opened, session_of
+
+import inmind.stores.sqlite as sqlite
+from inmind import Memory
+from inmind.errors import InmindError
+from inmind.journal import DocumentWritten, Draft, Origin
+from inmind.stores.base import Key, Published, Snapshot
+from inmind.stores.sqlite import MIGRATIONS, SqliteStore
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def make_old(voice: Voice, *, home: str, steps: int) -> None:
+    """A store as it was after so many migrations, with something in it."""
+    Path(home).mkdir(parents=True, exist_ok=True)
+    sqlite.MIGRATIONS = MIGRATIONS[:steps]
+    if steps == 0:
+        (Path(home) / "inmind.db").touch()  # killed before the first one
+        return
+    store = SqliteStore(Path(home) / "inmind.db")
+    _say(store, "old one", "old two", key=Key("k", "r"))
+    if steps > 1:
+        store.keep_snapshot("s", Snapshot(seq=2, fold=1, body="state"))
+    store.close()
+    voice.tell("made", steps)
+
+
+def migrate(voice: Voice, *, home: str) -> None:
+    """Nothing but opening: that is where it happens."""
+    SqliteStore(Path(home) / "inmind.db").close()
+    voice.tell("migrated")
+
+
+def migrate_together(voice: Voice, *, home: str, name: str) -> None:
+    voice.wait()
+    store = SqliteStore(Path(home) / "inmind.db")
+    while True:
+        try:
+            _say(store, name)
+            break
+        except InmindError as error:
+            if error.code != "CONFLICT":
+                raise
+    store.close()
+
+
+def migrate_and_die(voice: Voice, *, home: str, steps: int) -> list[int]:
+    """Before each statement that a migration runs, one after another: a child that dies right there.
+
+    The children are forked from here, where nothing is open; each gets an old store of its own.
+    """
+    died: list[int] = []
+    for number in range(1, 1_000):
+        place = Path(home, str(number))
+        ask_child(lambda place=place: make_old(voice, home=str(place), steps=steps))
+        code = ask_child(lambda place=place, number=number: _die_at_statement(voice, place, number))
+        if code == 0:
+            break
+        assert code == 9, f"statement {number}: {code}"
+        died.append(number)
+        looked = ask_child(lambda place=place: look(voice, home=str(place), steps=steps))
+        assert looked == 0, f"died before statement {number} and then: {looked}"
+    return died
+
+
+def _die_at_statement(voice: Voice, place: Path, number: int) -> None:
+    left = [number]
+
+    def watch(connection: Any) -> None:
+        def trace(*_: Any) -> bool:
+            left[0] -= 1
+            if left[0] == 0:
+                os._exit(9)
+            return True
+
+        connection.exec_trace = trace
+
+    apsw.connection_hooks.append(watch)
+    migrate(voice, home=str(place))
+
+
+def ask_child(act: Any) -> int:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def look(voice: Voice, *, home: str, steps: int) -> list[str]:
+    """Whatever happened: it opens, it is of today, and everything that was in it is in it."""
+    path = Path(home) / "inmind.db"
+    store = SqliteStore(path)
+    texts = [event.what.text for event in store.read("s") if isinstance(event.what, DocumentWritten)]
+    if steps:
+        assert texts[:2] == ["old one", "old two"]
+        assert store.append("s", [], expected=0, at=WHEN, key=Key("k", "r")).repeated
+    if steps > 1:
+        assert store.snapshot("s", fold=1) == Snapshot(seq=2, fold=1, body="state")
+    _say(store, "new")
+    store.mark_published("s", "overview.md", Published("aaaa", seq=1))
+    assert store.published("s") == {"overview.md": Published("aaaa", 1)}
+    store.close()
+    schema, version = describe(path)
+    fresh = Path(home) / "fresh.db"
+    SqliteStore(fresh).close()
+    assert (schema, version) == describe(fresh)
+    assert version == len(MIGRATIONS)
+    fresh.unlink()
+    sound(Path(home))
+    voice.tell("looked")
+    return texts
+
+
+def describe(path: Path) -> tuple[list[Any], int]:
+    connection = connected(path)
+    schema = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    version = connection.pragma("user_version")
+    connection.close()
+    return [list(row) for row in schema], version
+
+
+# -- a newer schema ----------------------------------------------------------------------------------------
+
+
+def make_newer(voice: Voice, *, home: str) -> None:
+    """By an inmind of tomorrow, which keeps one table more."""
+    with Memory.open(home) as memory:
+        session = session_of(memory)
+        session.write("overview.md", "from tomorrow\n")
+        session.write("MEMORY.md", "kept\n")
+        session.add([{"role": "user", "content": "hello"}])
+        session.prepare()
+    connection = connected(Path(home) / "inmind.db")
+    connection.execute("CREATE TABLE tomorrow (what TEXT)")
+    connection.pragma("user_version", len(MIGRATIONS) + 1)
+    connection.close()
+    voice.tell("made")
+
+
+def dump(voice: Voice, *, home: str) -> list[Any]:
+    """Every row of every table, and every live file."""
+    connection = connected(Path(home) / "inmind.db")
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1")]
+    rows = {table: [list(map(str, row)) for row in connection.execute(f'SELECT * FROM "{table}"')] for table in tables}
+    version = connection.pragma("user_version")
+    connection.close()
+    files = {str(f): f.read_text() for f in sorted(Path(home).rglob("*")) if f.suffix in {".md", ".jsonl", ".json"}}
+    voice.tell("dumped")
+    return [version, rows, files]
+
+
+def meet_newer(voice: Voice, *, home: str) -> dict[str, Any]:
+    """By an inmind of today: everything that reads, then everything that writes."""
+    memory = opened(home)
+    session = session_of(memory)
+    reads = {
+        "overview": session.overview,
+        "memory": session.read("MEMORY.md"),
+        "documents": sorted(session.documents()),
+        "sessions": [info.id for info in memory.sessions()],
+        "messages": [dict(wire) for wire in session.mind.line.wires],
+        "prompt": session.prompt(1).request["messages"][-1]["role"],
+        "past": session.at(2).seq,
+    }
+    writes = {
+        "add": lambda: session.add([{"role": "user", "content": "more"}]),
+        "write": lambda: session.write("overview.md", "from today\n"),
+        "write memory": lambda: session.write("MEMORY.md", "from today\n"),
+        "observe": lambda: session.observe("tool", {}, "x"),
+        "prepare": lambda: session.prepare(),
+        "report_usage": lambda: session.report_usage(prompt_tokens=1),
+        "undo": lambda: session.undo(),
+        "session": lambda: session_of(memory, "another"),
+    }
+    refused: dict[str, list[str]] = {}
+    for name, write in writes.items():
+        try:
+            write()
+            refused[name] = ["", ""]
+        except InmindError as error:
+            refused[name] = [error.code, str(error)]
+    memory.close()
+    voice.tell("met")
+    return {"reads": reads, "refused": refused}
+
+
+# -- an unsafe library -------------------------------------------------------------------------------------
+
+
+def open_with(voice: Voice, *, home: str, library: str) -> dict[str, Any]:
+    memory = opened(home, library=library)
+    session = session_of(memory)
+    session.add([{"role": "user", "content": library}])
+    connection = connected(Path(home) / "inmind.db")
+    mode = connection.pragma("journal_mode")
+    connection.close()
+    beside = sorted(file.name for file in Path(home).glob("inmind.db*"))
+    said = [wire["content"] for wire in session.mind.line.wires]
+    memory.close()
+    voice.tell("opened")
+    return {"mode": mode, "beside": beside, "said": said}
+
+
+def _say(store: SqliteStore, *texts: str, key: Key | None = None) -> None:
+    drafts = [Draft(what=DocumentWritten(path="overview.md", text=text), origin=Origin.USER) for text in texts]
+    store.append("s", drafts, expected=store.version("s"), at=WHEN, key=key)

@@ -1,0 +1,195 @@
+"""Stores of another age, and SQLite libraries that cannot be trusted with a log.
+
+The tables of faults call these M35, M36 and M41.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from torture import schemas
+from torture.harness import (
+    Point,
+    Running,
+    ask,
+    dice,
+    need_strace,
+    points_of,
+    run,
+    some,
+    together,
+    traced,
+    two_at_a_time,
+)
+from torture.kills import kill_at_random
+
+from inmind.stores.sqlite import MIGRATIONS, journal_mode
+
+AGES = range(len(MIGRATIONS))
+
+
+# -- killed in a migration ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", AGES)
+def test_a_migration_that_died_before_any_statement_is_done_again(tmp_path: Path, steps: int) -> None:
+    """M35, J1: old or new, each step with its mark in one commit; the next one who opens goes on from there."""
+    died = ask(schemas.migrate_and_die, home=str(tmp_path), steps=steps)
+    print(f"{len(died)} statements from schema {steps}")
+    assert len(died) > 10, "the migration was never met"
+
+
+def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Random) -> None:
+    old = folder / "old"
+    ask(schemas.make_old, home=str(old), steps=steps)
+
+    def fresh(name: str) -> str:
+        return shutil.copytree(old, folder / name).as_posix()
+
+    whole = traced(schemas.migrate, home=fresh("counted"), trace=folder / "counted.trace")
+    assert whole.code == 0, whole.said
+    points = points_of(whole)
+    chosen = some(points, number, dice)
+    print(f"{len(chosen)} of {len(points)} points from schema {steps}")
+
+    def kill(point: Point) -> None:
+        home = fresh(f"home-{point}")
+        inject = f"{point.call}:signal=SIGKILL:when={point.number}"
+        ended = traced(schemas.migrate, inject, home=home, trace=folder / f"{point}.trace")
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        looked = run(schemas.look, home=home, steps=steps)
+        assert looked.code == 0, f"killed at {point}:\n{looked.said}"
+        shutil.rmtree(home)
+
+    two_at_a_time(kill, chosen)
+
+
+@pytest.mark.parametrize("steps", AGES)
+def test_a_migration_killed_at_a_system_call_is_done_again(tmp_path: Path, steps: int) -> None:
+    """M35, C02, J1: at calls from all over it."""
+    need_strace()
+    kill_migrations(tmp_path, steps=steps, number=8, dice=dice())
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("steps", AGES)
+def test_a_migration_killed_at_every_system_call_is_done_again(tmp_path: Path, steps: int) -> None:
+    """M35, C02, J1: at each of them."""
+    need_strace()
+    kill_migrations(tmp_path, steps=steps, number=1_000_000, dice=dice())
+
+
+# -- two at once, and too new ------------------------------------------------------------------------------
+
+
+def migrate_at_once(folder: Path, *, steps: int, processes: int) -> None:
+    home = str(folder)
+    ask(schemas.make_old, home=home, steps=steps)
+    names = [f"p{n}" for n in range(processes)]
+    together([Running(schemas.migrate_together, home=home, name=name) for name in names])
+    texts = ask(schemas.look, home=home, steps=steps)
+    assert sorted(text for text in texts if text.startswith("p")) == names
+
+
+@pytest.mark.parametrize("steps", AGES)
+def test_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path, steps: int) -> None:
+    """M36, J2: one of them does it, all of them go on."""
+    for turn in range(3):
+        migrate_at_once(tmp_path / str(turn), steps=steps, processes=2)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("steps", AGES)
+def test_many_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path, steps: int) -> None:
+    """M36, J2: eight of them, again and again."""
+    for turn in range(40):
+        migrate_at_once(tmp_path / str(turn), steps=steps, processes=8)
+
+
+def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> None:
+    """M36: every write is refused with what to do about it, and nothing has changed."""
+    home = str(tmp_path / "home")
+    ask(schemas.make_newer, home=home)
+    before = ask(schemas.dump, home=home)
+    met = ask(schemas.meet_newer, home=home)
+    assert met["reads"] == {
+        "overview": "from tomorrow\n",
+        "memory": "kept\n",
+        "documents": ["MEMORY.md", "overview.md"],
+        "sessions": ["s"],
+        "messages": [{"role": "user", "content": "hello"}],
+        "prompt": "user",
+        "past": 2,
+    }
+    for name, (code, message) in met["refused"].items():
+        assert code == "READ_ONLY", f"{name}: {code} {message}"
+        assert f"schema {len(MIGRATIONS) + 1}" in message
+        assert "upgrade inmind" in message
+    assert ask(schemas.dump, home=home) == before
+
+
+# -- an unsafe library -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("library", "mode"),
+    [
+        ("3.7.0", "delete"),
+        ("3.39.5", "delete"),
+        ("3.40.1", "delete"),
+        ("3.44.5", "delete"),
+        ("3.44.6", "wal"),
+        ("3.44.9", "wal"),
+        ("3.45.0", "delete"),
+        ("3.50.6", "delete"),
+        ("3.50.7", "wal"),
+        ("3.50.10", "wal"),
+        ("3.51.0", "delete"),
+        ("3.51.2", "delete"),
+        ("3.51.3", "wal"),
+        ("3.51.10", "wal"),
+        ("3.52.0", "wal"),
+        ("3.100.0", "wal"),
+        ("4.0.0", "wal"),
+    ],
+)
+def test_which_libraries_may_use_a_log(library: str, mode: str) -> None:
+    """M41: those in which the bug was fixed, with what was fixed in old lines of releases."""
+    assert journal_mode(library) == mode
+
+
+def test_the_library_of_this_python_is_judged_too() -> None:
+    """M41: it is not the one that is used, but it is the reason why."""
+    version = sqlite3.sqlite_version_info
+    fixed = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51, 0) or (3, 44, 6) <= version < (3, 45, 0)
+    assert journal_mode(sqlite3.sqlite_version) == ("wal" if fixed else "delete")
+
+
+def test_with_an_unsafe_library_there_is_no_log_and_it_is_said(tmp_path: Path) -> None:
+    """M41: at start, once, with the version and what to do; and a home can go from one to the other and back."""
+    home = str(tmp_path / "home")
+    safe = run(schemas.open_with, home=home, library="3.51.3")
+    assert (safe.answer["mode"], safe.said) == ("wal", "")
+    for library in ("3.40.1", "3.50.6"):
+        unsafe = run(schemas.open_with, home=home, library=library)
+        assert unsafe.answer["mode"] == "delete"
+        assert unsafe.answer["beside"] == ["inmind.db"]
+        assert unsafe.said.count(f"SQLite {library}") == 1
+        assert "apsw 3.51.3" in unsafe.said
+    back = ask(schemas.open_with, home=home, library="3.51.3")
+    assert (back["mode"], back["said"]) == ("wal", ["3.51.3", "3.40.1", "3.50.6", "3.51.3"])
+
+
+def test_without_a_log_a_killed_writer_loses_nothing_it_told(tmp_path: Path) -> None:
+    """M41, C02, J1: the rollback journal keeps the same promises, only slower."""
+    kill_at_random(tmp_path / "home", kills=10, dice=dice(), library="3.40.1")
+
+
+@pytest.mark.torture
+def test_without_a_log_writers_killed_for_long_lose_nothing_they_told(tmp_path: Path) -> None:
+    """M41, C02, J1: many kills of one home."""
+    kill_at_random(tmp_path / "home", kills=200, dice=dice(), library="3.40.1")
