@@ -13,7 +13,7 @@ from torture.harness import Voice
 from torture.writers import opened, session_of
 
 import inmind.stores.files as files
-from inmind.journal import DocumentWritten
+from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.stores.files import Folder
 from inmind.stores.sqlite import SqliteStore
 
@@ -62,7 +62,7 @@ def die_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: 
         case _:
             raise AssertionError(place)
     armed[0] = True
-    session.write(path, text)
+    session.write(path, text, origin=Origin.USER)
 
 
 def save_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def save_at(voice: Voice, *, home: str, place: str, path: str, text: str, saved:
             _before(SqliteStore, "mark_published", save)
         case _:
             _after(SqliteStore, "mark_published", save)
-    session.write(path, text)
+    session.write(path, text, origin=Origin.USER)
     answer = {"text": session.read(path), "file": file.read_text(), "versions": versions(session, path)}
     memory.close()
     return answer
@@ -122,7 +122,7 @@ def begin(voice: Voice, *, home: str, path: str, texts: list[str]) -> None:
     memory = opened(home)
     session = session_of(memory)
     for text in texts:
-        session.write(path, text)
+        session.write(path, text, origin=Origin.USER)
     memory.close()
     voice.tell("begun", path)
 
@@ -144,8 +144,6 @@ def versions(session: Any, path: str) -> list[list[str]]:
 
 
 def _draft(path: str, text: str) -> Any:
-    from inmind.journal import Draft, Origin
-
     return Draft(what=DocumentWritten(path=path, text=text), origin=Origin.ASSISTANT)
 
 

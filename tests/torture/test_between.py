@@ -82,3 +82,19 @@ def test_a_save_in_the_middle_of_our_write_is_not_overwritten(tmp_path: Path, pl
     assert (found["text"], found["file"]) == (MINE, MINE)
     assert found["versions"][-2:] == [[NEW, "user"], [MINE, "file"]]
     assert ask(crashes.look, home=home, path="overview.md")["leftovers"] == []
+
+
+def test_what_killed_writers_left_is_tidied_up(tmp_path: Path) -> None:
+    """C02, C04, J1: ours goes; what may be a person's only copy becomes a version first."""
+    home = started(tmp_path, "overview.md")
+    folder = Path(home, "sessions/--w--/s")
+    detail = folder / "working-memory" / "detail"
+    detail.mkdir(parents=True, exist_ok=True)
+    for left in (folder, folder / "working-memory", detail, Path(home, "resources/ada")):
+        (left / ".inmind-part-torn.md").write_text("half of somethi")
+    (folder / "working-memory" / ".inmind-swap-overview.md").write_text("- oldest\n")
+    (detail / ".inmind-swap-plan.md").write_text(MINE)
+    found = ask(crashes.look, home=home, path="overview.md")
+    assert (found["text"], found["leftovers"]) == (OLD, [])
+    assert ask(crashes.look, home=home, path="detail/plan.md")["versions"] == [[MINE, "file"]]
+    assert (detail / "plan.md").read_text() == MINE
