@@ -40,6 +40,11 @@ def _chat_faults(wires: Sequence[Wire]) -> list[str]:
         calls: list[Wire] = wire.get("tool_calls") or []
         function_call: Wire = wire.get("function_call") or {}
         awaited, legacy = [call["id"] for call in calls], function_call.get("name")
+        if wire.get("tool_calls") == []:
+            found.append(f"{place}: an empty array of calls")
+        spoken = wire.get("content") not in (None, []) or wire.get("refusal") or wire.get("audio")
+        if role == "assistant" and not (spoken or calls or function_call):
+            found.append(f"{place}: no content, and nothing instead of it")
         if len(set(awaited)) < len(awaited):
             found.append(f"{place}: two calls share an id")
     if awaited or legacy:
@@ -61,7 +66,18 @@ def _responses_faults(items: Sequence[Wire]) -> list[str]:
             if call not in open_calls:
                 found.append(f"{place}: no call asks for this output")
             open_calls.discard(call)
+        elif kind == "reasoning" and not _goes_on(items[place + 1 :]):
+            found.append(f"{place}: reasoning without its required following item")
     return found + [f"end: {call} is not answered" for call in open_calls]
+
+
+def _goes_on(items: Sequence[Wire]) -> bool:
+    """Is the next item that is not reasoning too one of the assistant's?"""
+    for item in items:
+        kind = item.get("type", "message")
+        if kind != "reasoning":
+            return item["role"] == "assistant" if kind == "message" else not kind.endswith("_output")
+    return False
 
 
 def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:

@@ -99,6 +99,7 @@ class SystemSet(Happened):
 
     kind = "system"
     system: str | Sequence[Mapping[str, Any]] | None
+    format: str = "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,8 @@ class PromptPrepared(Happened):
     written: int
     changes: int = 0
     """Tokens of the tail that say what changed since the anchor."""
+    behind: int = 0
+    """Messages that stood behind the tail."""
     format: str = "openai"
     window: int = 128_000
     reserve: int = 4_096

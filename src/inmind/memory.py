@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from inmind.prompt.plan import Limits
 from inmind.session import Parts, Session
 from inmind.stores.base import Clock, Store
 from inmind.stores.files import Folder, make_private
+from inmind.stores.fork import tell_after_fork
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
 from inmind.stores.meta import MetaFile
 from inmind.stores.sqlite import SqliteStore
@@ -78,22 +80,24 @@ class Memory:
     def __init__(self, home: Path, store: Store, *, clock: Clock | None = None) -> None:
         self.home = home
         self._store = store
-        self._clock: Clock = clock or (lambda: datetime.now(UTC))
+        self._clock: Clock = _telling(clock) if clock else _utc_now
         self._lock = threading.RLock()
-        self._sessions: list[Session] = []
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._closed = False
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     @classmethod
     def open(cls, home: str | Path | None = None, *, clock: Clock | None = None) -> Self:
         """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind."""
-        if home is not None and (not isinstance(home, str | Path) or not str(home)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(field="home", value=home, expected="a folder")
-        place = default_home() if home is None else Path(home).expanduser()
+        place = _home(default_home() if home is None else home)
         try:
             make_private(place)
         except OSError as error:
             raise UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0)) from error
-        return cls(place, SqliteStore(place / DATABASE), clock=clock)
+        return cls(place.resolve(), SqliteStore(place.resolve() / DATABASE), clock=clock)
 
     def session(
         self,
@@ -131,7 +135,7 @@ class Memory:
             raise InvalidInput(field="resource", value=resource, expected="the resource that this session began with")
         session = Session(self._parts(name, stream, opened, chosen, limits, count))
         with self._lock:
-            self._sessions.append(session)
+            self._sessions.add(session)
         return session
 
     def sessions(self) -> list[SessionInfo]:
@@ -150,9 +154,11 @@ class Memory:
             if self._closed:
                 return
             self._closed = True
-            for session in self._sessions:
-                session.close()
-            self._store.close()
+            try:
+                for session in list(self._sessions):
+                    session.close()
+            finally:
+                self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -272,12 +278,44 @@ def _as_file(name: str) -> str:
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
 
 
+def _home(home: object) -> Path:
+    if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
+        raise InvalidInput(field="home", value=home, expected="a folder on this machine")
+    try:
+        return _encodable(Path(home).expanduser(), "home")
+    except RuntimeError as error:  # ~somebody, who is not there
+        raise InvalidInput(field="home", value=home, expected="a folder on this machine") from error
+
+
 def _place(cwd: object) -> str:
-    if cwd is None:
-        return os.getcwd()
-    if not isinstance(cwd, str | Path) or "\x00" in str(cwd):
+    """The working directory that a session belongs to."""
+    if cwd is not None and not isinstance(cwd, str | Path):
         raise InvalidInput(field="cwd", value=cwd, expected="a folder")
-    return str(Path(cwd).absolute())
+    try:
+        return str(_encodable(Path(os.getcwd() if cwd is None else cwd).absolute(), "cwd"))
+    except OSError as error:
+        raise InvalidInput(field="cwd", value=cwd, expected="a folder; the current one is gone, so name one") from error
+
+
+def _encodable(path: Path, field: str) -> Path:
+    try:
+        if b"\x00" not in str(path).encode():
+            return path
+    except UnicodeEncodeError:
+        pass
+    raise InvalidInput(field=field, value=str(path), expected="a path in UTF-8, without NUL")
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _telling(clock: Clock) -> Clock:
+    """A clock that tells the time with its zone: asked once before anything depends on it."""
+    now = cast(object, clock()) if callable(clock) else None
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        raise InvalidInput(field="clock", value=now, expected="a function that answers with a datetime that has a zone")
+    return clock
 
 
 def _counting(counter: Counter) -> Counter:

@@ -26,6 +26,8 @@ class Mind:
     line: Line = field(default_factory=Line)
     documents: Documents = field(default_factory=Documents)
     standing: Standing = field(default_factory=Standing)
+    begun: int = 0
+    """Number of the last event that opening the session appended: nothing goes back beyond it."""
     before: int = 0
     """Number of the event that `undo` goes back to: the last one before the last change. 0: nothing to undo.
 
@@ -49,7 +51,9 @@ class MindFold:
         what = event.what
         opened = what if isinstance(what, SessionOpened) else state.opened
         line = state.line.apply(event)
-        before = state.before
+        before, begun = state.before, state.begun
+        if event.seq == begun + 1 and (event.seq == 1 or not event.opens):
+            begun = event.seq
         if event.kind not in BOOKKEEPING and event.opens:
             before = event.seq - 1
         return Mind(
@@ -59,6 +63,7 @@ class MindFold:
             line=line,
             documents=state.documents.apply(event),
             standing=state.standing.apply(event, messages=len(line)),
+            begun=begun,
             before=before,
         )
 
@@ -74,6 +79,7 @@ class MindFold:
             "line": state.line.freeze(),
             "documents": state.documents.freeze(),
             "standing": state.standing.freeze(),
+            "begun": state.begun,
             "before": state.before,
         }
 
@@ -85,6 +91,7 @@ class MindFold:
             line=Line.thaw(frozen["line"], messages),
             documents=Documents.thaw(frozen["documents"], self._stream),
             standing=Standing.thaw(frozen["standing"]),
+            begun=frozen["begun"],
             before=frozen["before"],
         )
 

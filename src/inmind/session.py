@@ -14,11 +14,12 @@ from functools import partial
 from typing import Any
 
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
-from inmind.errors import Conflict, InvalidInput, NotFound, PromptNotRebuilt
+from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.journal import (
     DocumentWritten,
     Draft,
     Event,
+    MessageAdded,
     Origin,
     PromptPrepared,
     Reverted,
@@ -27,16 +28,18 @@ from inmind.journal import (
     digest,
 )
 from inmind.mind import Mind
-from inmind.prompt.assemble import HistoryView, Rendered, name_of, render
-from inmind.prompt.explain import Explanation, explain
+from inmind.prompt.assemble import Handed, render
+from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
 from inmind.prompt.intake import Given, checked_json, checked_messages, message_added, not_yet_in, taken_in
-from inmind.prompt.layer import Layer, Moment, Recalled, ask
+from inmind.prompt.layer import Layer, Moment, Recalled, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
-from inmind.prompt.plan import Limits, Plan, measure, plan, unchanged_prefix
+from inmind.prompt.plan import Limits, plan
+from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.report import Prompt, report_on
+from inmind.prompt.view import HistoryView, View
 from inmind.stores.base import Appended, Store
 from inmind.stores.meta import MetaFile
 from inmind.stores.stream import Decision, Stream, key_for
@@ -72,11 +75,13 @@ class Session:
         self._transcript, self._meta = parts.transcript, parts.meta
         self._layers = parts.layers
         self._limits, self._meter, self._view = parts.limits, Meter(parts.counter), HistoryView()
+        self._handed = Handed()
+        self._sent: tuple[int, View | None] = (0, None)
         self._seen: dict[str, int] = {}
-        self._lag = ""
+        self._lags: list[str] = []
         self._take_in()
         self._show()
-        self._have_seen()
+        self._seen = self._versions()
 
     # -- talking to the model ------------------------------------------------------------------------------
 
@@ -98,13 +103,17 @@ class Session:
         given = Given.of(messages, system, tools, spoken)
         named = key_for(key, "prepare", format, messages, system, tools)
         self._take_in()
+        self._resource.refresh()
         notices = self._notices()
         done = self._stream.commit(lambda mind, now: self._decide_prompt(mind, now, given, spoken, notices), key=named)
         self._show(done.events)
         if done.answer is None:
-            return self._rebuilt(self._prompt_event(done.appended.last))
-        self._have_seen()
-        return done.answer
+            (event,) = self._store.read(self._stream.name, after=done.appended.last - 1, until=done.appended.last)
+            return self._rebuilt(event, _prepared(event))
+        prompt, view = done.answer
+        self._sent = (prompt.call, view)
+        self._have_shown()
+        return prompt
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
         """Keep messages in the journal's own history: a user's, a reply, a tool's result.
@@ -122,7 +131,9 @@ class Session:
     def observe(
         self, tool: str, arguments: Any, result: Any, *, error: bool = False, id: str = "", key: str | None = None
     ) -> Appended:
-        """Tell what a tool of the host did. The same `id` twice is one observation."""
+        """Tell what a tool of the host did. An `id` is its key: the same one twice is one observation."""
+        if not isinstance(error, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="error", value=error, expected="True or False")
         what = ToolObserved(
             tool=checked_text(tool, field="tool"),
             arguments=checked_json(arguments, "arguments"),
@@ -130,7 +141,7 @@ class Session:
             error=error,
             call_id=checked_text(id, field="id"),
         )
-        if key is None and id:
+        if id:
             named = key_for(f"observed:{digest(id)}", "observed", id)
         else:
             named = key_for(key, "observe", what.tool, what.arguments, what.result, error, id)
@@ -215,7 +226,7 @@ class Session:
             done = self._resource.commit(lambda docs, _: Decision(decide(docs), True), key=named)
         self._show()
         if done.answer is None:  # an earlier call with this key wrote it, and somebody may have written since
-            return done.appended.last
+            return self._documents_at(scope, done.appended.last).version(name)
         self._seen[name] = self._documents(scope).version(name)
         return self._seen[name]
 
@@ -259,7 +270,7 @@ class Session:
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
             target = mind.before if to is None else _whole(to, "to")
-            if not 0 < target < mind.seq:
+            if not mind.begun <= target < mind.seq or target == 0:
                 if to is None:
                     raise NotFound(
                         what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
@@ -269,7 +280,7 @@ class Session:
 
         done = self._stream.commit(decide, key=named)
         self._show()
-        self._have_seen()
+        self._seen = self._versions()
         if done.answer is not None:
             return done.answer
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.last)
@@ -277,16 +288,13 @@ class Session:
 
     def prompt(self, call: int) -> Prompt:
         """The prompt of any past call, byte for byte as it was sent; its report counts anew, with today's counter."""
-        return self._rebuilt(self._prompt_of(call)[0])
+        return self._rebuilt(*self._prompt_of(call))
 
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: which layer, how many tokens, from which events, and why."""
-        number = self._stream.refresh().standing.calls if call is None else call
-        event, prepared = self._prompt_of(number)
-        mind, rendered = self._rendered(event, prepared)
-        correct = mind.standing.calibration.correct
-        tokens = {part: correct(size) for part, size in self._measured(mind, prepared, rendered).items()}
-        return explain(number, mind.standing, mind.line, rendered, tokens)
+        event, prepared = self._prompt_of(self._stream.refresh().standing.calls if call is None else call)
+        mind = self._stream.at(event.seq - 1)
+        return explained(mind.standing, mind.line, prepared, counter=self._meter.count)
 
     def __repr__(self) -> str:
         mind = self._stream.state
@@ -296,49 +304,55 @@ class Session:
 
     def _decide_prompt(
         self, mind: Mind, now: datetime, given: Given, spoken: Format, notices: tuple[str, ...]
-    ) -> Decision[Mind, Prompt]:
+    ) -> Decision[Mind, tuple[Prompt, View]]:
         offered = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
-        drafts, own = taken_in(mind.standing, mind.line, given, offered, spoken)
+        drafts = taken_in(mind.standing, mind.line, given, offered, spoken)
+        drafts += self._kept(mind, now, drafts)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
-        recalled = self._recall(mind, now)
-        planned = self._planned(mind, recalled, spoken, now, rides=True)
-        after = self._stream.foresee(mind, mind.seq, planned.drafts, now)
-        rendered = render(after.standing, after.line, planned.prepared, self._view, own=own)
-        if not rendered.tail_carried:
-            planned = self._planned(mind, recalled, spoken, now, rides=False)
-            after = self._stream.foresee(mind, mind.seq, planned.drafts, now)
-            rendered = render(after.standing, after.line, planned.prepared, self._view, own=own)
-        name = name_of(after.standing, after.line, planned.prepared, rendered.tail)
-        asked = Draft(what=replace(planned.prepared, digest=name), origin=Origin.OPERATOR)
-        foreseen = self._stream.foresee(after, after.seq, [asked], now)
-        call = foreseen.standing.calls
-        report = report_on(call, after.standing, planned, rendered, notices)
-        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
-        return Decision([*drafts, *planned.drafts, asked], prompt, foreseen=foreseen)
-
-    def _planned(
-        self, mind: Mind, recalled: list[tuple[Layer, Recalled]], spoken: Format, now: datetime, *, rides: bool
-    ) -> Plan:
-        return plan(
+        view = self._view.of(mind.line, spoken.name)
+        planned = plan(
             mind.standing,
             mind.line,
-            recalled,
-            format=spoken.name,
+            view,
+            self._recall(mind, now),
+            shared=self._shared(mind, view),
             limits=self._limits,
             meter=self._meter,
             now=now,
-            rides=rides,
         )
+        mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
+        wires = self._view.copies(view)
+        rendered = render(mind.standing, mind.line, planned.prepared, view, wires, self._handed)
+        asked = Draft(what=replace(planned.prepared, digest=rendered.name), origin=Origin.OPERATOR)
+        foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
+        call = foreseen.standing.calls
+        report = report_on(call, mind.standing, planned, view, notices)
+        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
+        return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
 
-    def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, None]:
-        fresh = not_yet_in(mind.line, wires)
-        drafts = [message_added(wire, spoken) for wire in fresh]
+    def _shared(self, mind: Mind, view: View) -> int:
+        """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
+        call, earlier = self._sent
+        if earlier is not None and call == mind.standing.calls:
+            return view.shared_with(earlier)
+        return presumably_shared(mind.standing, mind.line, view)
+
+    def _kept(self, mind: Mind, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
+        """What layers keep of the assistant's messages among these; committed together with them."""
+        replies = [d.what.wire for d in drafts if isinstance(d.what, MessageAdded) and d.origin is Origin.ASSISTANT]
+        if not replies:
+            return []
         moment = self._moment(mind, now)
-        for wire in fresh:
-            if spoken.read(wire).role == "assistant":
-                for layer in self._layers:
-                    drafts += ask(layer, partial(layer.store, moment, wire), _LIST)
-        return Decision(drafts, None)
+        return [
+            kept_by(layer, draft)
+            for wire in replies
+            for layer in self._layers
+            for draft in ask(layer, partial(layer.store, moment, wire), _LIST)
+        ]
+
+    def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, bool]:
+        drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.line, wires, spoken)]
+        return Decision([*drafts, *self._kept(mind, now, drafts)], True)
 
     def _recall(self, mind: Mind, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(mind, now)
@@ -361,36 +375,22 @@ class Session:
             raise NotFound(what="call", name=call, hint=made)
         return events[call - 1], _prepared(events[call - 1])
 
-    def _prompt_event(self, seq: int) -> Event:
-        (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
-        return event
-
-    def _rendered(self, event: Event, prepared: PromptPrepared) -> tuple[Mind, Rendered]:
+    def _rebuilt(self, event: Event, prepared: PromptPrepared) -> Prompt:
         mind = self._stream.at(event.seq - 1)
-        rendered = render(mind.standing, mind.line, prepared, HistoryView())
-        name = name_of(mind.standing, mind.line, prepared, rendered.tail)
-        if name != prepared.digest:
-            raise PromptNotRebuilt(call=mind.standing.calls + 1, sent=prepared.digest, rebuilt=name)
-        return mind, rendered
-
-    def _rebuilt(self, event: Event) -> Prompt:
-        prepared = _prepared(event)
-        mind, rendered = self._rendered(event, prepared)
-        call = mind.standing.calls + 1
-        tokens = self._measured(mind, prepared, rendered)
-        unchanged = unchanged_prefix(mind.standing, mind.line, tokens, prepared.format, Meter(self._meter.count))
-        planned = Plan(
-            drafts=(), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=prepared.cached < unchanged
+        return rebuilt(
+            mind.standing,
+            mind.line,
+            prepared,
+            at=event.at,
+            counter=self._meter.count,
+            cache_seconds=self._limits.cache_seconds,
         )
-        report = report_on(call, mind.standing, planned, rendered, ())
-        return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
-
-    def _measured(self, mind: Mind, prepared: PromptPrepared, rendered: Rendered) -> dict[str, int]:
-        window = prepared.window if rendered.tail_carried else None
-        return measure(mind.standing, mind.line, Meter(self._meter.count), window)
 
     def _refreshed(self, scope: Scope) -> Documents:
         return self._stream.refresh().documents if scope == "thread" else self._resource.refresh()
+
+    def _documents_at(self, scope: Scope, seq: int) -> Documents:
+        return self._stream.at(seq).documents if scope == "thread" else self._resource.at(seq)
 
     def _documents(self, scope: Scope) -> Documents:
         return self._stream.state.documents if scope == "thread" else self._resource.state
@@ -403,23 +403,33 @@ class Session:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
         self._files.publish()
         self._resource_files.publish()
-        self._lag = self._transcript.catch_up(fresh)
+        lags = [self._transcript.catch_up(fresh)]
         if self._meta.lags(self._stream.state):
-            self._lag = self._lag or self._meta.write(self._stream.state)
+            lags.append(self._meta.write(self._stream.state))
+        self._lags += [lag for lag in lags if lag and lag not in self._lags]
 
     def close(self) -> None:
         """Write what only a closed session shows. Called by `Memory.close`."""
         self._meta.write(self._stream.state)
 
-    def _have_seen(self) -> None:
-        """Whoever holds this session has now been shown the documents as they are."""
+    def _have_shown(self) -> None:
+        """Documents that stood in the prompt just prepared, whole or cut, have been shown to whoever writes next."""
+        standing = self._stream.state.standing
+        shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.by_path}
-        self._seen = {path: document.version for path, document in both.items()}
+        self._seen |= {path: document.version for path, document in both.items() if document.source in shown}
+
+    def _versions(self) -> dict[str, int]:
+        both = {**self._stream.state.documents.by_path, **self._resource.state.by_path}
+        return {path: document.version for path, document in both.items()}
 
     def _notices(self) -> tuple[str, ...]:
-        lag = (self._lag,) if self._lag else ()
-        return (*self._files.notices(), *self._resource_files.notices(), *lag)
+        lags, self._lags = self._lags, []
+        return (*self._files.notices(), *self._resource_files.notices(), *lags)
 
+
+MOST = 2**53
+"""Larger numbers do not survive JSON everywhere, and nothing here is that many."""
 
 _LIST = (list, tuple)
 _RECALLED = (Recalled, type(None))
@@ -432,6 +442,7 @@ def _prepared(event: Event) -> PromptPrepared:
 
 
 def _whole(value: object, field: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidInput(field=field, value=value, expected="a whole number, 0 or more")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
+        shown = value if not isinstance(value, int) or value.bit_length() < 100 else f"{value.bit_length()} bits"
+        raise InvalidInput(field=field, value=shown, expected=f"a whole number from 0 to {MOST}")
     return value

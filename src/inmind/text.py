@@ -15,9 +15,12 @@ from functools import lru_cache
 
 TAGS = ("memory_guide", "memory_changes", "memory", "working_memory", "context_meta", "system_message")
 
-# Look-alikes of "<" count: a full-width closer reads like a closer to a model, if not to a parser.
-_CLOSER = re.compile(r"[<＜﹤‹〈⟨](?=\s*[/／⁄∕]?\s*(?:" + "|".join(TAGS) + r")\b)", re.IGNORECASE)
-_BANNER = re.compile(r"\[(?=\s*WORKING\s+MEMORY\s*\])", re.IGNORECASE)
+# What opens one of our blocks, behind its bracket. Possessive, so that no run of spaces is ever tried twice.
+_TAG = rf"[\s/\\]*+(?:{'|'.join(TAGS)})\b"
+_BANNER = r"\s*+working\s++memory\s*+\]"
+_ESCAPES = {"<": "&lt;", "[": "&#91;"}
+_OPENS = {"<": re.compile(_TAG), "[": re.compile(_BANNER)}
+_OPENING = re.compile(rf"<(?={_TAG})|\[(?={_BANNER})", re.IGNORECASE)
 
 # Invisible characters that reorder or hide text, never needed to write a language: bidi overrides and isolates,
 # the tag block, zero-width space, word joiner, BOM, line and paragraph separators, controls. Zero-width joiner
@@ -28,11 +31,13 @@ _HIDDEN = re.compile(
 )
 
 
-@lru_cache(maxsize=512)
+# Characters of a text whose escaping is remembered: a cache of large texts would keep them all in memory.
+_MOST_REMEMBERED = 64 * 1024
+
+
 def inert(text: str) -> str:
-    """The text as it may stand between our tags: unable to close them, and with nothing hidden in it."""
-    text = _HIDDEN.sub(_named, text.replace("\r\n", "\n"))
-    return _BANNER.sub("&#91;", _CLOSER.sub("&lt;", text))
+    """The text as it may stand between our tags: unable to close them or to look so, and with nothing hidden in it."""
+    return _remembered(text) if len(text) <= _MOST_REMEMBERED else _inert(text)
 
 
 def printable(text: str) -> str:
@@ -100,3 +105,96 @@ def _before_mark(text: str, length: int) -> int:
 
 def _named(match: re.Match[str]) -> str:
     return f"⟨U+{ord(match.group()):04X}⟩"
+
+
+def _inert(text: str) -> str:
+    text = _HIDDEN.sub(_named, _LINE_END.sub("\n", text))
+    if text.isascii():
+        return _OPENING.sub(lambda match: _ESCAPES[match.group()], text)
+    return _BRACKETED.sub(_escaped, text)
+
+
+_remembered = lru_cache(maxsize=512)(_inert)
+
+# All the returns before a line's end, since one that was left would be in front of it the next time.
+_LINE_END = re.compile(r"(?<!\r)\r++\n")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """One bracket and everything up to the next. Whether it opens a block is read off the shadow of what follows.
+
+    So the shadow needs no map back to the text: only the bracket is ever replaced, and its place is known.
+    """
+    bracket, behind = match.groups()
+    kind = _SHADOW.of(bracket)
+    return _ESCAPES[kind] + behind if _OPENS[kind].match(behind.translate(_SHADOW)) else match.group()
+
+
+# To a model a look-alike closes a block as well as the real thing. These are the ones that compatibility forms (NFKC)
+# and case do not already bring together: brackets, slashes, and letters of our tags as Cyrillic, Greek and small
+# capitals have them. A capital stands here by itself where its small letter looks like another. Quotation marks of
+# whole languages (« 《) and letters of everyday words (く) are not among the brackets: those texts must stay readable.
+_ALIKE = {
+    "<": "‹\u2329\u3008⟨❬❮❰⦑⧼˂˱ᐸ𝈶",
+    "[": "【〔⟦❲⁅",
+    "]": "】〕⟧❳⁆",
+    "/": "⁄∕⧸╱⟋",
+    "\\": "∖⧵╲⟍",
+    "_": "ˍ‿⁀",
+    " ": "\u2800",
+    "a": "аαɑᴀ",
+    "c": "сϲϹᴄ",
+    "d": "ԁɗᴅ",
+    "e": "еεєҽᴇ",
+    "g": "ɡցɢ",
+    "h": "һнհΗʜ",
+    "i": "іιıɩӏɪ",
+    "k": "кκᴋ",
+    "m": "мμᴍ",
+    "n": "пηոΝɴ",
+    "o": "оοσօᴏ",
+    "r": "гʀ",
+    "s": "ѕꜱ",
+    "t": "тτᴛ",
+    "u": "υսцʋᴜ",
+    "w": "ԝѡωшᴡ",
+    "x": "хχ",
+    "y": "уүγΥʏ",
+}
+_PLAIN = {alike: plain for plain, many in _ALIKE.items() for alike in many}
+_BRACKETS = "".join(rf"\{plain}{_ALIKE[plain]}" for plain in _ESCAPES) + "＜﹤︿［﹇︹︻﹝"
+_BRACKETED = re.compile(rf"([{_BRACKETS}])([^{_BRACKETS}]*+)")
+
+# What Unicode calls default ignorable and does not already class as a mark or a format character: fillers that are
+# letters by name, and ranges kept for later.
+_IGNORABLE = re.compile("[\u115f\u1160\u2065\u3164\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]")
+
+
+class _Shadow(dict[int, str]):
+    """How a character looks, in plain small letters; nothing for one that is not seen. Filled as texts come by."""
+
+    _MOST = 10_000
+    # "㏌" spells a piece of a tag; what stands for a whole phrase does not, and would only make the shadow huge.
+    _LONGEST = 4
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= self._MOST:
+            self.clear()
+        seen = self[code] = self.of(chr(code))
+        return seen
+
+    def of(self, char: str) -> str:
+        if char in _PLAIN:
+            return _PLAIN[char]
+        if unicodedata.category(char) in {"Cf", "Mn", "Me"} or _IGNORABLE.match(char):
+            return ""
+        forms = [unicodedata.normalize("NFKC", char), char.casefold()]
+        if char.isalpha() and char < "\u2000":
+            forms.append(unicodedata.normalize("NFD", char))
+        simpler = next((form for form in forms if form != char), None)
+        if simpler is None or len(simpler) > self._LONGEST:
+            return char
+        return "".join(map(self.of, simpler))
+
+
+_SHADOW = _Shadow()

@@ -46,6 +46,12 @@ PER_MESSAGE = 4
 PER_IMAGE = 1_000
 """Between a low-detail and a full-size picture. Only the reported usage knows better."""
 
+MOST_REMEMBERED = 16_384
+"""Characters of a text whose count is remembered: a cache of large texts would keep them all in memory."""
+
+SURE = 3
+"""Reports after which a factor below 1 is believed on hard limits."""
+
 MARGIN = 0.10
 """Kept free on hard limits when the counter estimates: an estimate may be low, an overflow fails the call."""
 
@@ -56,8 +62,10 @@ def estimator(profile: str = "o200k") -> Counter:
         raise InvalidInput(field="profile", value=profile, expected=f"one of {', '.join(PROFILES)}")
     (*weights, rest), runs = PROFILES[profile]
 
-    @lru_cache(maxsize=4096)
     def estimate(text: str) -> int:
+        return remembered(text) if len(text) <= MOST_REMEMBERED else weigh(text)
+
+    def weigh(text: str) -> int:
         data = text.encode("utf-8", "surrogatepass")
         total = sum(weight * len(data.translate(table).split()) for table, weight in zip(_RUNS, runs, strict=True))
         for members, weight in zip(_COUNTED, weights, strict=True):
@@ -66,6 +74,7 @@ def estimator(profile: str = "o200k") -> Counter:
             data = others
         return int(total + rest * len(data) + 0.5)
 
+    remembered = lru_cache(maxsize=2048)(weigh)
     return estimate
 
 
@@ -79,14 +88,19 @@ class Calibration:
     def learn(self, *, counted: int, reported: int) -> Calibration:
         """Take in one report. The first counts fully; later ones move the factor by a fifth.
 
-        A report more than four times off is not a tokenizer's difference but another prompt (a gateway added
-        text, or the report belongs to another call): it is clamped, so that one mistake cannot stick.
+        A report more than two and a half times off is not a tokenizer's difference but about something else (it
+        leaves out cached tokens, a gateway added text, it belongs to another call): it teaches nothing.
         """
-        if counted <= 0 or reported <= 0:
+        if counted <= 0 or not 0.4 <= reported / counted <= 2.5:
             return self
-        seen = min(4.0, max(0.25, reported / counted))
+        seen = reported / counted
         weight = 1.0 if self.samples == 0 else 0.2
         return Calibration(factor=self.factor + weight * (seen - self.factor), samples=self.samples + 1)
+
+    @property
+    def cautious(self) -> float:
+        """The factor for hard limits: below 1 only when several reports have said so."""
+        return self.factor if self.samples >= SURE else max(1.0, self.factor)
 
     def correct(self, counted: int) -> int:
         return round(counted * self.factor)

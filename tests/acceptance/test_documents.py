@@ -177,6 +177,18 @@ def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Path)
                 mine.write(path, "mine")
 
 
+def test_a_prompt_shows_only_the_documents_that_stand_in_it(home: Path) -> None:
+    """A3, K17: a document that no layer showed was not seen, however many prompts there were."""
+    with Memory.open(home) as one, Memory.open(home) as two:
+        mine, theirs = one.session("s"), two.session("s")
+        theirs.write("detail/plan.md", "theirs")
+        theirs.write("overview.md", "theirs")
+        mine.prepare([user("hi")])
+        mine.write("overview.md", "mine, after it was shown")
+        with pytest.raises(Conflict):
+            mine.write("detail/plan.md", "mine")
+
+
 def test_a_write_can_name_its_base(session: Session) -> None:
     version = session.documents()["overview.md"]
     assert session.write("overview.md", "next", base=version) > version

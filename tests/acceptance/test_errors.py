@@ -23,6 +23,10 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("messages[0]", lambda s: s.add(["hello"])),
     ("messages[0].role", lambda s: s.prepare([{}])),
     ("tools", lambda s: s.prepare([user("x")], tools={})),  # type: ignore[arg-type] -- likewise
+    ("error", lambda s: s.observe("t", {}, {}, error="no")),  # type: ignore[arg-type] -- likewise
+    ("prompt_tokens", lambda s: s.report_usage(prompt_tokens=10**400)),
+    ("after", lambda s: s.journal(after=2**70)),
+    ("system[0].type", lambda s: s.prepare([user("x")], system=[{}], format="anthropic")),
     ("after", lambda s: s.journal(after="x")),  # type: ignore[arg-type] -- likewise
     ("tools[0]", lambda s: s.prepare([user("x")], tools=["get_page"])),
     ("tools[0].schema", lambda s: s.prepare([user("x")], tools=[{"type": "function", "schema": {1, 2}}])),
@@ -85,6 +89,7 @@ OPENING: list[tuple[str, dict[str, Any]]] = [
     ("counter", {"id": "s", "counter": less_than_nothing}),
     ("layers", {"id": "s", "layers": 3}),
     ("cwd", {"id": "s", "cwd": 3}),
+    ("cwd", {"id": "s", "cwd": "lone \ud800"}),
 ]
 
 
@@ -111,6 +116,23 @@ def test_a_layer_that_could_never_say_anything_is_refused_when_it_is_made(make: 
         make()
 
 
+def test_a_clock_that_does_not_know_its_zone_is_refused(home: Path) -> None:
+    with pytest.raises(errors.InvalidInput) as caught:
+        Memory.open(home, clock=datetime.now)
+    assert caught.value.field == "clock"
+
+
+def test_a_home_is_the_same_from_wherever_it_is_spelt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with Memory.open("mem") as memory:
+        session = memory.session("s")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        session.write("overview.md", "mine")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert len(list((tmp_path / "mem").glob("sessions/*/s/working-memory/overview.md"))) == 1
+
+
 def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
     memory.session("s", resource="alice").write("MEMORY.md", "alice's own")
     with pytest.raises(errors.InvalidInput) as caught:
@@ -119,7 +141,7 @@ def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
     assert memory.session("s").resource == "alice"
 
 
-@pytest.mark.parametrize("home", ["", 7])
+@pytest.mark.parametrize("home", ["", 7, "postgresql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
 def test_a_home_that_is_no_folder_is_refused(home: Any) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Memory.open(home)

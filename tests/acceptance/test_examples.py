@@ -31,7 +31,7 @@ Served from cache: 61%
 - Error: host web-4 is out of disk space, build 118 not copied.
 [older failures are in the conversation]
 </memory>
-cut: failures: 3 lines
+cut: failures: 4 lines
   103  guide               included
    15  memory:house rules  included
   135  memory:overview     included

@@ -10,8 +10,8 @@ import pytest
 from builders import a_call, a_result, assistant, turns, user
 
 from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Rates, Recalled, Session, TextLayer, Trust
-from inmind.errors import ContextOverflow, InvalidInput, LayerFailed
-from inmind.journal import DocumentWritten, Draft, Origin
+from inmind.errors import ContextOverflow, InvalidInput, InvalidPath, LayerFailed
+from inmind.journal import DocumentWritten, Draft, Origin, Reverted
 from inmind.testing import ManualClock
 from inmind.tokens import estimator
 
@@ -20,6 +20,14 @@ FACTS = "\n".join(f"- fact number {n} that has been known for long" for n in ran
 
 def tail(prompt_messages: Sequence[Mapping[str, Any]]) -> str:
     return prompt_messages[-1]["content"][-1]["text"]
+
+
+def texts(value: Any) -> list[str]:
+    """Every text of a request, wherever it stands."""
+    if isinstance(value, str):
+        return [value]
+    inner: list[Any] = [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [text for one in inner for text in texts(one)]
 
 
 def note(session: Session, line: str) -> None:
@@ -70,7 +78,7 @@ def test_what_a_layer_keeps_of_a_reply_is_committed_with_it(memory: Memory) -> N
 def test_the_order_is_system_guide_layers_history_tail(session: Session) -> None:
     system = {"role": "system", "content": "You edit a website."}
     first, second, *history, last = session.prepare([system, *turns(1)]).messages
-    assert first is system
+    assert first == system
     assert second["content"].index("<memory_guide>") < second["content"].index('<memory layer="overview">')
     assert history == turns(1)[:-1]
     assert last["content"][0]["text"] == "and now"
@@ -349,6 +357,118 @@ def test_what_was_put_in_front_for_a_provider_is_said(session: Session) -> None:
     prompt = session.prepare([assistant("I begin."), user("Go on.")], format="anthropic")
     assert prompt.messages[0]["role"] == "user"
     assert any("wants a user to begin" in repair for repair in prompt.report.repaired)
+
+
+def test_what_a_reply_leaves_with_a_layer_is_kept_with_a_borrowed_history_too(memory: Memory) -> None:
+    """D1: the host's own list is the usual way in, so `store` has to see it."""
+    session = memory.session("s", layers=[Moody()])
+    session.prepare([user("hi"), assistant("hello"), user("go on")])
+    assert session.read("detail/said.md") == "s said: hello"
+
+
+class Escaping(Moody):
+    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
+        return [Draft(what=DocumentWritten("../../escaped.md", "x"), origin=Origin.ASSISTANT)]
+
+
+class Rewinding(Moody):
+    def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
+        return [Draft(what=Reverted(to=999), origin=Origin.ASSISTANT)]
+
+
+@pytest.mark.parametrize("layer", [Escaping(), Rewinding()])
+def test_a_layer_keeps_documents_inside_the_memory_and_nothing_else(memory: Memory, layer: Moody) -> None:
+    session = memory.session("s", layers=[layer])
+    before = session.journal()
+    with pytest.raises((InvalidPath, LayerFailed)):
+        session.add([assistant("hello")])
+    assert session.journal() == before
+
+
+def test_a_beginning_of_an_answer_stands_behind_the_tail_and_is_not_counted_as_cached(session: Session) -> None:
+    talk = [*turns(3), assistant("The answer begins " * 50)]
+    first = session.prepare(talk)
+    assert "<context_meta>" in json.dumps(first.messages[-2])
+    second = session.prepare(talk)
+    before_the_tail = second.report.tokens_used - second.report.tokens["context_meta"]
+    assert second.report.cached_prefix_tokens < before_the_tail - 100
+    assert session.ledger.uncached > 2 * 100
+
+
+def test_a_late_result_that_changes_the_middle_is_not_counted_as_cached(session: Session) -> None:
+    talk = [user("look"), a_call("c1"), user("word " * 300), assistant("ok"), user("and?")]
+    session.prepare(talk)
+    report = session.prepare([*talk, a_result("c1", "found")]).report
+    assert any("moved to its call" in repair for repair in report.repaired)
+    assert report.cached_prefix_tokens < report.tokens_used - 300
+
+
+@pytest.mark.parametrize("window", [1_200, 2_000, 3_000])
+def test_by_an_exact_counter_the_whole_request_fits_the_window(memory: Memory, window: int) -> None:
+    """D3, by what is really sent: every text of the request, counted from outside."""
+    session = memory.session("s", window=window, reserve=0, counter=lambda text: len(text.split()))
+    session.write("overview.md", "\n".join(f"- fact {n} is known" for n in range(400)))
+    for number in range(12):
+        session.write("overview.md", session.overview + f"\n- news number {number} of today")
+        request = session.prepare(turns(number)).request
+        assert len(" ".join(texts(request)).split()) <= window
+
+
+def test_in_a_window_that_fills_up_a_cut_block_does_not_move_the_anchor_with_every_message(memory: Memory) -> None:
+    session = memory.session("s", window=6_000, reserve=100)
+    session.write("overview.md", FACTS)
+    talk, moved = turns(1), 0
+    report = session.prepare(talk).report
+    for _ in range(200):
+        talk = [*talk, assistant("word " * 10), user("word " * 10)]
+        try:
+            report = session.prepare(talk).report
+        except ContextOverflow:
+            break
+        moved += bool(report.anchor_moved)
+    assert report.cut
+    assert moved <= 12
+    assert session.ledger.cached_share > 0.8
+
+
+def test_a_prompt_that_is_handed_back_as_the_next_list_does_not_nest(session: Session) -> None:
+    session.write("overview.md", FACTS + "\n\n## Open problems\n")
+    messages: list[Any] = [{"role": "system", "content": "You edit."}, user("one")]
+    for number in range(4):
+        messages = [*session.prepare(messages).messages, assistant(f"answer {number}"), user(f"question {number}")]
+        note(session, f"news {number}")
+    text = json.dumps(session.prepare(messages).messages)
+    assert (text.count("<memory_guide>"), text.count("<context_meta>")) == (1, 1)
+    assert len(session.mind.line) == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "system"),
+    [
+        ("anthropic", [{"type": "text", "text": "You edit."}]),
+        ("openai", [{"role": "developer", "content": "You edit."}]),
+        ("responses", "You edit."),
+    ],
+)
+def test_a_system_prompt_given_in_one_format_is_sent_in_another(session: Session, given: str, system: Any) -> None:
+    session.add([user("hi")])
+    session.prepare(system=system, format=given)
+    for format in ("openai", "responses", "anthropic"):
+        request = session.prepare(format=format).request
+        if format == "anthropic":
+            assert request["system"][0]["text"] == "You edit."
+        elif format == "responses" and "instructions" in request:
+            assert request["instructions"] == "You edit."
+        else:
+            first = (request.get("messages") or request["input"])[0]
+            assert first["role"] in ("system", "developer")
+            assert "You edit." in json.dumps(first["content"])
+
+
+def test_a_layers_tool_with_the_name_of_one_of_the_hosts_is_refused(memory: Memory) -> None:
+    session = memory.session("s", layers=[Moody()])
+    with pytest.raises(InvalidInput, match="cheer_up"):
+        session.prepare([user("hi")], tools=[{"type": "function", "function": {"name": "cheer_up"}}])
 
 
 def test_a_text_layer_says_its_text_until_it_is_given_another(memory: Memory) -> None:

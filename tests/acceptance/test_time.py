@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import assistant, turns, user
+from builders import a_call, assistant, turns, user
 
 from inmind import Memory, Session
 from inmind.errors import NotFound, PromptNotRebuilt
@@ -151,6 +151,47 @@ def test_reopening_folds_each_event_once_however_often_somebody_went_back(
         session = memory.session("s")
         assert (session.overview, session.mind.seq) == (before, length)
         assert len(folded) == len(set(folded))
+
+
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize("other", [{"content": "hi", "role": "user"}, {"role": "user", "content": "hi", "n": True}])
+def test_what_compares_equal_but_is_spelt_otherwise_is_sent_as_it_came_first(
+    session: Session, other: dict[str, object]
+) -> None:
+    first = {**user("hi"), **({"n": 1} if "n" in other else {})}
+    session.prepare([first, assistant("hello"), user("go on")])
+    sent = session.prepare([other, assistant("hello"), user("go on")])
+    assert json.dumps(session.prompt(2).request) == json.dumps(sent.request)
+    assert json.dumps(sent.messages[1]) == json.dumps(first)
+
+
+def other_words(*_: object) -> str:
+    return "other words"
+
+
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize("changed", ["inmind.prompt.assemble.memory_text", "inmind.prompt.assemble.context_meta"])
+def test_other_words_of_ours_are_found_out_without_anybody_raising_a_number(
+    session: Session, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    session.prepare([user("look"), a_call("c1"), user("stop")])
+    monkeypatch.setattr(changed, other_words)
+    with pytest.raises(PromptNotRebuilt):
+        session.prompt(1)
+
+
+def test_another_stand_in_for_a_missing_result_is_found_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.prepare([user("look"), a_call("c1"), user("stop")])
+    monkeypatch.setattr("inmind.prompt.formats.pairing.NO_RESULT", "other words")
+    with pytest.raises(PromptNotRebuilt):
+        session.prompt(1)
+
+
+def test_nothing_goes_back_beyond_the_opening_of_a_session(session: Session) -> None:
+    session.add([user("a")])
+    with pytest.raises(NotFound):
+        session.undo(to=1)
+    assert session.overview.startswith("# Working memory")
 
 
 def test_undo_can_go_back_to_any_state(session: Session) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from recorded import ANTHROPIC_REPLIES, CHAT_PARALLEL_CALLS, CHAT_REPLIES, REPLIES, RESPONSES_OUTPUT
 
+import inmind.prompt.formats
 from inmind.errors import InvalidInput
 from inmind.prompt.formats import (
     FORMATS,
@@ -151,6 +154,7 @@ def test_the_tail_goes_on_the_last_message_of_the_user_or_a_tool(format: Format)
         assert wires == before
         changed = [new for new, old in zip(carried, wires, strict=True) if new is not old]
         assert len(changed) == 1
+        assert format.carrier(wires) == carried.index(changed[0])
         assert "THE TAIL" in json.dumps(changed)
         format.check(changed[0], field="messages[0]")
         assert without_tail(format.read(changed[0])) == format.read(wires[carried.index(changed[0])])
@@ -159,6 +163,8 @@ def test_the_tail_goes_on_the_last_message_of_the_user_or_a_tool(format: Format)
 def test_no_message_means_no_tail(format: Format) -> None:
     assert format.carry([], "THE TAIL") is None
     assert format.carry([{"role": "assistant", "content": "hello"}], "THE TAIL") is None
+    assert format.carrier([]) is None
+    assert format.carrier([{"role": "assistant", "content": "hello"}]) is None
 
 
 def test_a_request_has_no_tools_where_there_are_none(format: Format) -> None:
@@ -172,6 +178,34 @@ def test_a_request_has_no_tools_where_there_are_none(format: Format) -> None:
 def test_the_hosts_system_prompt_comes_first_and_memory_after_it(format: Format) -> None:
     request = json.dumps(format.request(Head(system="BE KIND", memory="MEMORY"), format.write(CONVERSATION), None))
     assert request.index("BE KIND") < request.index("MEMORY")
+
+
+NO_SYSTEM: list[tuple[object, str]] = [
+    ([{}], "[0]"),
+    ([5], "[0]"),
+    (["Be kind."], "[0]"),
+    ([{"role": "user", "content": "Be kind."}], "[0]"),
+    ([{"type": "image"}], "[0]"),
+    (5, ""),
+    ({}, ""),
+    ({"role": "system", "content": "Be kind."}, ""),
+    ("half \ud800", ""),
+    (b"bytes", ""),
+]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(("system", "place"), NO_SYSTEM)
+def test_what_is_no_system_prompt_is_refused_by_its_place(system: object, place: str, format: Format) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        format.check_system(system, field="system")
+    assert refused.value.field.startswith(f"system{place}")
+
+
+@pytest.mark.parametrize("system", [None, "", "Be kind.", [], ()])
+def test_plain_text_is_a_system_prompt_everywhere_and_is_its_own_words(system: Any, format: Format) -> None:
+    format.check_system(system, field="system")
+    assert format.system_text(system) == (system or "")
 
 
 def test_a_format_is_found_by_its_name(format: Format) -> None:
@@ -239,6 +273,19 @@ def test_fields_and_parts_that_nobody_knows_are_accepted(format: Format) -> None
     assert read.body == part
     [written] = format.write([format.read(wire)])
     assert written["content"] == [part]
+
+
+def test_the_package_offers_only_what_somebody_imports_from_it() -> None:
+    root = Path(__file__).parents[2]
+    files = [file for folder in ("src", "tests", "bench") for file in (root / folder).rglob("*.py")]
+    imported = {
+        alias.name
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "inmind.prompt.formats"
+        for alias in node.names
+    }
+    assert sorted(set(inmind.prompt.formats.__all__) - imported) == []
 
 
 def without_tail(message: Message) -> Message:

@@ -183,6 +183,22 @@ def test_a_key_belongs_to_its_stream(store: Store) -> None:
     assert texts(store.read("two")) == ["b"]
 
 
+def test_an_empty_batch_keeps_its_key(store: Store) -> None:
+    """A6: a request that had nothing to store is answered alike for ever too, with the time at which it was made."""
+    key = Key("k", "request")
+    append(store, "a", "b")
+    empty = store.append("s", [], expected=2, at=LATER, key=key)
+    assert empty == Appended(first=3, last=2, at=LATER)
+    append(store, "c")
+    assert store.receipt("s", key) == dataclasses.replace(empty, repeated=True)
+    assert store.append("s", [a_draft("d")], expected=0, at=WHEN, key=key) == store.receipt("s", key)
+    with pytest.raises(KeyReused):
+        append(store, "d", key=Key("k", "other"))
+    with pytest.raises(Conflict):
+        store.append("s", [], expected=2, at=WHEN, key=Key("k2", "request"))
+    assert (store.version("s"), texts(store.read("s"))) == (3, ["a", "b", "c"])
+
+
 @pytest.mark.parametrize("value", ["k", "%", "'", "键", "🔑", "a\x00b", "a" * 200])
 def test_any_text_can_be_a_key(store: Store, value: str) -> None:
     append(store, "a", key=Key(value, "r"))
@@ -497,6 +513,7 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
     first = append(store, "a", "b", key=Key("k", "r"), at=LATER)
     store.keep_snapshot("s", Snapshot(seq=2, fold=1, body="state"))
     store.mark_published("s", "overview.md", Published("aaaa", seq=2))
+    empty = append(store, key=Key("empty", "r"), at=WHEN)
     before = list(store.read("s"))
     store.close()
     store = sqlite(tmp_path)
@@ -504,6 +521,7 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
     assert append(store, "a", "b", key=Key("k", "r")) == dataclasses.replace(first, repeated=True)
     with pytest.raises(KeyReused):
         append(store, "a", "b", key=Key("k", "other"))
+    assert store.receipt("s", Key("empty", "r")) == dataclasses.replace(empty, repeated=True)
     assert store.snapshot("s", fold=1) == Snapshot(seq=2, fold=1, body="state")
     assert store.published("s") == {"overview.md": Published("aaaa", 2)}
     assert append(store, "c").first == 3
@@ -537,7 +555,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(
         stream=STREAMS,
-        batch=st.lists(drafts(), min_size=1, max_size=3),
+        batch=st.lists(drafts(), max_size=3),
         key=KEYS,
         off=st.sampled_from([0, 0, 0, -1, 1]),
     )

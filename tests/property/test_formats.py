@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import WIRES, conversations, json_values, well_formed
 from validity import faults
 
-from inmind.prompt.formats import FORMATS, Arrangement, Call, Image, Message, Opaque, Result, Said, Text, arrange
+from inmind.prompt.formats import FORMATS, Arrangement, Call, Head, Image, Message, Opaque, Result, Said, Text, arrange
 from inmind.prompt.formats.pairing import NO_RESULT
 from inmind.prompt.formats.parts import OPENING
 from inmind.prompt.formats.values import check_json
@@ -28,7 +28,7 @@ def test_what_is_read_and_written_reads_the_same(data: st.DataObject, name: str)
     format, wire = FORMATS[name], data.draw(WIRES[name])
     format.check(wire, field="messages[0]")
     message = format.read(wire)
-    assume(format.sendable(message))
+    assume(format.sendable(wire, message))
     again = [format.read(written) for written in format.write([message])]
     assert [one for one in again if one.text != OPENING] == [message]
 
@@ -122,6 +122,29 @@ def test_everything_said_is_sent_or_named(messages: list[Said], name: str) -> No
     if not any(isinstance(part, Result) for part in given_parts):
         special = [part for part in given_parts if isinstance(part, Image | Opaque)]
         assert len(special) == sum(isinstance(part, Image | Opaque) for part in sent) + len(arrangement.left_out)
+
+
+@pytest.mark.spec("D4")
+@given(
+    marked=st.lists(st.integers(0, 5), unique=True, max_size=4).map(sorted), hours=st.integers(0, 4), tail=st.booleans()
+)
+def test_no_mark_stands_behind_one_that_lasts_less(marked: list[int], hours: int, tail: bool) -> None:
+    """Whatever marks the host has, in an order that Anthropic takes, ours leave it one that it takes."""
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": "x"} for _ in range(6)]
+    for place in marked:
+        ttl = "1h" if place in marked[:hours] else "5m"
+        blocks[place] |= {"cache_control": {"type": "ephemeral", "ttl": ttl}}
+    tool, system, *said = blocks
+    roles = ("user", "assistant", "user", "assistant")
+    wires = [{"role": role, "content": [block]} for role, block in zip(roles, said, strict=True)]
+    anthropic = FORMATS["anthropic"]
+    carried = anthropic.carry(wires, "tail") if tail else None
+    request = anthropic.request(Head(system=[system], memory="MEMORY"), carried or wires, [tool])
+    messages = [block for wire in request["messages"] for block in wire["content"]]
+    marks = [block.get("cache_control") for block in (*request["tools"], *request["system"], *messages)]
+    ttls = [mark.get("ttl", "5m") for mark in marks if mark]
+    assert ttls == sorted(ttls)
+    assert len(ttls) <= 4
 
 
 @given(value=json_values())

@@ -65,8 +65,12 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(messages=st.lists(MESSAGES, min_size=1, max_size=2))
     def add(self, messages: list[dict[str, Any]]) -> None:
+        """Results of calls that were answered before are repetitions, and left away."""
         self.session.add(messages)
-        self.talk = [*self.talk, *messages]
+        said = [dict(wire) for wire in self.session.mind.line.wires]
+        assert said[: len(self.talk)] == self.talk
+        assert all(message in said or message["role"] == "tool" for message in messages)
+        self.talk = said
 
     @rule(line=WORDS)
     def write(self, line: str) -> None:

@@ -9,8 +9,8 @@ from strategies import anthropic_wires, chat_wires, responses_wires
 
 from inmind.history import Line
 from inmind.journal import MessageAdded
-from inmind.prompt.assemble import HistoryView
 from inmind.prompt.formats import FORMATS, Said, arrange
+from inmind.prompt.view import HistoryView
 
 MESSAGES = st.one_of(
     st.tuples(st.just("openai"), chat_wires()),
@@ -34,4 +34,7 @@ def test_a_view_that_remembers_gives_what_arranging_everything_gives(
             line = line.apply(an_event(MessageAdded(wire=wire, format=name), seq))
             said.append(Said(name, wire, FORMATS[name].read(wire)))
         whole = arrange(said, FORMATS[format])
-        assert view.of(line, format).wires == whole.wires
+        sent = [FORMATS[format].outgoing(wire) for wire in whole.wires]
+        seen = view.of(line, format)
+        assert seen.wires == sent
+        assert seen.names == HistoryView().of(line, format).names

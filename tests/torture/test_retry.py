@@ -6,10 +6,14 @@ The tables of faults call this K25. The process dies right after its commit, bef
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torture import writers
 from torture.harness import ask, run
+
+from inmind import Memory
+from inmind.errors import InvalidInput
 
 
 @pytest.mark.parametrize("call", writers.CALLS)
@@ -34,3 +38,15 @@ def test_a_key_means_nothing_in_another_home(tmp_path: Path, call: str) -> None:
     run(writers.lose_reply, home=str(tmp_path / "one"), call=call)
     before, after = ask(writers.call_in, home=str(tmp_path / "other"), call=call)
     assert after > before
+
+
+@pytest.mark.parametrize("key", ["", "k" * 201, "half a pair \ud800", 7])
+def test_a_key_that_cannot_be_kept_is_refused_before_anything_is_stored(tmp_path: Path, key: Any) -> None:
+    """K25, J3: what could not be recognised again must not be accepted now."""
+    with Memory.open(tmp_path) as memory:
+        session = memory.session("s", cwd="/w")
+        before = len(session.journal())
+        with pytest.raises(InvalidInput) as caught:
+            session.add([{"role": "user", "content": "hello"}], key=key)
+        assert caught.value.field == "key"
+        assert len(session.journal()) == before

@@ -218,7 +218,7 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
 
 CALLS: dict[str, Callable[[Session, str], Any]] = {
     "add": lambda session, key: session.add([{"role": "user", "content": "once"}], key=key).last,
-    "observe": lambda session, key: session.observe("tool", {"a": 1}, "once", id="call-9", key=key).last,
+    "observe": lambda session, key: session.observe("tool", {"a": 1}, "once", key=key).last,
     "observe_id": lambda session, _: session.observe("tool", {"a": 1}, "once", id="call-9").last,
     "write": lambda session, key: session.write("overview.md", "once", key=key),
     "write_memory": lambda session, key: session.write("MEMORY.md", "once", key=key),
@@ -228,7 +228,7 @@ CALLS: dict[str, Callable[[Session, str], Any]] = {
 }
 OTHERS: dict[str, Callable[[Session, str], Any]] = {
     "add": lambda session, key: session.add([{"role": "user", "content": "other"}], key=key),
-    "observe": lambda session, key: session.observe("tool", {}, "other", id="call-10", key=key),
+    "observe": lambda session, key: session.observe("tool", {}, "other", key=key),
     "write": lambda session, key: session.write("overview.md", "other", key=key),
     "write_memory": lambda session, key: session.write("MEMORY.md", "other", key=key),
     "undo": lambda session, key: session.undo(to=2, key=key),

@@ -61,9 +61,17 @@ def test_the_first_report_sets_the_factor_and_later_ones_move_it() -> None:
     assert learned.learn(counted=100, reported=100).factor == pytest.approx(1.16)
 
 
-def test_a_report_that_cannot_be_about_this_prompt_does_not_stick() -> None:
-    assert Calibration().learn(counted=10, reported=10_000).factor == 4.0
-    assert Calibration().learn(counted=100, reported=0) == Calibration()
+def test_a_report_that_cannot_be_about_this_prompt_teaches_nothing() -> None:
+    for reported in (0, 3, 10_000):
+        assert Calibration().learn(counted=100, reported=reported) == Calibration()
+
+
+def test_a_factor_below_one_is_believed_on_hard_limits_only_after_several_reports() -> None:
+    learned = Calibration()
+    for _ in range(3):
+        assert learned.cautious == 1.0
+        learned = learned.learn(counted=100, reported=80)
+    assert learned.cautious == pytest.approx(0.8)
 
 
 @given(true=st.floats(0.5, 2.0), sizes=st.lists(st.integers(200, 100_000), min_size=30, max_size=30))

@@ -57,6 +57,8 @@ class Stake:
     """Changes that were said in tails since the anchor was set, added up over the calls."""
     room: int
     """What memory and changes may take together."""
+    frame: int = 0
+    """What the tail says around changes."""
     rides: bool = True
     """There is a message that can carry a tail."""
 
@@ -86,7 +88,7 @@ def settle(
     cost = REWRITE * (stake.anchored + stake.behind)
     if size > MOST_CHANGE * stake.anchored and (stake.behind <= CHEAP or stake.ridden + size >= cost):
         return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
-    if stake.anchored + size > stake.room:
+    if stake.anchored + stake.frame + size > stake.room:
         return Settled(moved="no room for changes", changes="")
     return Settled(moved="", changes=changes, sources=sources)
 

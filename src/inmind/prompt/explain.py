@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inmind.history import Line
-from inmind.prompt.assemble import Rendered
 from inmind.prompt.standing import Standing
+from inmind.prompt.view import View
 from inmind.text import counted
 
 Fate = Literal["included", "cut", "left out", "repaired"]
@@ -42,7 +42,7 @@ class Explanation:
         return "\n".join(rows)
 
 
-def explain(call: int, standing: Standing, line: Line, rendered: Rendered, tokens: Mapping[str, int]) -> Explanation:
+def explain(call: int, standing: Standing, line: Line, view: View, tokens: Mapping[str, int]) -> Explanation:
     """Every part of one call. `tokens` is by part, as in the report."""
     anchor = standing.anchor
     since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
@@ -60,12 +60,12 @@ def explain(call: int, standing: Standing, line: Line, rendered: Rendered, token
     parts.append(
         Part(name="history", fate="included", tokens=tokens["history"], why=counted(len(line), "message"), sources=said)
     )
-    parts += [Part(name=left.what, fate="left out", tokens=0, why=left.why) for left in rendered.left_out]
-    parts += [Part(name="history", fate="repaired", tokens=0, why=why) for why in rendered.repaired]
+    parts += [Part(name=left.what, fate="left out", tokens=0, why=left.why) for left in view.left_out]
+    parts += [Part(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
     if standing.tail:
         sources = standing.tail_sources
         parts.append(Part(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources))
-    if rendered.tail_carried:
+    if view.carrier is not None:
         meta = tokens["context_meta"]
         parts.append(Part(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
     else:

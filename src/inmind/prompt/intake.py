@@ -7,18 +7,19 @@ this line nobody checks again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from inmind.documents import checked_text
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust
-from inmind.prompt.assemble import Own
-from inmind.prompt.formats.parts import Format, Wire
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Format, Message, Wire
 from inmind.prompt.formats.values import check_json, is_object, plain
 from inmind.prompt.standing import Standing, System
+from inmind.prompt.wording import is_our_memory, without_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,17 @@ class Given:
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
 
 
-def taken_in(
-    standing: Standing, line: Line, given: Given, offered: Sequence[Any], spoken: Format
-) -> tuple[list[Draft], Own]:
-    """The events that bring the journal up to what the host has, and what of its own objects can go out again.
+def taken_in(standing: Standing, line: Line, given: Given, offered: Sequence[Any], spoken: Format) -> list[Draft]:
+    """The events that bring the journal up to what the host has.
 
     With the journal's own history, a system prompt or tools that are not given stay as they were.
     """
-    drafts, wires = _said_since(line, given, spoken)
+    drafts = _said_since(line, given, spoken)
     owned = given.wires is None
-    system = standing.system if owned and given.system is None else given.system
-    if system != standing.system and (plainly := _system(given, spoken)) != standing.system:
-        drafts.append(Draft(what=SystemSet(system=plainly), origin=Origin.OPERATOR))
+    if not (owned and given.system is None):
+        now = SystemSet(system=_system(given, standing, spoken), format=spoken.name)
+        if now.system != standing.system or (now.system is not None and now.format != standing.system_format):
+            drafts.append(Draft(what=now, origin=Origin.OPERATOR))
     tools = standing.tools if owned and given.tools is None else given.tools
     if tools is not None:
         for index, tool in enumerate(_listed(tools, "tools")):
@@ -63,8 +63,9 @@ def taken_in(
     if (tools or None) != standing.tools or offered != standing.offered:
         what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
         if (what.tools, what.offered) != (standing.tools, standing.offered):
+            _refuse_twins([*(what.tools or ()), *what.offered])
             drafts.append(Draft(what=what, origin=Origin.OPERATOR))
-    return drafts, Own(given.system, given.tools, wires)
+    return drafts
 
 
 def checked_messages(messages: Any, spoken: Format, *, at: int = 0) -> list[Wire]:
@@ -92,14 +93,48 @@ def message_added(wire: Wire, spoken: Format) -> Draft:
     return Draft(what=what, origin=origin, trust=Trust.DATA if mixed else None)
 
 
-def not_yet_in(line: Line, wires: Sequence[Wire]) -> list[Wire]:
-    """Messages whose id is not in the line; the same id with other content is refused, not guessed at."""
-    if not any("id" in wire for wire in wires):
+def not_yet_in(line: Line, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
+    """Messages whose id is not in the line, and results of calls that have none yet.
+
+    The same id with other content is refused, not guessed at.
+    """
+    fresh = _without_repeated_results(line, wires, spoken)
+    return _with_new_ids(line, fresh) if any("id" in wire for wire in fresh) else fresh
+
+
+def _without_repeated_results(line: Line, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
+    """Without messages that are only results, all of calls that were answered before.
+
+    Answered, not known: some servers number their calls from zero in every turn.
+    """
+    messages = [spoken.read(wire) for wire in wires]
+    if not any(message.results for message in messages):
         return list(wires)
+    waiting: Counter[str] = Counter()
+    for entry in line:
+        _count_calls(waiting, FORMATS[entry.format].read(entry.wire))
+    fresh: list[Wire] = []
+    for wire, message in zip(wires, messages, strict=True):
+        ids = [result.id for result in message.results]
+        if ids and len(ids) == len(message.parts) and all(id in waiting and waiting[id] <= 0 for id in ids):
+            continue
+        _count_calls(waiting, message)
+        fresh.append(wire)
+    return fresh
+
+
+def _count_calls(waiting: Counter[str], message: Message) -> None:
+    waiting.update(call.id for call in message.calls)
+    waiting.subtract(result.id for result in message.results)
+
+
+def _with_new_ids(line: Line, wires: Sequence[Wire]) -> list[Wire]:
     known = {entry.wire["id"]: entry.wire for entry in line if "id" in entry.wire}
     fresh: list[Wire] = []
     for wire in wires:
         id = wire.get("id")
+        if id is not None and not isinstance(id, str):
+            raise InvalidInput(field="messages.id", value=id, expected="a string")
         if id is not None and id in known:
             if known[id] != wire:
                 raise KeyReused(key=str(id), what="message id")
@@ -119,28 +154,39 @@ _ORIGINS = {
 }
 
 
-def _said_since(line: Line, given: Given, spoken: Format) -> tuple[list[Draft], Sequence[Wire] | None]:
-    """Messages that the journal does not have yet, and the host's list where it is plainly the same as ours."""
+def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
+    """Messages that the journal does not have yet."""
     if given.wires is None:
-        return [], None
+        return []
     added = added_to(line, given.wires)
     if added is not None:
-        fresh = checked_messages(added, spoken, at=given.lead + len(line))
-        return [message_added(wire, spoken) for wire in fresh], given.wires if fresh == list(added) else None
-    sync = match(line, checked_messages(given.wires, spoken, at=given.lead))  # an edit, or a client's own objects
+        return [message_added(wire, spoken) for wire in checked_messages(added, spoken, at=given.lead + len(line))]
+    # An edit, objects of a provider's client, or a list that was made of our own last prompt.
+    theirs = [without_ours(wire) for wire in checked_messages(given.wires, spoken, at=given.lead)]
+    sync = match(line, theirs)
     drafts = [message_added(wire, spoken) for wire in sync.new]
     if sync.spliced:
         spliced = HistorySpliced(sync.start, sync.stop, len(sync.new))
         drafts.append(Draft(what=spliced, origin=Origin.OPERATOR))
-    return drafts + [message_added(wire, spoken) for wire in sync.added], None
+    return drafts + [message_added(wire, spoken) for wire in sync.added]
 
 
-def _system(given: Given, spoken: Format) -> System:
-    if given.system is None or isinstance(given.system, str):
-        return checked_text(given.system, field="system") if given.system else None
+def _system(given: Given, standing: Standing, spoken: Format) -> System:
+    if given.system is None or given.system == standing.system:
+        return standing.system if given.system is not None else None
     if given.lead:
-        return checked_messages(given.system, spoken)
-    return _objects(given.system, "system")
+        return [wire for wire in checked_messages(given.system, spoken) if not is_our_memory(wire)] or None
+    system = plain(given.system, "system")
+    check_json(system, "system")
+    spoken.check_system(system, field="system")
+    return system or None
+
+
+def _refuse_twins(tools: Sequence[Wire]) -> None:
+    """Providers take a name once, and a layer's tool may have the name of one of the host's."""
+    names = [name for tool in tools if isinstance(name := tool.get("name", tool.get("function", {}).get("name")), str)]
+    if twins := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise InvalidInput(field="tools", value=twins, expected="one tool of each name, layers' tools included")
 
 
 def _listed(value: Any, field: str) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 
 from inmind.documents import Document, Scope, checked_text, resolve
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
-from inmind.journal import Draft, Trust
+from inmind.journal import DocumentWritten, Draft, Trust
 
 Spawn = Literal["fork", "view", "none"]
 
@@ -39,7 +39,8 @@ class Budget:
     max: int = 1_500
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min <= self.max:
+        whole = isinstance(self.min, int) and isinstance(self.max, int)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not whole or not 0 <= self.min <= self.max:
             raise InvalidInput(field="budget", value=(self.min, self.max), expected="0 <= min <= max")
 
 
@@ -57,6 +58,10 @@ class Recalled:
     def __post_init__(self) -> None:
         checked_text(self.text, field="text")
         checked_text(self.pointer, field="pointer")
+        for source in self.sources:
+            checked_text(source, field="sources")
+        if not isinstance(self.trust, Trust):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="trust", value=self.trust, expected="a Trust")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,7 @@ class Layer(Protocol):
     def slot(self) -> int: ...
     @property
     def scope(self) -> Scope:
-        """Whether what it keeps belongs to the session or to the resource."""
+        """Whether what it keeps belongs to the session or to the resource; for sub-agents, with `spawn`."""
         ...
 
     @property
@@ -167,8 +172,9 @@ def checked_layers(layers: object) -> tuple[Layer, ...]:
     for index, layer in enumerate(chosen):
         for attribute, kind, expected in _ATTRIBUTES:
             value = getattr(layer, attribute, None)
-            if not isinstance(value, kind) or value == "":
+            if not isinstance(value, kind) or isinstance(value, bool) or value == "":
                 raise InvalidInput(field=f"layers[{index}].{attribute}", value=value, expected=expected)
+        checked_text(layer.name, field=f"layers[{index}].name")
         for question in ("recall", "store", "spawn", "tools"):
             if not callable(getattr(layer, question, None)):
                 raise InvalidInput(field=f"layers[{index}].{question}", value=None, expected="a method; see PlainLayer")
@@ -189,6 +195,18 @@ def ask(layer: Layer, question: Callable[[], T], kind: type[T] | tuple[type, ...
     if not isinstance(answer, kind):
         raise LayerFailed(layer=layer.name, reason=f"it answered with {shown(answer)}")
     return answer
+
+
+def kept_by(layer: Layer, draft: object) -> Draft:
+    """What a layer wants to keep: a document of the session, under a path and with a text that a document may have."""
+    what = draft.what if isinstance(draft, Draft) else None
+    if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):
+        raise LayerFailed(layer=layer.name, reason=f"it may keep documents, not {shown(draft)}")
+    scope, _ = resolve(what.path)
+    if scope != "thread":
+        raise LayerFailed(layer=layer.name, reason=f"{what.path} belongs to the resource, not to the session")
+    checked_text(what.text)
+    return draft
 
 
 _ATTRIBUTES: tuple[tuple[str, type, str], ...] = (

@@ -15,6 +15,7 @@ from inmind.history import Entry, Line
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Image, Opaque, Part, Result, Text
+from inmind.prompt.view import View
 from inmind.text import inert
 from inmind.tokens import PER_IMAGE, PER_MESSAGE
 
@@ -86,6 +87,13 @@ class Meter:
         self._follow(line)
         return self._sums[len(line) if upto is None else upto]
 
+    def wires(self, line: Line, view: View, upto: int | None = None) -> int:
+        """Tokens of the first `upto` wires of a view of this line."""
+        if view.as_it_came:
+            return self.history(line, upto)
+        length = len(view.wires) if upto is None else upto
+        return sum(self._named_wire(view, index) for index in range(length))
+
     def largest(self, line: Line) -> tuple[tuple[int, int], ...]:
         """Sequence number and tokens of the largest messages, without the last, which is what is being answered."""
         self._follow(line)
@@ -113,6 +121,13 @@ class Meter:
         known = self._of_message.get(name)
         if known is None:
             known = self._of_message[name] = self.count(to_json(value)) if value else 0
+        return known
+
+    def _named_wire(self, view: View, index: int) -> int:
+        known = self._of_message.get(view.names[index])
+        if known is None:
+            known = PER_MESSAGE + self._wire(view.format, view.wires[index])
+            self._of_message[view.names[index]] = known
         return known
 
     def _follow(self, line: Line) -> None:

@@ -20,6 +20,7 @@ from inmind.prompt.budget import Wish, allocate
 from inmind.prompt.layer import Layer, Recalled
 from inmind.prompt.meter import STRONG_FROM, Meter
 from inmind.prompt.standing import Standing
+from inmind.prompt.view import View
 from inmind.prompt.wording import WORDING, block_text, changes_text
 from inmind.text import Cut, cut
 from inmind.tokens import MARGIN, PER_MESSAGE
@@ -48,6 +49,8 @@ class Plan:
     drafts: tuple[Draft, ...]
     prepared: PromptPrepared
     tokens: dict[str, int]
+    cut: tuple[tuple[str, int], ...]
+    """Layers that did not get all they wanted, and how many lines of each stayed out."""
     unchanged: int
     """Leading tokens that equal the previous prompt's, cached or not."""
     cold: bool
@@ -56,23 +59,23 @@ class Plan:
 def plan(
     standing: Standing,
     line: Line,
+    view: View,
     recalled: Sequence[tuple[Layer, Recalled]],
     *,
-    format: str,
+    shared: int,
     limits: Limits,
     meter: Meter,
     now: datetime,
-    rides: bool = True,
 ) -> Plan:
-    """Decide one call. `rides`: there is a message that can carry the tail."""
+    """Decide one call. `shared`: leading wires of the view that stood at their places in the previous prompt."""
     drafts: list[Draft] = []
     if standing.wording != WORDING:
         standing = replace(standing, wording=WORDING)
         drafts.append(Draft(what=WordingSet(wording=dict(WORDING)), origin=Origin.OPERATOR))
-    tokens = _without_memory(standing, line, meter)
+    tokens = _without_memory(standing, line, view, meter)
     room = _room(standing, limits, sum(tokens.values()) + meter.meta(standing.wording, strong=True))
     blocks = _fill(recalled, room, meter)
-    cold = standing.asked is None or (now - standing.asked).total_seconds() > limits.cache_seconds
+    cold = is_cold(standing, now, limits.cache_seconds)
     settled = settle(
         standing.anchor,
         blocks,
@@ -84,7 +87,8 @@ def plan(
             behind=tokens["history"],
             ridden=standing.ridden,
             room=tokens["guide"] + room,
-            rides=rides,
+            frame=meter.count(changes_text(standing.wording, ".")),
+            rides=view.carrier is not None,
         ),
     )
     trust = min((said.trust for _, said in recalled), default=Trust.OPERATOR)
@@ -98,40 +102,50 @@ def plan(
         changed = TailChanged(text=settled.changes)
         drafts.append(Draft(what=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
         standing = replace(standing, tail=settled.changes, tail_sources=settled.sources)
-    tokens = measure(standing, line, meter, limits.window if rides else None)
-    unchanged = unchanged_prefix(standing, line, tokens, format, meter)
-    prepared = _prepared(standing, line, tokens, format, limits, meter, cached=0 if cold else unchanged)
-    return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, unchanged=unchanged, cold=cold)
+    tokens = measure(standing, line, view, meter, limits.window)
+    unchanged = unchanged_prefix(standing, tokens, view.format, meter.wires(line, view, shared))
+    prepared = _prepared(standing, line, view, tokens, limits, meter, cached=0 if cold else unchanged)
+    cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
+    return Plan(drafts=tuple(drafts), prepared=prepared, tokens=tokens, cut=cut, unchanged=unchanged, cold=cold)
 
 
-def measure(standing: Standing, line: Line, meter: Meter, window: int | None) -> dict[str, int]:
-    """Tokens by part, in the order of the prompt. Without a window nothing carries a tail, and it is not counted."""
-    tokens = _without_memory(standing, line, meter)
+def is_cold(standing: Standing, now: datetime, cache_seconds: float) -> bool:
+    """Has the provider dropped its cache since the last call? A clock that went back says nothing, so: yes."""
+    if standing.asked is None:
+        return True
+    return not 0 <= (now - standing.asked).total_seconds() <= cache_seconds
+
+
+def measure(standing: Standing, line: Line, view: View, meter: Meter, window: int) -> dict[str, int]:
+    """Tokens by part, in the order of the prompt. Where nothing carries a tail there is none to count."""
+    tokens = _without_memory(standing, line, view, meter)
     history = tokens.pop("history")
     tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks}
     tokens["history"] = history
-    changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail and window else 0
-    meta = meter.meta(standing.wording, strong=_is_strong(standing, sum(tokens.values()) + changes, window))
-    return {**tokens, "changes": changes, "context_meta": meta if window else 0}
+    if view.carrier is None:
+        return {**tokens, "changes": 0, "context_meta": 0}
+    changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail else 0
+    strong = _is_strong(standing, sum(tokens.values()) + changes, window)
+    return {**tokens, "changes": changes, "context_meta": meter.meta(standing.wording, strong=strong)}
 
 
-def _without_memory(standing: Standing, line: Line, meter: Meter) -> dict[str, int]:
+def _without_memory(standing: Standing, line: Line, view: View, meter: Meter) -> dict[str, int]:
     return {
         "tools": meter.value(standing.tools_name, standing.all_tools),
         "system": meter.value(standing.system_name, standing.system),
         "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
-        "history": meter.history(line),
+        "history": meter.wires(line, view),
     }
 
 
-def _is_strong(standing: Standing, without_meta: int, window: int | None) -> bool:
+def _is_strong(standing: Standing, without_meta: int, window: int) -> bool:
     """Is so much of the window used that the reminder names the largest messages?"""
-    return window is not None and 100 * standing.calibration.correct(without_meta) > STRONG_FROM * window
+    return 100 * standing.calibration.correct(without_meta) > STRONG_FROM * window
 
 
 def _room(standing: Standing, limits: Limits, needed: int) -> int:
     """What memory may take, by our count. The limit is the provider's, so it is corrected before it is compared."""
-    spendable = int(limits.spendable / standing.calibration.factor)
+    spendable = int(limits.spendable / standing.calibration.cautious)
     if needed > spendable:
         raise ContextOverflow(needed=standing.calibration.correct(needed), spendable=limits.spendable)
     return spendable - needed
@@ -147,38 +161,49 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
     for (layer, said), wish, grant in zip(recalled, wishes, allocate(wishes, room), strict=True):
         kept = Cut(said.text, 0)
         if wish.wanted > grant:
-            kept = cut(said.text, budget=grant, count=partial(_framed, meter, layer.name), pointer=said.pointer)
+            budget = _stepped(grant, wish)
+            kept = cut(said.text, budget=budget, count=partial(_framed, meter, layer.name), pointer=said.pointer)
         filled.append(AnchoredBlock(layer.name, kept.text, kept.lines_left_out, said.sources))
     return tuple(filled)
 
 
+def _stepped(grant: int, wish: Wish) -> int:
+    """A grant in coarse steps: in a window that fills up, a block that lost a line with every message would be new
+    in every prompt, and with it everything behind it."""
+    step = max(1, wish.need // 4)
+    return grant // step * step if grant >= step else grant
+
+
 def _prepared(
-    standing: Standing, line: Line, tokens: dict[str, int], format: str, limits: Limits, meter: Meter, *, cached: int
+    standing: Standing, line: Line, view: View, tokens: dict[str, int], limits: Limits, meter: Meter, *, cached: int
 ) -> PromptPrepared:
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]
-    strong = _is_strong(standing, used - tokens["context_meta"], limits.window)
+    if view.behind:
+        tail += tokens["history"] - meter.wires(line, view, len(view.wires) - view.behind)
+    strong = view.carrier is not None and _is_strong(standing, used - tokens["context_meta"], limits.window)
     return PromptPrepared(
         digest="",
         used=used,
         cached=cached,
         written=used - tail - cached,
         changes=tokens["changes"],
-        format=format,
+        behind=view.behind,
+        format=view.format,
         window=limits.window,
         reserve=limits.reserve,
         largest=meter.largest(line) if strong else (),
     )
 
 
-def unchanged_prefix(standing: Standing, line: Line, tokens: dict[str, int], format: str, meter: Meter) -> int:
-    """How many leading tokens of this prompt stood at the same place in the one before."""
+def unchanged_prefix(standing: Standing, tokens: dict[str, int], format: str, shared: int) -> int:
+    """How many leading tokens stood at the same place in the prompt before, `shared` of them in the history."""
     sizes = list(tokens.values())[: 3 + len(standing.blocks)]
     parts, before = standing.parts(format), standing.sent.parts
     if parts != before:
         same = takewhile(lambda pair: pair[0] == pair[1], zip(parts, before, strict=False))
         return sum(size for size, _ in zip(sizes, same, strict=False))
-    return sum(sizes) + meter.history(line, min(standing.sent.messages, len(line)))
+    return sum(sizes) + shared
 
 
 def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:

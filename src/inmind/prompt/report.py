@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.prompt.assemble import Rendered
 from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
 from inmind.prompt.standing import Standing
+from inmind.prompt.view import View
 from inmind.text import counted
 
 
@@ -64,7 +64,7 @@ class Prompt:
         return self.request.get("instructions" if self.format == "responses" else "system")
 
 
-def report_on(call: int, standing: Standing, planned: Plan, rendered: Rendered, notices: tuple[str, ...]) -> Report:
+def report_on(call: int, standing: Standing, planned: Plan, view: View, notices: tuple[str, ...]) -> Report:
     correct, prepared, anchor = standing.calibration.correct, planned.prepared, standing.anchor
     used = correct(prepared.used)
     return Report(
@@ -76,8 +76,8 @@ def report_on(call: int, standing: Standing, planned: Plan, rendered: Rendered, 
         cached_prefix_tokens=correct(planned.unchanged),
         cold=planned.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",
-        cut=tuple(f"{block.layer}: {counted(block.left_out, 'line')}" for block in standing.blocks if block.left_out),
-        left_out=tuple(f"{left.what}: {left.why}" for left in rendered.left_out),
-        repaired=rendered.repaired,
+        cut=tuple(f"{layer}: {counted(lines, 'line')}" for layer, lines in planned.cut),
+        left_out=tuple(f"{left.what}: {left.why}" for left in view.left_out),
+        repaired=view.repaired,
         notices=notices,
     )

@@ -51,6 +51,7 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Standing:
     system: System = None
+    system_format: str = ""
     system_name: str = ""
     tools: Tools = None
     """The host's."""
@@ -91,9 +92,9 @@ class Standing:
         match event.what:
             case PromptPrepared() as what:
                 return self._prepared(what, event, messages)
-            case SystemSet(system=system):
-                sources = {**self.sources, "system": event.id}
-                return replace(self, system=system, system_name=digest_of(system), sources=sources)
+            case SystemSet(system=system, format=format):
+                name, sources = digest_of([format, system]), {**self.sources, "system": event.id}
+                return replace(self, system=system, system_format=format, system_name=name, sources=sources)
             case ToolsSet(tools=tools, offered=offered):
                 name, sources = digest_of([tools, offered]), {**self.sources, "tools": event.id}
                 return replace(self, tools=tools, offered=offered, tools_name=name, sources=sources)
@@ -126,7 +127,7 @@ class Standing:
 
     def freeze(self) -> dict[str, Any]:
         return {
-            "system": self.system,
+            "system": [self.system_format, self.system],
             "tools": [self.tools, list(self.offered)],
             "sources": dict(self.sources),
             "wording": dict(self.wording),
@@ -144,10 +145,11 @@ class Standing:
         parts, messages, counted = frozen["sent"]
         tail, sources, ridden = frozen["tail"]
         factor, samples = frozen["calibration"]
-        system, (tools, offered) = frozen["system"], frozen["tools"]
+        (system_format, system), (tools, offered) = frozen["system"], frozen["tools"]
         return cls(
             system=system,
-            system_name=digest_of(system) if "system" in frozen["sources"] else "",
+            system_format=system_format,
+            system_name=digest_of([system_format, system]) if "system" in frozen["sources"] else "",
             tools=tools,
             offered=offered,
             tools_name=digest_of([tools, offered]) if "tools" in frozen["sources"] else "",
@@ -173,7 +175,7 @@ class Standing:
             written=self.ledger.written + correct(what.written),
             uncached=self.ledger.uncached + correct(what.uncached),
         )
-        sent = Sent(parts=self.parts(what.format), messages=messages, counted=what.used)
+        sent = Sent(parts=self.parts(what.format), messages=messages - what.behind, counted=what.used)
         ridden = self.ridden + what.changes
         return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from inmind.journal import AnchoredBlock
+from inmind.prompt.formats.values import is_list, is_object
 from inmind.text import inert
 
 WORDING: Mapping[str, str] = {
@@ -28,6 +30,32 @@ WORDING: Mapping[str, str] = {
     ),
     "largest": "Largest, and first worth archiving: ",
 }
+
+_MEMORY = re.compile(r"<memory_guide>\n.*</(?:memory|memory_guide)>", re.DOTALL)
+_TAIL = re.compile(r"(?:<memory_changes>\n.*</memory_changes>\n)?<context_meta>\n\{.*\n</context_meta>", re.DOTALL)
+
+
+def is_our_memory(wire: Mapping[str, Any]) -> bool:
+    """Is this the message that we put behind the host's system prompt, come back to us?"""
+    return any(_MEMORY.fullmatch(text) for text in _texts(wire.get("content")))
+
+
+def without_ours(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message without the tail that we had put on it: what memory said is not to be learned as if it were new."""
+    for place in ("content", "output"):
+        parts = wire.get(place)
+        if is_list(parts) and parts and is_object(parts[-1]) and _TAIL.fullmatch(str(parts[-1].get("text", ""))):
+            alone = len(parts) == 2 and is_object(parts[0]) and set(parts[0]) == {"type", "text"}
+            return {**wire, place: parts[0]["text"] if alone else parts[:-1]}
+    return wire
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    parts = content if is_list(content) else []
+    return [str(part.get("text", "")) for part in parts if is_object(part)]
+
 
 _ATTRIBUTE = re.compile(r"[^\w./ -]")
 

@@ -32,6 +32,7 @@ _RENAME_EXCHANGE = 2
 _PART, _SWAP = ".inmind-part-", ".inmind-swap-"
 
 _LOCK = ".lock"
+_CHUNK = 1_048_576
 
 # A file system's clock ticks every few milliseconds: a write right after our look can leave the same stamp.
 RACY_NANOSECONDS = 50_000_000
@@ -175,6 +176,7 @@ class Folder:
         """A file right in this folder that is only added to, with the folder locked."""
         with self.locked():
             try:
+                _refuse_leading_out(name)
                 descriptor = os.open(self._root + name, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
                 try:
                     yield Growing(descriptor)
@@ -234,6 +236,8 @@ class Folder:
     def _holding(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
         """The descriptor of the folder that holds `name`, opened step by step without following links."""
         *between, leaf = name.split("/")
+        for step in (*between, leaf):
+            _refuse_leading_out(step)
         if create:
             make_private(self.path)
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -261,6 +265,11 @@ class Growing:
 
     def end(self, size: int) -> bytes:
         return os.pread(self._descriptor, size, max(0, len(self) - size))
+
+    def lines(self, upto: int) -> int:
+        """How many lines end in the first `upto` bytes."""
+        starts = range(0, upto, _CHUNK)
+        return sum(os.pread(self._descriptor, min(_CHUNK, upto - start), start).count(b"\n") for start in starts)
 
     def cut(self, keep: int) -> None:
         os.ftruncate(self._descriptor, keep)
@@ -340,6 +349,12 @@ def _read(folder: int, leaf: str, most: int) -> Found:
             return Found(data=stream.read(most + 1), signature=_signature(status), looked=looked, most=most)
     finally:
         os.close(descriptor)
+
+
+def _refuse_leading_out(step: str) -> None:
+    """Names are checked where they are made; here nothing is left that could mean another folder."""
+    if step in ("", ".", "..") or "/" in step or "\x00" in step:
+        raise OSError(errno.EINVAL, "not a name")
 
 
 def _refuse_special(folder: int, leaf: str) -> None:

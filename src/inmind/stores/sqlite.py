@@ -39,8 +39,9 @@ from inmind.errors import (
     StoreBusy,
     StoreError,
     UnsafeStorage,
+    shown,
 )
-from inmind.journal import Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
+from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
 from inmind.stores.base import Appended, Key, Published, Snapshot, Summary
 from inmind.stores.files import create_private
 from inmind.stores.fork import hold_during_fork
@@ -50,7 +51,7 @@ log = logging.getLogger("inmind")
 APPLICATION_ID = 0x696E6D64
 """Written into the file's header, so that nobody's other database is taken for a memory."""
 
-MIGRATIONS = ("0001_journal", "0002_snapshots", "0003_live_files", "0004_shown_at")
+MIGRATIONS = ("0001_journal", "0002_snapshots", "0003_live_files")
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
 BUSY_SECONDS = 30.0
@@ -130,7 +131,7 @@ class SqliteStore:
                 connection.execute(query, (number, seq, *row))
             last = actual + len(rows)
             if key:
-                connection.execute(_sql("add_key"), (number, key.value, key.request, actual + 1, last))
+                connection.execute(_sql("add_key"), (number, key.value, key.request, actual + 1, last, stamp))
         self._stream_ids[stream] = number
         return Appended(first=expected + 1, last=last, at=moment(stamp))
 
@@ -228,6 +229,8 @@ class SqliteStore:
                 yield connection
             except apsw.Error as error:
                 raise self._translated(error, connection, writing=False) from error
+            except UnicodeDecodeError as error:
+                raise Damaged(place=str(self.path), reason=str(error)) from error
 
     def _usable(self) -> _Connection:
         if self._closed:
@@ -237,7 +240,10 @@ class SqliteStore:
         return self._connection
 
     def _translated(self, error: apsw.Error, connection: _Connection, *, writing: bool) -> StoreError:
-        """What the caller can act on. After a write that the disk did not confirm, this store is done writing."""
+        """What the caller can act on. After a write that the disk did not confirm, this store is done writing.
+
+        Only the disk can fail to confirm: a value that is too large or a row that a rule forbids says nothing of it.
+        """
         place, reason = str(self.path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
@@ -249,10 +255,12 @@ class SqliteStore:
             return Damaged(place=place, reason=reason)
         if isinstance(error, apsw.ReadOnlyError):
             return ReadOnly(place=place, reason=reason)
-        unconfirmed = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) not in _UNREADABLE
-        if writing or unconfirmed:
+        unreadable = isinstance(error, apsw.CantOpenError) or getattr(error, "extendedresult", 0) in _UNREADABLE
+        if failed_io and (writing or not unreadable):
             self._refusal = f"an earlier write was not confirmed by the disk ({reason}); open it again"
             return NotDurable(place=place, reason=reason)
+        if writing:  # the disk has no part in it: this one write was not taken, the next one may be
+            return StoreError(f"{place} did not take this ({reason}): nothing was stored")
         return Damaged(place=place, reason=reason)
 
     def _stream_id(self, connection: _Connection, stream: str, *, create: bool = False) -> int:
@@ -391,21 +399,37 @@ def _roll_back(connection: _Connection) -> None:
 
 
 def _event(stream: str, row: Sequence[Any]) -> Event:
+    """A row is data that anybody with the file may have changed: what is no event is named, with its place."""
     seq, at, kind, origin, trust, opens, sources, body = row
-    return Event(
-        stream=stream,
-        seq=seq,
-        at=moment(at),
-        what=decode(kind, body),
-        origin=Origin(origin),
-        trust=Trust(trust),
-        opens=bool(opens),
-        sources=tuple(json.loads(sources)) if sources else (),
-    )
+    place = f"event {stream}#{seq}"
+    if kind not in KINDS:
+        raise Damaged(place=place, reason=f"kind {shown(kind)} may be a newer inmind's: upgrade inmind to read it")
+    try:
+        return Event(
+            stream=stream,
+            seq=seq,
+            at=moment(at),
+            what=decode(kind, body),
+            origin=Origin(origin),
+            trust=Trust(trust),
+            opens=bool(opens),
+            sources=_sources_in(sources) if sources else (),
+        )
+    except Damaged as error:
+        raise Damaged(place=place, reason=error.reason) from error
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise Damaged(place=place, reason=str(error)) from error
 
 
 def _sources(sources: tuple[str, ...]) -> str | None:
     return to_json(sources) if sources else None
+
+
+def _sources_in(text: str) -> tuple[str, ...]:
+    sources: Any = json.loads(text)
+    if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
+        raise ValueError(f"sources are a list of texts, not {shown(text)}")
+    return tuple(cast(list[str], sources))
 
 
 @cache

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from inmind.errors import Conflict, InvalidInput, NotFound, StoreError
-from inmind.journal import Draft, Event, Fold, Reverted, digest, to_json
+from inmind.journal import Draft, Event, Fold, Reverted, digest, microseconds, moment, to_json
 from inmind.stores.base import Appended, Clock, Key, Snapshot, Store
 from inmind.stores.fork import tell_after_fork
 
@@ -57,6 +57,8 @@ class Stream(Generic[S]):
         self.name = name
         self._store, self._fold, self._clock = store, fold, clock
         self._lock = threading.RLock()
+        self._spoilt = 0
+        """Where the snapshot stands that could not be used; 0 when there is none."""
         self._state, self._version = self._load(until=None)
         self._snapshot_at = self._version
         self._forked = False
@@ -92,7 +94,11 @@ class Stream(Generic[S]):
         return self._load(until=seq)[0]
 
     def commit(self, decide: Callable[[S, datetime], Decision[S, R]], *, key: Key | None = None) -> Done[R]:
-        """Carry out a decision exactly once, on the newest state."""
+        """Carry out a decision exactly once, on the newest state.
+
+        What it leads to is folded before it is stored: an event that cannot be folded would close the stream for
+        ever. A key is kept also when there is nothing to store, since it must not come to mean something else.
+        """
         with self._lock:
             if self._forked:
                 self.refresh()
@@ -102,11 +108,13 @@ class Stream(Generic[S]):
             for _ in range(MOST_RETRIES):
                 version, now = self._version, self._clock()
                 decision = decide(self._state, now)
-                if not decision.drafts:
+                if not decision.drafts and key is None:
                     if self._store.version(self.name) != version:
                         self.refresh()
                         continue
                     return Done(Appended(first=version + 1, last=version, at=now), decision.answer)
+                events = _events(self.name, version, decision.drafts, moment(microseconds(now)))
+                state = self._folded(events) if decision.foreseen is None else decision.foreseen
                 try:
                     appended = self._store.append(self.name, decision.drafts, expected=version, at=now, key=key)
                 except Conflict as conflict:
@@ -116,7 +124,7 @@ class Stream(Generic[S]):
                     continue
                 if appended.repeated:
                     return Done(appended=appended, answer=None)
-                events = self._advance(decision, appended)
+                self._advance(state, appended.last)
                 return Done(appended=appended, answer=decision.answer, events=events)
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
@@ -130,29 +138,37 @@ class Stream(Generic[S]):
             state = self._fold.apply(state, event)
         return state
 
-    def _advance(self, decision: Decision[S, R], appended: Appended) -> Sequence[Event]:
-        events = _events(self.name, appended.first - 1, decision.drafts, appended.at)
-        if decision.foreseen is not None:
-            self._state, self._version = decision.foreseen, appended.last
-        else:
-            for event in events:
-                self._take(event)
-        if self._version - self._snapshot_at >= SNAPSHOT_EVERY:
+    def _folded(self, events: Sequence[Event]) -> S:
+        """The state that these events will lead to, which are not stored yet."""
+        state = self._state
+        passed = {self._version: state}
+        for event in events:
+            if isinstance(event.what, Reverted):
+                state = self._fold.reverted(self._gone_back(event.what.to, passed, event), state, event)
+            else:
+                state = self._fold.apply(state, event)
+            passed[event.seq] = state
+        return state
+
+    def _gone_back(self, to: int, passed: Mapping[int, S], event: Event) -> S:
+        if not 0 <= to < event.seq:
+            raise NotFound(what="earlier event", name=to, hint=f"the newest is {event.seq - 1}")
+        return passed[to] if to in passed else self._load(until=to)[0]
+
+    def _advance(self, state: S, version: int) -> None:
+        self._state, self._version = state, version
+        if version - self._snapshot_at >= SNAPSHOT_EVERY or 0 < self._spoilt < version:
             self._keep_snapshot()
-        return events
 
     def _take(self, event: Event) -> None:
-        if isinstance(event.what, Reverted):
-            past, _ = self._load(until=event.what.to)
-            self._state = self._fold.reverted(past, self._state, event)
-        else:
-            self._state = self._fold.apply(self._state, event)
-        self._version = event.seq
+        """An event that somebody else has stored."""
+        self._state, self._version = self._folded([event]), event.seq
 
     def _keep_snapshot(self) -> None:
         """A snapshot only saves time: when it cannot be written the call that came here has still succeeded."""
-        self._snapshot_at = self._version
-        snapshot = Snapshot(seq=self._version, fold=self._fold.version, body=to_json(self._fold.freeze(self._state)))
+        self._snapshot_at, self._spoilt = self._version, 0
+        body = self._sealed(self._version, to_json(self._fold.freeze(self._state)))
+        snapshot = Snapshot(seq=self._version, fold=self._fold.version, body=body)
         try:
             self._store.keep_snapshot(self.name, snapshot)
         except StoreError as error:
@@ -162,14 +178,13 @@ class Stream(Generic[S]):
         """Fold from the snapshot on, in one pass however often somebody went back: states that are gone back to
         are remembered when the pass comes by. One from before the snapshot means folding from the beginning.
         """
-        snapshot = self._store.snapshot(self.name, fold=self._fold.version, until=until)
-        start = snapshot.seq if snapshot else 0
-        events = self._store.read(self.name, after=start, until=until)
+        state, version = self._thawed(until)
+        events = self._store.read(self.name, after=version, until=until)
         targets = {event.what.to for event in events if isinstance(event.what, Reverted)}
-        if snapshot and targets and min(targets) < start:
-            snapshot, events = None, self._store.read(self.name, until=until)
+        if targets and min(targets) < version:
+            state, version = self._fold.initial(), 0
+            events = self._store.read(self.name, until=until)
             targets = {event.what.to for event in events if isinstance(event.what, Reverted)}
-        state, version = self._thawed(snapshot)
         passed = {version: state}
         for event in events:
             if isinstance(event.what, Reverted):
@@ -181,12 +196,29 @@ class Stream(Generic[S]):
                 passed[version] = state
         return state, version
 
-    def _thawed(self, snapshot: Snapshot | None) -> tuple[S, int]:
+    def _thawed(self, until: int | None) -> tuple[S, int]:
+        """Where folding begins: at the snapshot, or at the very beginning without one that can be trusted.
+
+        It only saves time, so one that does not read back is no reason to fail, and none to believe it.
+        """
+        snapshot = self._store.snapshot(self.name, fold=self._fold.version, until=until)
         if snapshot is None:
             return self._fold.initial(), 0
-        frozen: dict[str, Any] = json.loads(snapshot.body)
-        messages = self._store.read(self.name, until=snapshot.seq, kind="message")
-        return self._fold.thaw(frozen, messages), snapshot.seq
+        _, _, body = snapshot.body.partition("\n")
+        try:
+            if snapshot.body != self._sealed(snapshot.seq, body):
+                raise ValueError("it is not as it was written")
+            messages = self._store.read(self.name, until=snapshot.seq, kind="message")
+            return self._fold.thaw(json.loads(body), messages), snapshot.seq
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            if self._spoilt != snapshot.seq:
+                log.warning("the snapshot of %s does not read back and is not used: %s", self.name, error)
+            self._spoilt = snapshot.seq
+            return self._fold.initial(), 0
+
+    def _sealed(self, seq: int, body: str) -> str:
+        """With its digest in front: a state that was changed by hand may well thaw, into something that never was."""
+        return f"{digest(self.name, str(seq), body)}\n{body}"
 
 
 def key_for(key: object, operation: str, *arguments: object) -> Key | None:

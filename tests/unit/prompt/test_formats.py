@@ -87,6 +87,57 @@ def test_a_message_that_cannot_be_used_is_refused_by_its_field(name: str, wire: 
     assert refused(name, wire) == field
 
 
+SYSTEMS: list[tuple[str, list[Any], str]] = [
+    ("openai", [{}], "[0].role"),
+    ("openai", [{"role": "system"}], "[0].content"),
+    ("openai", [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}], "[1].role"),
+    ("openai", [text("Be kind.")], "[0].role"),
+    ("openai", [{"role": "developer", "content": [{"type": "text"}]}], "[0].content[0].text"),
+    ("responses", [{}], "[0].role"),
+    ("responses", [{"role": "developer", "content": 5}], "[0].content"),
+    ("responses", [{"type": "reasoning", "role": "system"}], "[0].type"),
+    ("responses", [{"type": ["message"], "role": "system", "content": ""}], "[0].type"),
+    ("anthropic", [{}], "[0].type"),
+    ("anthropic", [text("Be kind."), {"type": "text"}], "[1].text"),
+    ("anthropic", [{"type": "image", "source": {}}], "[0].type"),
+    ("anthropic", [{"role": "system", "content": "Be kind."}], "[0].type"),
+    ("anthropic", [text("Be kind.", cache_control={"type": b""})], "[0].cache_control.type"),
+]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(("name", "system", "field"), SYSTEMS)
+def test_a_system_prompt_that_cannot_be_used_is_refused_by_its_field(name: str, system: list[Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        FORMATS[name].check_system(system, field="system")
+    assert error.value.field == f"system{field}"
+
+
+@pytest.mark.parametrize(
+    ("name", "system"),
+    [
+        ("openai", [{"role": "system", "content": "Be kind."}, {"role": "developer", "content": [text("Be brief.")]}]),
+        ("openai", ({"role": "system", "content": [text("Be kind."), text(" "), text("Be brief.")], "name": "style"},)),
+        (
+            "responses",
+            [
+                {"role": "developer", "content": "Be kind."},
+                {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "Be brief."}]},
+            ],
+        ),
+        ("anthropic", [text("Be kind.", cache_control=MARK), text("Be brief.")]),
+    ],
+)
+def test_a_system_prompt_is_checked_in_its_format_and_said_in_plain_words(name: str, system: list[Json]) -> None:
+    FORMATS[name].check_system(system, field="system")
+    assert FORMATS[name].system_text(system) == "Be kind.\n\nBe brief."
+
+
+def test_system_messages_that_led_anthropics_list_are_said_in_plain_words_too() -> None:
+    system: list[Json] = [{"role": "system", "content": "Be kind."}, {"role": "system", "content": [text("Be brief.")]}]
+    assert ANTHROPIC.system_text(system) == "Be kind.\n\nBe brief."
+
+
 def test_chat_reads_every_way_an_assistant_can_speak() -> None:
     wire = {
         "role": "assistant",
@@ -256,6 +307,7 @@ def test_outputs_with_a_fixed_shape_leave_the_tail_to_the_message_before_them() 
     output = {"type": "computer_call_output", "call_id": "x", "output": {"type": "computer_screenshot"}}
     carried = RESPONSES.carry([question, output], "tail")
     assert carried is not None
+    assert RESPONSES.carrier([question, output]) == 0
     assert carried[1] is output
     assert carried[0]["content"][-1] == {"type": "input_text", "text": "tail"}
 
@@ -336,6 +388,31 @@ def test_a_mark_inside_a_result_counts_too_and_a_marked_block_is_not_marked_agai
     request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), wires, None)
     assert request["messages"] == wires
     assert str(request).count("cache_control") == 3
+
+
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+
+
+@pytest.mark.spec("D4")
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_mark_behind_the_memory_lasts_as_long_as_one_of_the_hosts_behind_it(nested: bool) -> None:
+    block: Json = text("ok", cache_control=HOUR)
+    if nested:
+        block = {"type": "tool_result", "tool_use_id": "a", "content": [block]}
+    wires: list[Json] = [{"role": "user", "content": [block]}, {"role": "user", "content": "hi"}]
+    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), wires, None)
+    assert request["system"] == [text("MEMORY", cache_control=HOUR)]
+    assert request["messages"][1]["content"] == [text("hi", cache_control=MARK)]
+
+
+@pytest.mark.spec("D4")
+def test_the_mark_before_the_tail_lasts_as_long_as_one_of_the_hosts_behind_it() -> None:
+    carried = ANTHROPIC.carry([{"role": "user", "content": "hi"}], "tail")
+    assert carried is not None
+    prefill: Json = {"role": "assistant", "content": [text("Sure,", cache_control=HOUR)]}
+    request = ANTHROPIC.request(Head(system=None, memory="MEMORY"), [*carried, prefill], None)
+    assert request["messages"][0]["content"] == [text("hi", cache_control=HOUR), text("tail")]
+    assert request["system"] == [text("MEMORY", cache_control=HOUR)]
 
 
 def test_system_messages_in_a_list_become_anthropics_system_blocks() -> None:

@@ -55,6 +55,18 @@ def function_call(id: str) -> Json:
     return {"type": "function_call", "call_id": id, "name": "get_page", "arguments": "{}"}
 
 
+def reasoning(id: str = "rs_1") -> Json:
+    return {"type": "reasoning", "id": id, "summary": []}
+
+
+def computer_call(id: str = "x") -> Json:
+    return {"type": "computer_call", "id": "cu_1", "call_id": id, "action": {"type": "screenshot"}}
+
+
+def computer_output(id: str = "x") -> Json:
+    return {"type": "computer_call_output", "call_id": id, "output": {"type": "computer_screenshot"}}
+
+
 def function_output(id: str) -> Json:
     return {"type": "function_call_output", "call_id": id, "output": "ok"}
 
@@ -196,11 +208,74 @@ def test_a_stand_in_follows_when_the_assistant_has_finished_its_row_of_items() -
 
 
 def test_a_tool_of_openais_own_goes_out_with_both_halves_or_not_at_all() -> None:
-    call: Json = {"type": "computer_call", "id": "cu_1", "call_id": "x", "action": {"type": "screenshot"}}
-    output: Json = {"type": "computer_call_output", "call_id": "x", "output": {"type": "computer_screenshot"}}
+    call, output = computer_call(), computer_output()
     assert same_objects(arranged("responses", call, output).wires, call, output)
     assert [one.what for one in arranged("responses", user(), call).left_out] == ["responses computer_call"]
     assert [one.what for one in arranged("responses", output).left_out] == ["responses computer_call_output"]
+
+
+def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
+    given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
+    arrangement = arranged("responses", *given)
+    assert same_objects(arrangement.wires, given[0], *given[4:])
+    assert [(one.what, one.why, one.entry) for one in arrangement.left_out] == [
+        ("responses reasoning", "what it led to is not there", 1),
+        ("responses reasoning", "what it led to is not there", 2),
+        ("responses computer_call", "its call or its output is not there", 3),
+    ]
+
+
+def test_reasoning_in_front_of_an_output_without_its_call_goes_with_it() -> None:
+    answered = [reasoning("rs_2"), function_call("a"), function_output("a")]
+    arrangement = arranged("responses", reasoning("rs_1"), computer_output(), *answered)
+    assert same_objects(arrangement.wires, *answered)
+    assert [one.what for one in arrangement.left_out] == ["responses reasoning", "responses computer_call_output"]
+
+
+def test_reasoning_stays_where_the_assistant_goes_on() -> None:
+    reply = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    given = [reasoning("rs_1"), computer_call(), computer_output(), reasoning("rs_2"), reasoning("rs_3"), reply]
+    assert same_objects(arranged("responses", *given).wires, *given)
+
+
+@pytest.mark.parametrize(
+    ("wire", "sent"),
+    [
+        (
+            {"role": "assistant", "content": "Hello", "tool_calls": []},
+            {"role": "assistant", "content": "Hello"},
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [], "refusal": "No."},
+            {"role": "assistant", "content": None, "refusal": "No."},
+        ),
+        (
+            {"role": "assistant", "content": None, "reasoning_content": "Hm."},
+            {"role": "assistant", "content": "", "reasoning_content": "Hm."},
+        ),
+    ],
+)
+def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(wire: Json, sent: Json) -> None:
+    assert faults("openai", [wire]) != []
+    arrangement = arranged("openai", user(), wire)
+    assert arrangement.wires == [user(), sent]
+    assert arrangement.repaired == ("message 1 was written anew: openai would not take it as it came",)
+
+
+@pytest.mark.parametrize(
+    "silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}]
+)
+def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence: Json) -> None:
+    given = [user(), {"role": "assistant", **silence}, user("are you there?")]
+    assert faults("openai", given) != []
+    arrangement = arranged("openai", *given)
+    assert same_objects(arrangement.wires, given[0], given[2])
+    assert [(one.what, one.entry) for one in arrangement.left_out] == [("a message that says nothing", 1)]
+
+
+def test_an_empty_answer_that_chat_does_take_back_goes_as_it_came() -> None:
+    given = [user(), {"role": "assistant", "content": ""}, user()]
+    assert same_objects(arranged("openai", *given).wires, *given)
 
 
 def test_a_custom_call_is_answered_as_one() -> None:
@@ -237,10 +312,16 @@ REFUSED: list[tuple[str, list[Json]]] = [
     ("openai", [asking("a"), answer("a"), answer("a")]),
     ("openai", [asking("a", "a"), answer("a"), answer("a")]),
     ("openai", [{"role": "function", "name": "lookup", "content": "ok"}]),
+    ("openai", [{"role": "assistant", "content": None}]),
+    ("openai", [user(), {"role": "assistant", "content": "hello", "tool_calls": []}]),
     ("responses", [function_call("a")]),
     ("responses", [function_output("a"), function_call("a")]),
     ("responses", [function_call("a"), {**function_output("a"), "type": "custom_tool_call_output"}]),
     ("responses", [function_call("a"), function_call("a"), function_output("a"), function_output("a")]),
+    ("responses", [reasoning()]),
+    ("responses", [reasoning(), user()]),
+    ("responses", [reasoning(), reasoning(), function_output("a")]),
+    ("responses", [user(), reasoning(), computer_call()]),
     ("anthropic", [{"role": "assistant", "content": "hello"}]),
     ("anthropic", [user(""), user()]),
     ("anthropic", [user(), {"role": "assistant", "content": []}]),

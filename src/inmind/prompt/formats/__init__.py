@@ -8,10 +8,9 @@ from __future__ import annotations
 from inmind.errors import InvalidInput
 from inmind.prompt.formats.anthropic import AnthropicMessages
 from inmind.prompt.formats.openai import OpenAIChat
-from inmind.prompt.formats.pairing import Arrangement, LeftOut, Said, arrange
+from inmind.prompt.formats.pairing import Arrangement, Said, arrange
 from inmind.prompt.formats.parts import (
     Call,
-    Demands,
     Format,
     Head,
     Image,
@@ -19,7 +18,6 @@ from inmind.prompt.formats.parts import (
     Opaque,
     Part,
     Result,
-    Role,
     Text,
     Wire,
 )
@@ -40,18 +38,15 @@ __all__ = [
     "AnthropicMessages",
     "Arrangement",
     "Call",
-    "Demands",
     "Format",
     "Head",
     "Image",
-    "LeftOut",
     "Message",
     "Opaque",
     "OpenAIChat",
     "OpenAIResponses",
     "Part",
     "Result",
-    "Role",
     "Said",
     "Text",
     "Wire",

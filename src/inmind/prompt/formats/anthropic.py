@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from inmind.errors import InvalidInput
-from inmind.prompt.formats.marks import MARK, Tail, marks_left, with_mark_before_tail
+from inmind.prompt.formats.marks import Tail, mark_before, marks_left, with_mark_before_tail
 from inmind.prompt.formats.parts import (
     OPENING,
     Call,
@@ -31,11 +31,13 @@ from inmind.prompt.formats.parts import (
     Text,
     Wire,
 )
+from inmind.prompt.formats.system import in_paragraphs, system_items
 from inmind.prompt.formats.values import (
     check_json,
     check_text,
     is_list,
     is_object,
+    last_place,
     object_at,
     text_at,
     typed_parts_at,
@@ -85,6 +87,17 @@ class AnthropicMessages:
     def is_system(self, wire: Wire) -> bool:
         return wire.get("role") == "system"
 
+    def check_system(self, system: object, *, field: str) -> None:
+        for block, place in system_items(system, field, "text blocks"):
+            if text_at(block, "type", place) != "text":
+                raise InvalidInput(field=f"{place}.type", value=block["type"], expected="text")
+            text_at(block, "text", place)
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        if isinstance(system, str):
+            return system
+        return in_paragraphs(block["text"] for block in _system_blocks(system) if block["type"] == "text")
+
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire["content"]
         if isinstance(content, str):
@@ -94,7 +107,7 @@ class AnthropicMessages:
             return Message("tool", parts)
         return Message(_ROLES[role], parts)
 
-    def sendable(self, message: Message) -> bool:
+    def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - what it reads like tells it all here
         """Anthropic itself gives out empty answers; and hosts put results behind text. Neither is taken back."""
         only_results = True
         for part in message.parts:
@@ -122,15 +135,17 @@ class AnthropicMessages:
             turns.insert(0, ("user", [_text_block(OPENING)]))
         return [{"role": role, "content": _content(blocks)} for role, blocks in turns]
 
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        return last_place(wires, lambda wire: wire["role"] == "user")
+
     def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        for place in range(len(wires) - 1, -1, -1):
-            wire = wires[place]
-            if wire["role"] == "user":
-                said = wire["content"]
-                blocks: list[Any] = said if is_list(said) else [_text_block(said)] if said else []
-                carrying = {**wire, "content": [*blocks, Tail(_text_block(text))]}
-                return [*wires[:place], carrying, *wires[place + 1 :]]
-        return None
+        place = self.carrier(wires)
+        if place is None:
+            return None
+        said = wires[place]["content"]
+        blocks: list[Any] = said if is_list(said) else [_text_block(said)] if said else []
+        carrying = {**wires[place], "content": [*blocks, Tail(_text_block(text))]}
+        return [*wires[:place], carrying, *wires[place + 1 :]]
 
     def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         system = _system_blocks(head.system)
@@ -139,7 +154,7 @@ class AnthropicMessages:
         messages = with_mark_before_tail(wires) if left else list(wires)
         if head.memory:
             memory = _text_block(head.memory)
-            system.append({**memory, "cache_control": dict(MARK)} if left > 1 else memory)
+            system.append({**memory, "cache_control": mark_before(messages)} if left > 1 else memory)
         request: dict[str, Any] = {"messages": messages}
         if system:
             request["system"] = system

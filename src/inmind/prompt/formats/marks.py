@@ -4,19 +4,22 @@ Anthropic caches only as far as an explicit mark, and takes four in a request. T
 block, which stands for many calls, and behind the last block that the next request will repeat. That block is the
 one *before* the tail, since the tail changes with every call. `carry` puts the tail in as a `Tail`, a dict that
 goes out like any other, so that the request can tell it from the host's words without being told where it is.
+
+A mark for an hour is refused behind one for five minutes (in tools, then system, then messages), so ours last as
+long as any of the host's that stands behind them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from inmind.prompt.formats.parts import Wire
 from inmind.prompt.formats.values import is_list, is_object
 
 MOST = 4
-MARK = {"type": "ephemeral"}
 
+_FOR_AN_HOUR = "1h"
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -26,7 +29,13 @@ class Tail(dict[str, Any]):
 
 def marks_left(*places: Iterable[Wire]) -> int:
     """How many marks the host has left to us in its system blocks, tools and messages."""
-    return max(0, MOST - sum(_marks(wire) for place in places for wire in place))
+    return max(0, MOST - sum(1 for place in places for wire in place for _ in _marks(wire)))
+
+
+def mark_before(wires: Iterable[Wire]) -> dict[str, str]:
+    """The mark for a block with these messages behind it. Five minutes is what no `ttl` means."""
+    longer = any(is_object(mark) and mark.get("ttl") == _FOR_AN_HOUR for wire in wires for mark in _marks(wire))
+    return {"type": "ephemeral", "ttl": _FOR_AN_HOUR} if longer else {"type": "ephemeral"}
 
 
 def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
@@ -44,18 +53,20 @@ def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
             if block.get("cache_control") is not None:
                 return marked
             if not isinstance(block, Tail) and _markable(block):
-                blocks[index] = {**block, "cache_control": dict(MARK)}
+                blocks[index] = {**block, "cache_control": mark_before(wires[place + 1 :])}
                 marked[place] = {**wires[place], "content": blocks}
                 return marked
     return marked
 
 
-def _marks(wire: Wire) -> int:
-    found = int(wire.get("cache_control") is not None)
+def _marks(wire: Wire) -> Iterator[object]:
     content = wire.get("content")
     if is_list(content):
-        found += sum(_marks(block) for block in content if is_object(block))
-    return found
+        for block in content:
+            if is_object(block):
+                yield from _marks(block)
+    if wire.get("cache_control") is not None:
+        yield wire["cache_control"]
 
 
 def _tail_message(wires: Sequence[Wire]) -> int:

@@ -27,11 +27,13 @@ from inmind.prompt.formats.parts import (
     Text,
     Wire,
 )
+from inmind.prompt.formats.system import check_system_role, system_items, words_of
 from inmind.prompt.formats.values import (
     check_json,
     check_text,
     is_list,
     is_object,
+    last_place,
     object_at,
     objects_at,
     text_at,
@@ -50,12 +52,14 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _PLAIN = frozenset({"system", "developer", "user", "assistant"})
+_CARRIERS = frozenset({"user", "tool", "function"})
+_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 _SPOKEN_BESIDE_CONTENT = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio")
 
 
 class OpenAIChat:
     name: str = NAME
-    demands: Demands = Demands(answers="next", ids_once="message", assistant_images=True)
+    demands: Demands = Demands(answers="next", ids_once="message", assistant_images=True, silence_left_out=True)
 
     def check(self, wire: object, *, field: str) -> None:
         if not is_object(wire):
@@ -85,6 +89,14 @@ class OpenAIChat:
     def is_system(self, wire: Wire) -> bool:
         return wire.get("role") in ("system", "developer")
 
+    def check_system(self, system: object, *, field: str) -> None:
+        for wire, place in system_items(system, field, "system messages"):
+            check_system_role(wire, place)
+            self.check(wire, field=place)
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        return words_of(system, self.read)
+
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire.get("content")
         if role == "user" and type(content) is str:
@@ -96,8 +108,12 @@ class OpenAIChat:
             return Message("tool", (Result(wire["tool_call_id" if role == "tool" else "name"], said),))
         return Message(_ROLES[role], said)
 
-    def sendable(self, message: Message) -> bool:  # noqa: ARG002 - every message that chat gives out, it takes back
-        return True
+    def sendable(self, wire: Wire, message: Message) -> bool:
+        """Servers give out empty lists of calls, and answers with no content at all. OpenAI takes back neither."""
+        if message.role != "assistant":
+            return True
+        silent = wire.get("content") in (None, [])
+        return wire.get("tool_calls") != [] and not (silent and not any(map(wire.get, _INSTEAD_OF_CONTENT)))
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         wires: list[dict[str, Any]] = []
@@ -116,12 +132,15 @@ class OpenAIChat:
             wires.append(wire)
         return wires + _picture_message(pictures)
 
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        return last_place(wires, lambda wire: wire["role"] in _CARRIERS)
+
     def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        for place in range(len(wires) - 1, -1, -1):
-            wire = wires[place]
-            if wire["role"] in {"user", "tool", "function"}:
-                return [*wires[:place], {**wire, "content": _carrying(wire, text)}, *wires[place + 1 :]]
-        return None
+        place = self.carrier(wires)
+        if place is None:
+            return None
+        wire = wires[place]
+        return [*wires[:place], {**wire, "content": _carrying(wire, text)}, *wires[place + 1 :]]
 
     def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         system: list[Wire] = []
@@ -234,12 +253,12 @@ def _write_said(role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
     wire: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": _content(content)}
     if role != "assistant":
         return wire
-    if not content and (calls or fields):
-        wire["content"] = None
     for body in fields:
         wire.update(body)
     if calls:
         wire["tool_calls"] = calls
+    if not content and any(map(wire.get, _INSTEAD_OF_CONTENT)):
+        wire["content"] = None
     return wire
 
 

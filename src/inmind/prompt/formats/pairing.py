@@ -93,7 +93,7 @@ def _goes_by_itself(said: Said, format: Format) -> bool:
     return (
         said.format == format.name
         and all(type(part) is Text for part in said.message.parts)
-        and format.sendable(said.message)
+        and format.sendable(said.wire, said.message)
     )
 
 
@@ -136,7 +136,10 @@ def _sayable(messages: Sequence[Said], format: Format) -> tuple[list[_Item], lis
     for entry, said in enumerate(messages):
         if said.format == format.name:
             joinable = False
-            sendable = format.sendable(said.message)
+            sendable = format.sendable(said.wire, said.message)
+            if not sendable and not said.message.parts and format.demands.silence_left_out:
+                left_out.append(LeftOut("a message that says nothing", f"{format.name} would not take it", entry))
+                continue
             if not sendable:
                 repaired.append(f"message {entry} was written anew: {format.name} would not take it as it came")
             items.append(_Item(entry, said.message, said.wire if sendable else None))
@@ -175,7 +178,36 @@ def _own(parts: Iterable[P], format: Format, entry: int, left_out: list[LeftOut]
 
 
 def _with_opaque_pairs(items: list[_Item], demands: Demands) -> tuple[list[_Item], list[LeftOut]]:
-    """Calls and outputs of the provider's own tools, both or neither: nobody else can write the missing half."""
+    """Calls and outputs of the provider's own tools, both or neither: nobody else can write the missing half.
+
+    What led the assistant to one that is left out goes with it, and so does what leads nowhere in the first place.
+    """
+    lonely = _lonely(items, demands)
+    led: set[int] = set()
+    follows = False
+    for at in range(len(items) - 1, -1, -1):
+        if _leads(items[at].message, demands):
+            if not follows:
+                led.add(at)
+        else:
+            follows = at not in lonely and items[at].message.role == "assistant"
+    why = dict.fromkeys(lonely, "its call or its output is not there")
+    why |= dict.fromkeys(led, "what it led to is not there")
+    left_out = [
+        LeftOut(f"{part.format} {part.kind}", why[at], items[at].entry)
+        for at in sorted(why)
+        for part in items[at].message.parts
+        if isinstance(part, Opaque)
+    ]
+    return [item for at, item in enumerate(items) if at not in why], left_out
+
+
+def _leads(message: Message, demands: Demands) -> bool:
+    return any(isinstance(part, Opaque) and part.kind in demands.opaque_leads for part in message.parts)
+
+
+def _lonely(items: Sequence[_Item], demands: Demands) -> set[int]:
+    """Items with one half of a call to the provider's own tools, where the other half is not there."""
     waiting: dict[tuple[str, str], int] = {}
     lonely: set[int] = set()
     for at, item in enumerate(items if demands.opaque_calls else ()):
@@ -191,14 +223,7 @@ def _with_opaque_pairs(items: list[_Item], demands: Demands) -> tuple[list[_Item
                     lonely.add(earlier)
             elif earlier is None:
                 lonely.add(at)
-    lonely.update(waiting.values())
-    left_out = [
-        LeftOut(f"{part.format} {part.kind}", "its call or its output is not there", items[at].entry)
-        for at in sorted(lonely)
-        for part in items[at].message.parts
-        if isinstance(part, Opaque)
-    ]
-    return [item for at, item in enumerate(items) if at not in lonely], left_out
+    return lonely | set(waiting.values())
 
 
 def _matched(items: Sequence[_Item]) -> tuple[_Answers, dict[_Place, str]]:

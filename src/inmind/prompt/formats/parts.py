@@ -135,6 +135,10 @@ class Demands:
     assistant_images: bool = False
     opaque_calls: frozenset[str] = frozenset()
     """Opaque kinds that must be answered by the kind with `_output` behind its name and the same `call_id`."""
+    opaque_leads: frozenset[str] = frozenset()
+    """Opaque kinds that lead to the assistant's next item, and are refused where it does not follow."""
+    silence_left_out: bool = False
+    """A message that may not go out as it came and says nothing is left out, instead of being written as empty."""
 
 
 class Format(Protocol):
@@ -155,6 +159,17 @@ class Format(Protocol):
         """Does this message belong to the host's system prompt when it leads the list?"""
         ...
 
+    def check_system(self, system: object, *, field: str) -> None:
+        """Raise InvalidInput, naming the exact field, unless a host may give this beside its messages.
+
+        None and a string are a system prompt everywhere; what a list of them is made of is the format's own.
+        """
+        ...
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        """The words of a system prompt of this format, which any other can say: its texts with blank lines between."""
+        ...
+
     def read(self, wire: Wire) -> Message:
         """What a checked message says. Decoration may be lost; text, calls, results, images and ids may not."""
         ...
@@ -167,12 +182,16 @@ class Format(Protocol):
         """The message as the provider takes it: without an `id` where that is a name between host and memory only."""
         ...
 
-    def sendable(self, message: Message) -> bool:
-        """May the wire that reads like this go out as it came? A few shapes are given out and not taken back."""
+    def sendable(self, wire: Wire, message: Message) -> bool:
+        """May the wire, which reads like this, go out as it came? A few shapes are given out and not taken back."""
         ...
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """The conversation in this format; what it cannot say (foreign opaque parts) is skipped."""
+        ...
+
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        """The place of the message that `carry` puts its text on; None when there is none."""
         ...
 
     def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:

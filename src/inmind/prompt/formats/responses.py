@@ -25,7 +25,16 @@ from inmind.prompt.formats.parts import (
     Text,
     Wire,
 )
-from inmind.prompt.formats.values import check_json, check_text, is_list, is_object, text_at, typed_parts_at
+from inmind.prompt.formats.system import check_system_role, system_items, words_of
+from inmind.prompt.formats.values import (
+    check_json,
+    check_text,
+    is_list,
+    is_object,
+    last_place,
+    text_at,
+    typed_parts_at,
+)
 
 NAME = "responses"
 
@@ -43,6 +52,7 @@ class OpenAIResponses:
         ids_once="open",
         custom_results=True,
         opaque_calls=frozenset({"computer_call", "shell_call", "apply_patch_call"}),
+        opaque_leads=frozenset({"reasoning"}),
     )
 
     def check(self, wire: object, *, field: str) -> None:
@@ -77,6 +87,16 @@ class OpenAIResponses:
     def is_system(self, wire: Wire) -> bool:
         return _is_message(wire) and wire.get("role") in ("system", "developer")
 
+    def check_system(self, system: object, *, field: str) -> None:
+        for wire, place in system_items(system, field, "system messages"):
+            check_system_role(wire, place)
+            if not _is_message(wire):
+                raise InvalidInput(field=f"{place}.type", value=wire["type"], expected="message")
+            self.check(wire, field=place)
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        return words_of(system, self.read)
+
     def read(self, wire: Wire) -> Message:
         if _is_message(wire):
             return Message(_ROLES[wire["role"]], tuple(_read_content(wire.get("content"), _IN_A_MESSAGE)))
@@ -89,7 +109,7 @@ class OpenAIResponses:
             return Message("tool", (Result(wire["call_id"], said, custom=kind == "custom_tool_call_output"),))
         return Message("tool" if kind.endswith("_output") else "assistant", (Opaque(NAME, kind, wire),))
 
-    def sendable(self, message: Message) -> bool:  # noqa: ARG002 - every item that is given out is taken back
+    def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - every item given out is taken back
         return True
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -113,16 +133,18 @@ class OpenAIResponses:
             items += _write_message(role, said)
         return items
 
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        return last_place(wires, lambda wire: _carrying_key(wire) is not None)
+
     def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        for place in range(len(wires) - 1, -1, -1):
-            wire = wires[place]
-            key = _carrying_key(wire)
-            if key:
-                said = wire.get(key)
-                parts = said if is_list(said) else [{"type": "input_text", "text": said}] if said else []
-                carrying = {**wire, key: [*parts, {"type": "input_text", "text": text}]}
-                return [*wires[:place], carrying, *wires[place + 1 :]]
-        return None
+        place = self.carrier(wires)
+        key = None if place is None else _carrying_key(wires[place])
+        if place is None or key is None:
+            return None
+        said = wires[place].get(key)
+        parts = said if is_list(said) else [{"type": "input_text", "text": said}] if said else []
+        carrying = {**wires[place], key: [*parts, {"type": "input_text", "text": text}]}
+        return [*wires[:place], carrying, *wires[place + 1 :]]
 
     def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         request: dict[str, Any] = {}

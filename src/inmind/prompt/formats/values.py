@@ -7,6 +7,7 @@ journal or on the way to a provider, the same value would fail far from whoever 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from inmind.errors import InvalidInput
@@ -66,7 +67,11 @@ def _plain(value: Any, depth: int) -> Any:
             raise RecursionError
         return [_plain(item, depth + 1) for item in value]
     if hasattr(value, "model_dump"):
-        return _plain(value.model_dump(mode="json", exclude_unset=True), depth + 1)
+        try:
+            dumped = value.model_dump(mode="json", exclude_unset=True)
+        except Exception as error:  # a foreign object may raise anything
+            raise InvalidInput(field="messages", value=value, expected="an object that can be dumped") from error
+        return _plain(dumped, depth + 1)
     return value
 
 
@@ -116,6 +121,10 @@ def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dic
 
 
 _TEXTUAL = frozenset({"text", "input_text", "output_text"})
+
+
+def last_place(wires: Sequence[Wire], wanted: Callable[[Wire], bool]) -> int | None:
+    return next((place for place in range(len(wires) - 1, -1, -1) if wanted(wires[place])), None)
 
 
 def without_id(wire: Wire) -> Wire:

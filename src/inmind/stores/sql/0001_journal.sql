@@ -1,4 +1,5 @@
--- The journal: streams of events, and the keys of appends that must not happen twice.
+-- The journal: streams of events, and the keys of appends that must not happen twice. A key has its own time: the
+-- append it stands for may have had nothing to store.
 -- `position` only ever grows at the end of the table, so pages fill up whatever the number of streams,
 -- and it is the order in which derived indexes catch up.
 CREATE TABLE streams (
@@ -24,5 +25,6 @@ CREATE TABLE keys (
     request TEXT NOT NULL,
     first INTEGER NOT NULL,
     last INTEGER NOT NULL,
+    at INTEGER NOT NULL,
     PRIMARY KEY (stream, key)
 ) STRICT, WITHOUT ROWID;

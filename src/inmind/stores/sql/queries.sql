@@ -29,11 +29,10 @@ SELECT kind, count(*), max(at) FROM events WHERE stream = ?1 GROUP BY kind;
 
 -- name: receipt
 -- What an earlier append with this idempotency key did.
-SELECT request, first, last, (SELECT at FROM events WHERE stream = ?1 AND seq = last) FROM keys
-WHERE stream = ?1 AND key = ?2;
+SELECT request, first, last, at FROM keys WHERE stream = ?1 AND key = ?2;
 
 -- name: add_key
-INSERT INTO keys (stream, key, request, first, last) VALUES (?1, ?2, ?3, ?4, ?5);
+INSERT INTO keys (stream, key, request, first, last, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: snapshot
 SELECT seq, fold, body FROM snapshots WHERE stream = ?1 AND fold = ?2 AND seq <= ?3;

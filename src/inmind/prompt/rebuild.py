@@ -1,0 +1,56 @@
+"""A prompt of the past, made again from the events before it, and refused if it is not what was sent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from inmind.errors import PromptNotRebuilt
+from inmind.history import Line
+from inmind.journal import PromptPrepared
+from inmind.prompt.assemble import Handed, render
+from inmind.prompt.explain import Explanation, explain
+from inmind.prompt.meter import Meter
+from inmind.prompt.plan import Plan, is_cold, measure, unchanged_prefix
+from inmind.prompt.report import Prompt, report_on
+from inmind.prompt.standing import Standing
+from inmind.prompt.view import HistoryView, View
+from inmind.tokens import Counter
+
+
+def rebuilt(
+    standing: Standing, line: Line, prepared: PromptPrepared, *, at: datetime, counter: Counter, cache_seconds: float
+) -> Prompt:
+    """The prompt that was prepared on this state: the request of then, and a report that counts as we count today."""
+    call, meter = standing.calls + 1, Meter(counter)
+    history = HistoryView()
+    view = history.of(line, prepared.format)
+    rendered = render(standing, line, prepared, view, history.copies(view), Handed())
+    if rendered.name != prepared.digest:
+        raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.name)
+    tokens = measure(standing, line, view, meter, prepared.window)
+    shared = meter.wires(line, view, presumably_shared(standing, line, view))
+    planned = Plan(
+        drafts=(),
+        prepared=prepared,
+        tokens=tokens,
+        cut=tuple((block.layer, block.left_out) for block in standing.blocks if block.left_out),
+        unchanged=unchanged_prefix(standing, tokens, prepared.format, shared),
+        cold=is_cold(standing, at, cache_seconds),
+    )
+    report = report_on(call, standing, planned, view, ())
+    return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
+
+
+def explained(standing: Standing, line: Line, prepared: PromptPrepared, *, counter: Counter) -> Explanation:
+    view = HistoryView().of(line, prepared.format)
+    correct = standing.calibration.correct
+    tokens = measure(standing, line, view, Meter(counter), prepared.window)
+    return explain(standing.calls + 1, standing, line, view, {part: correct(size) for part, size in tokens.items()})
+
+
+def presumably_shared(standing: Standing, line: Line, view: View) -> int:
+    """Leading wires that the prompt before had too, when only its events are known and not its view.
+
+    Where messages were mended or converted that cannot be told from events, and nothing is presumed.
+    """
+    return min(standing.sent.messages, len(line) - view.behind) if view.as_it_came else 0

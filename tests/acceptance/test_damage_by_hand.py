@@ -1,0 +1,392 @@
+"""A home that somebody opened with an editor or with SQLite: never fatal, never believed, and said.
+
+The journal's rows are the one thing that cannot be made again: where they do not read back, that has a name. All
+else, the transcript, snapshots and sessions of the older kind, is worked around.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, user
+
+from inmind import Memory
+from inmind.errors import Damaged, InmindError
+from inmind.journal import Origin, Trust
+from inmind.session import Session
+
+DEEP = "[" * 100_000
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Without snapshots, whatever other tests have set: every row is read."""
+    monkeypatch.setattr("inmind.stores.stream.SNAPSHOT_EVERY", 1_000)
+    return tmp_path / "home"
+
+
+def opened(memory: Memory) -> Session:
+    return memory.session("s", resource="ada", cwd="/w")
+
+
+def by_hand(place: Path, statement: str, *values: object) -> None:
+    """From another process, as a person would: the database must not be opened twice in one."""
+    script = (
+        "import json, sys, apsw\n"
+        "path, statement, values = json.loads(sys.stdin.read())\n"
+        "connection = apsw.Connection(path)\n"
+        "connection.execute(statement, values)\n"
+        "assert connection.total_changes(), 'nothing was changed'\n"
+    )
+    given = json.dumps([str(place / "inmind.db"), statement, values])
+    subprocess.run([sys.executable, "-c", script], input=given, text=True, check=True)
+
+
+def warnings(log: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
+
+
+# -- messages.jsonl ----------------------------------------------------------------------------------------
+
+
+def transcript(place: Path) -> Path:
+    (file,) = place.glob("sessions/*/s/messages.jsonl")
+    return file
+
+
+def kept_aside(place: Path) -> list[bytes]:
+    return [file.read_bytes() for file in sorted(place.rglob("messages.jsonl.damaged-*"))]
+
+
+def spoken(place: Path) -> bytes:
+    """A home in which a few things were said and one was taken back, and its transcript."""
+    with Memory.open(place) as memory:
+        session = opened(memory)
+        for n in range(4):
+            session.add([user(f"question {n}"), assistant(f"answer {n}")])
+        session.undo()
+        session.prepare([*session.mind.line.wires, user("edited")][2:])
+    return transcript(place).read_bytes()
+
+
+def ended_with(line: str) -> Callable[[bytes], bytes]:
+    return lambda data: data + line.encode()
+
+
+def without_a_middle_line(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([*lines[:3], *lines[4:]])
+
+
+def with_a_forged_middle_line(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([*lines[:3], b'{"seq":3,"message":{"role":"user","content":"forged"}}\n', *lines[3:]])
+
+
+def without_its_last_line_and_one_of_the_middle(data: bytes) -> bytes:
+    return b"".join(without_a_middle_line(data).splitlines(keepends=True)[:-1])
+
+
+HURT: dict[str, Callable[[bytes], bytes]] = {
+    "endless number": ended_with('{"seq": 1e999}\n'),
+    "deep nesting": ended_with(f"{DEEP}\n"),
+    "deep nesting, unended": ended_with(DEEP),
+    "a note, unended": ended_with("remember the milk"),
+    "number beyond the journal": ended_with('{"seq":999999}\n'),
+    "number below the journal": ended_with('{"seq":-1}\n'),
+    "number of no event": ended_with('{"seq":0}\n'),
+    "a text for a number": ended_with('{"seq":"3"}\n'),
+    "a truth for a number": ended_with('{"seq":true}\n'),
+    "no object": ended_with("7\n"),
+    "not UTF-8": lambda data: data + b"\xff\xfe\n",
+    "a middle line deleted": without_a_middle_line,
+    "a middle line forged": with_a_forged_middle_line,
+    "two lines deleted": without_its_last_line_and_one_of_the_middle,
+}
+
+
+@pytest.mark.spec("C05")
+@pytest.mark.parametrize("hurt", HURT)
+def test_a_transcript_changed_by_hand_is_kept_aside_written_anew_and_said(
+    place: Path, hurt: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = spoken(place)
+    damaged = HURT[hurt](whole)
+    transcript(place).write_bytes(damaged)
+    with Memory.open(place) as memory:
+        session = opened(memory)
+        assert transcript(place).read_bytes() == whole
+        assert kept_aside(place) == [damaged]
+        (said,) = warnings(caplog)
+        assert "messages.jsonl was changed by somebody else" in said
+        assert [notice in said for notice in session.prepare().report.notices] == [True]
+    with Memory.open(place) as memory:
+        opened(memory)
+    assert transcript(place).read_bytes() == whole
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.parametrize("hurt", HURT)
+def test_a_transcript_changed_between_two_calls_is_written_anew(place: Path, hurt: str) -> None:
+    """C05: an end that is not ours, and lines that are gone; what was put into the middle shows at the next start."""
+    spoken(place)
+    with Memory.open(place) as memory:
+        session = opened(memory)
+        transcript(place).write_bytes(HURT[hurt](transcript(place).read_bytes()))
+        session.add([user("later")])
+    with Memory.open(place) as memory:
+        opened(memory)
+    shown = [json.loads(line) for line in transcript(place).read_text().splitlines()]
+    with Memory.open(place) as memory:
+        events = opened(memory).journal()
+    assert [line["seq"] for line in shown] == [e.seq for e in events if e.kind in ("message", "splice", "reverted")]
+    assert len(kept_aside(place)) == 1
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"se', b'{"seq":99,"at":"20'])
+def test_a_torn_end_is_nobodys_words(place: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """C02: a writer was killed; its half line is written again and there is nothing to tell."""
+    whole = spoken(place)
+    transcript(place).write_bytes(whole + torn)
+    with Memory.open(place) as memory:
+        opened(memory)
+    assert (transcript(place).read_bytes(), kept_aside(place), warnings(caplog)) == (whole, [], [])
+
+
+def test_two_memories_that_write_by_turns_do_not_suspect_each_other(place: Path) -> None:
+    spoken(place)
+    with Memory.open(place) as one, Memory.open(place) as other:
+        sessions = [opened(one), opened(other)]
+        for n in range(6):
+            sessions[n % 2].add([user(f"turn {n}")])
+            opened(one)
+    assert kept_aside(place) == []
+
+
+# -- sessions of the older kind ----------------------------------------------------------------------------
+
+
+def older(place: Path, *lines: str, name: str = "old") -> Path:
+    folder = place / "sessions" / "--w--"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.jsonl"
+    file.write_text("\n".join(lines), "utf-8")
+    return file
+
+
+@pytest.mark.spec("E1")
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x1c"])
+def test_only_a_newline_ends_a_line_of_an_older_session(place: Path, mark: str) -> None:
+    text = f"one{mark}two"
+    older(place, json.dumps(user(text), ensure_ascii=False), json.dumps(assistant("yes")))
+    with Memory.open(place) as memory:
+        wires = memory.session("old").mind.line.wires
+    assert [wire["content"] for wire in wires] == [text, "yes"]
+
+
+@pytest.mark.spec("E1")
+def test_an_older_session_trusts_nobody_for_more_than_a_person(place: Path) -> None:
+    """What a tool said stays data, and a system prompt out of a file is no operator's word."""
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "x"}
+    mixed: dict[str, Any] = {"role": "user", "content": [result, {"type": "text", "text": "and I say"}]}
+    system: dict[str, Any] = {"role": "system", "content": "obey"}
+    wires = [system, user("u"), a_call("c1"), a_result("c1"), assistant("a"), mixed]
+    older(place, *map(json.dumps, wires))
+    with Memory.open(place) as memory:
+        events = [event for event in memory.session("old").journal() if event.kind == "message"]
+    assert [(event.origin, event.trust) for event in events] == [
+        (Origin.OPERATOR, Trust.PERSON),
+        (Origin.USER, Trust.PERSON),
+        (Origin.ASSISTANT, Trust.AGENT),
+        (Origin.TOOL, Trust.DATA),
+        (Origin.ASSISTANT, Trust.AGENT),
+        (Origin.TOOL, Trust.DATA),
+    ]
+
+
+def a_folder(file: Path) -> None:
+    file.mkdir()
+
+
+def a_dangling_link(file: Path) -> None:
+    file.symlink_to(file.parent / "nowhere")
+
+
+def a_link_to_itself(file: Path) -> None:
+    file.symlink_to(file)
+
+
+def a_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def unreadable(file: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("a file's mode does not keep root from reading it")
+    file.write_text(json.dumps(user("hidden")))
+    file.chmod(0)
+
+
+def deeply_nested(file: Path) -> None:
+    file.write_text(DEEP)
+
+
+ODD = [a_folder, a_dangling_link, a_link_to_itself, a_pipe, unreadable, deeply_nested]
+
+
+@pytest.mark.spec("E1", "C05")
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_file_hides_no_other_session_and_opens_empty(
+    place: Path, odd: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    older(place, json.dumps(user("still here")), name="good")
+    odd(place / "sessions" / "--w--" / "odd.jsonl")
+    with Memory.open(place) as memory:
+        listed = {info.id: info.messages for info in memory.sessions()}
+        assert (listed["good"], listed.get("odd", 0)) == (1, 0)
+        assert len(warnings(caplog)) == 1
+        assert "odd.jsonl" in warnings(caplog)[0]
+        assert len(memory.session("odd").mind.line) == 0
+        assert len(memory.session("good").mind.line) == 1
+
+
+@pytest.mark.parametrize("meta", [DEEP, "[]", '{"cwd": 7}', '{"cwd": "a\\u0000b"}', '{"cwd": "\\ud800"}', "\x00"])
+def test_an_older_session_opens_whatever_is_said_of_it(place: Path, meta: str) -> None:
+    file = older(place, json.dumps(user("hello")))
+    file.with_name("old.meta.json").write_text(meta)
+    with Memory.open(place) as memory:
+        assert [(info.id, info.cwd) for info in memory.sessions()] == [("old", "")]
+        assert len(memory.session("old", cwd="/w").mind.line) == 1
+
+
+# -- snapshots ---------------------------------------------------------------------------------------------
+
+JUNK = ["{}", "", "nothing", "[]", "7", "null", '{"seq":"one"}', DEEP, "0123456789abcdef\n{}"]
+
+
+@pytest.fixture
+def snapshotted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with snapshots."""
+    monkeypatch.setattr("inmind.stores.stream.SNAPSHOT_EVERY", 3)
+    return place
+
+
+def remembered(place: Path) -> tuple[list[Any], dict[str, int], str, str]:
+    with Memory.open(place) as memory:
+        session = opened(memory)
+        said = [wire["content"] for wire in session.mind.line.wires]
+        return said, session.documents(), session.overview, session.read("MEMORY.md")
+
+
+@pytest.mark.spec("A2", "C05")
+@pytest.mark.parametrize("junk", JUNK)
+def test_a_snapshot_that_does_not_read_back_is_not_used(
+    snapshotted: Path, junk: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It only saves time: everything is folded from the beginning, and the next write makes a good one."""
+    with Memory.open(snapshotted) as memory:
+        session = opened(memory)
+        for n in range(5):
+            session.add([user(f"message {n}")])
+            session.write("MEMORY.md", f"state {n}\n")
+        session.write("overview.md", "# the page\n")
+    before = remembered(snapshotted)
+    by_hand(snapshotted, "UPDATE snapshots SET body = ?", junk)
+    assert remembered(snapshotted) == before
+    (one, other) = warnings(caplog)
+    assert "the snapshot of session/s does not read back" in one
+    assert "the snapshot of resource/ada does not read back" in other
+    with Memory.open(snapshotted) as memory:
+        opened(memory).add([user("more")])
+        opened(memory).write("MEMORY.md", "newest\n")
+    caplog.clear()
+    assert remembered(snapshotted)[3] == "newest\n"
+    assert warnings(caplog) == []
+
+
+def test_a_snapshot_that_reads_well_and_was_changed_is_not_used(snapshotted: Path) -> None:
+    """A2: a forged state would be a past that never was."""
+    with Memory.open(snapshotted) as memory:
+        session = opened(memory)
+        session.write("MEMORY.md", "state\n")
+        for n in range(5):
+            session.write("memory/scratch.md", f"{n}\n")
+    before = remembered(snapshotted)
+    by_hand(snapshotted, "UPDATE snapshots SET body = replace(body, 'state', 'forged')")
+    assert remembered(snapshotted) == before
+
+
+def test_a_snapshot_that_was_moved_is_not_used(snapshotted: Path) -> None:
+    """A2: events between its place and the one it claims would be skipped."""
+    with Memory.open(snapshotted) as memory:
+        session = opened(memory)
+        session.write("MEMORY.md", "state\n")
+        for n in range(5):
+            session.add([user(f"message {n}")])
+    before = remembered(snapshotted)
+    by_hand(snapshotted, "UPDATE snapshots SET seq = 1")
+    assert remembered(snapshotted) == before
+
+
+# -- the journal -------------------------------------------------------------------------------------------
+
+SPOILT: dict[str, tuple[str, object]] = {
+    "origin": ("UPDATE events SET origin = ?", "nobody"),
+    "trust": ("UPDATE events SET trust = ?", 9),
+    "sources that are no JSON": ("UPDATE events SET sources = ?", "[broken"),
+    "sources that are no list": ("UPDATE events SET sources = ?", '"abc"'),
+    "sources that are no texts": ("UPDATE events SET sources = ?", "[1]"),
+    "deep sources": ("UPDATE events SET sources = ?", DEEP),
+    "deep body": ("UPDATE events SET body = ?", DEEP),
+    "body that is no JSON": ("UPDATE events SET body = ?", "{broken"),
+    "body that is no object": ("UPDATE events SET body = ?", "[1]"),
+    "body that is no text": ("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE ? > 0", 1),
+    "time": ("UPDATE events SET at = ?", 2**62),
+}
+
+
+@pytest.mark.spec("C05")
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_a_row_that_does_not_read_back_has_a_name(place: Path, spoilt: str) -> None:
+    spoken(place)
+    by_hand(place, *SPOILT[spoilt])
+    with Memory.open(place) as memory, pytest.raises(Damaged) as caught:
+        opened(memory)
+    assert "session/s#1" in str(caught.value) or "inmind.db" in str(caught.value)
+
+
+@pytest.mark.spec("M36")
+def test_an_event_of_an_unknown_kind_says_to_upgrade(place: Path) -> None:
+    spoken(place)
+    by_hand(place, "UPDATE events SET kind = ? WHERE seq = 3", "telepathy")
+    with Memory.open(place) as memory, pytest.raises(Damaged, match="newer inmind") as caught:
+        opened(memory)
+    assert "session/s#3" in str(caught.value)
+    assert "telepathy" in str(caught.value)
+    assert "upgrade" in caught.value.reason
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_other_sessions_are_not_concerned(place: Path, spoilt: str) -> None:
+    """C05: one spoilt row closes one session."""
+    spoken(place)
+    with Memory.open(place) as memory:
+        memory.session("other", resource="bob", cwd="/w").add([user("hello")])
+    statement, value = SPOILT[spoilt]
+    where = " AND" if "WHERE" in statement else " WHERE"
+    of_one = "stream = (SELECT id FROM streams WHERE name = 'session/s')"
+    by_hand(place, f"{statement}{where} {of_one}", value)
+    with Memory.open(place) as memory:
+        other = memory.session("other", resource="bob")
+        other.add([user("again")])
+        assert [wire["content"] for wire in other.mind.line.wires] == ["hello", "again"]
+        with pytest.raises(InmindError):
+            opened(memory)

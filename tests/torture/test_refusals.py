@@ -1,0 +1,235 @@
+"""What cannot be stored is refused as what it is, and nothing else suffers for it.
+
+A value that is too large or a rule that was broken says nothing of the disk: the store goes on writing. A name cannot
+lead out of its folder. What cannot be folded never becomes an event. And a key stands for one request, also for one
+that changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from torture import harness
+
+from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeStorage
+from inmind.journal import DocumentWritten, Draft, Event, Origin, Reverted, TailChanged
+from inmind.stores.base import Key, Published, Snapshot, Store
+from inmind.stores.files import Folder, Found
+from inmind.stores.sqlite import SqliteStore
+from inmind.stores.stream import Decision, Stream
+from inmind.testing import InMemoryStore, ManualClock
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def written(text: str) -> Draft:
+    return Draft(what=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
+
+
+# -- by the database ---------------------------------------------------------------------------------------
+
+
+def refuses_the_stream(store: SqliteStore) -> None:
+    store.keep_snapshot("nobody's", Snapshot(seq=1, fold=1, body=""))
+
+
+def refuses_the_mark(store: SqliteStore) -> None:
+    store.mark_published("nobody's", "overview.md", Published("aaaa", seq=1))
+
+
+def refuses_the_size(store: SqliteStore) -> None:
+    store.append("s", [written("fits"), written("x" * 200_000)], expected=1, at=WHEN, key=Key("k", "r"))
+
+
+def misses_a_table(store: SqliteStore) -> None:
+    other: Any = apsw.Connection(str(store.path))
+    other.execute("DROP TABLE snapshots")
+    other.close()
+    store.keep_snapshot("s", Snapshot(seq=1, fold=1, body=""))
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+    """A store whose database takes no large values, since the real limit is a gigabyte."""
+
+    def shrink(connection: Any) -> None:
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, 100_000)
+
+    monkeypatch.setattr(apsw, "connection_hooks", [shrink])
+    store = SqliteStore(tmp_path / "inmind.db")
+    store.append("s", [written("one")], expected=0, at=WHEN)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("refuses", [refuses_the_stream, refuses_the_mark, refuses_the_size, misses_a_table])
+def test_what_the_database_refuses_is_not_the_disks_fault(
+    small: SqliteStore, refuses: Callable[[SqliteStore], None]
+) -> None:
+    """C06, A3: nothing of it is stored, and the next write is taken."""
+    with pytest.raises(StoreError, match="nothing was stored") as caught:
+        refuses(small)
+    assert not isinstance(caught.value, NotDurable)
+    assert small.refusal == ""
+    assert small.receipt("s", Key("k", "r")) is None
+    small.append("s", [written("two")], expected=1, at=WHEN)
+    assert [event.what for event in small.read("s")] == [written("one").what, written("two").what]
+
+
+# -- by the folder -----------------------------------------------------------------------------------------
+
+LEADING_OUT = ["", ".", "..", "../x", "a/../../x", "a/..", "a/.", "a//b", "/x", "a/", "./x", "a\x00b"]
+
+WRITES: dict[str, Callable[[Folder, str], object]] = {
+    "replace": lambda folder, name: folder.replace(name, b"x"),
+    "exchange": lambda folder, name: folder.exchange(name, b"x", found=Found()),
+    "remove": lambda folder, name: folder.remove(name, found=Found(data=b"x")),
+    "grow": lambda folder, name: grow(folder, name),
+}
+
+
+def grow(folder: Folder, name: str) -> None:
+    with folder.growing(name) as file:
+        file.append(b"x")
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("name", LEADING_OUT)
+@pytest.mark.parametrize("write", WRITES)
+def test_no_name_leads_out_of_its_folder(tmp_path: Path, write: str, name: str) -> None:
+    (tmp_path / "outside" / "inner" / "a").mkdir(parents=True)
+    folder = Folder(tmp_path / "outside" / "inner")
+    with pytest.raises(UnsafeStorage):
+        WRITES[write](folder, name)
+    assert folder.read(name, most=10).unreadable
+    files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name != ".lock"]
+    assert files == []
+
+
+# -- by the fold -------------------------------------------------------------------------------------------
+
+
+class Texts:
+    """Folds what documents say, one after another; a tail is more than it can bear."""
+
+    version = 1
+
+    def initial(self) -> tuple[str, ...]:
+        return ()
+
+    def apply(self, state: tuple[str, ...], event: Event) -> tuple[str, ...]:
+        if isinstance(event.what, TailChanged):
+            raise ZeroDivisionError("a tail")
+        return (*state, event.what.text) if isinstance(event.what, DocumentWritten) else state
+
+    def reverted(self, past: tuple[str, ...], present: tuple[str, ...], event: Event) -> tuple[str, ...]:
+        return (*past, f"after {len(present)}, at {event.seq}")
+
+    def freeze(self, state: tuple[str, ...]) -> dict[str, Any]:
+        return {"texts": list(state)}
+
+    def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> tuple[str, ...]:  # noqa: ARG002
+        return tuple(frozen["texts"])
+
+
+@pytest.fixture(params=["in_memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    store = InMemoryStore() if request.param == "in_memory" else SqliteStore(tmp_path / "inmind.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def stream(store: Store) -> Stream[tuple[str, ...]]:
+    stream = Stream(store, "s", Texts(), ManualClock())
+    stream.append(written("one"), written("two"))
+    stream.append(written("three"))
+    return stream
+
+
+def a_tail() -> Draft:
+    return Draft(what=TailChanged(text="unbearable"), origin=Origin.OPERATOR)
+
+
+def back(to: int) -> Draft:
+    return Draft(what=Reverted(to=to), origin=Origin.USER)
+
+
+def test_what_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tuple[str, ...]]) -> None:
+    """A2, A3: it would close the stream for ever, at this start and at every later one."""
+    with pytest.raises(ZeroDivisionError):
+        stream.append(written("four"), a_tail(), written("five"), key=Key("k", "r"))
+    assert (store.version("s"), stream.version, stream.state) == (3, 3, ("one", "two", "three"))
+    assert store.receipt("s", Key("k", "r")) is None
+    assert stream.append(written("four"), key=Key("k", "r")).last == 4
+    assert Stream(store, "s", Texts(), ManualClock()).state == stream.state == ("one", "two", "three", "four")
+
+
+@pytest.mark.parametrize("to", [-1, 4, 99])
+def test_nobody_goes_back_to_what_has_not_been(store: Store, stream: Stream[tuple[str, ...]], to: int) -> None:
+    """A4: and such an event would not be folded by anybody else either."""
+    with pytest.raises(NotFound):
+        stream.append(back(to))
+    assert (store.version("s"), stream.state) == (3, ("one", "two", "three"))
+
+
+@pytest.mark.parametrize("to", [0, 1, 2, 3, 4, 5])
+def test_going_back_folds_alike_before_and_after_it_is_stored(
+    store: Store, stream: Stream[tuple[str, ...]], to: int
+) -> None:
+    """A4: also to a state in the middle of the same batch."""
+    stream.append(written("four"), written("five"), back(to), written("six"))
+    other = Stream(store, "s", Texts(), ManualClock())
+    assert (other.state, other.version) == (stream.state, stream.version)
+    assert stream.state == (*("one", "two", "three", "four", "five")[:to], "after 5, at 6", "six")
+
+
+# -- by a key ----------------------------------------------------------------------------------------------
+
+
+def nothing(stream: Stream[tuple[str, ...]], request: str) -> Any:
+    return stream.commit(lambda _, __: Decision((), "nothing to do"), key=Key("k", request))
+
+
+def test_a_key_of_a_request_that_changed_nothing_is_used_too(store: Store, stream: Stream[tuple[str, ...]]) -> None:
+    """A6, K25: the same again gets the same answer, another request is refused, whatever happened in between."""
+    first = nothing(stream, "one")
+    assert (first.appended.first, first.appended.last, first.answer) == (4, 3, "nothing to do")
+    stream.append(written("four"))
+    again = nothing(stream, "one")
+    assert (again.appended.first, again.appended.last, again.appended.repeated) == (4, 3, True)
+    assert again.appended.at == first.appended.at
+    with pytest.raises(KeyReused):
+        stream.append(written("five"), key=Key("k", "other"))
+    assert store.version("s") == 4
+
+
+def test_to_change_nothing_is_decided_on_the_newest_state(store: Store, stream: Stream[tuple[str, ...]]) -> None:
+    """A3, A6: a key is not kept for a decision that somebody else has overtaken."""
+    Stream(store, "s", Texts(), ManualClock()).append(written("four"))
+    seen: list[int] = []
+
+    def decide(state: tuple[str, ...], _: datetime) -> Decision[tuple[str, ...], int]:
+        seen.append(len(state))
+        return Decision((), len(state))
+
+    done = stream.commit(decide, key=Key("k", "r"))
+    assert (seen, done.answer, done.appended.last) == ([3, 4], 4, 4)
+
+
+# -- by the harness itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("built", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_build_without_strace_fails_and_a_desk_without_it_skips(
+    monkeypatch: pytest.MonkeyPatch, built: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", built)
+    monkeypatch.setattr(harness, "_why_no_strace", lambda: "strace is not installed")
+    with pytest.raises(outcome, match="strace is not installed"):
+        harness.need_strace()
