@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from builders import a_call, a_result, assistant, turns, user
@@ -26,7 +26,7 @@ def texts(value: Any) -> list[str]:
     """Every text of a request, wherever it stands."""
     if isinstance(value, str):
         return [value]
-    inner: list[Any] = [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    inner = cast(list[Any], [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [])
     return [text for one in inner for text in texts(one)]
 
 

@@ -112,8 +112,9 @@ class OpenAIChat:
         """Servers give out empty lists of calls, and answers with no content at all. OpenAI takes back neither."""
         if message.role != "assistant":
             return True
-        silent = wire.get("content") in (None, [])
-        return wire.get("tool_calls") != [] and not (silent and not any(map(wire.get, _INSTEAD_OF_CONTENT)))
+        if wire.get("tool_calls") == []:
+            return False
+        return wire.get("content") not in (None, []) or any(map(wire.get, _INSTEAD_OF_CONTENT))
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         wires: list[dict[str, Any]] = []

@@ -183,16 +183,16 @@ def _with_opaque_pairs(items: list[_Item], demands: Demands) -> tuple[list[_Item
     What led the assistant to one that is left out goes with it, and so does what leads nowhere in the first place.
     """
     lonely = _lonely(items, demands)
-    led: set[int] = set()
+    stray: set[int] = set()
     follows = False
     for at in range(len(items) - 1, -1, -1):
         if _leads(items[at].message, demands):
             if not follows:
-                led.add(at)
+                stray.add(at)
         else:
             follows = at not in lonely and items[at].message.role == "assistant"
     why = dict.fromkeys(lonely, "its call or its output is not there")
-    why |= dict.fromkeys(led, "what it led to is not there")
+    why |= dict.fromkeys(stray, "what it led to is not there")
     left_out = [
         LeftOut(f"{part.format} {part.kind}", why[at], items[at].entry)
         for at in sorted(why)

@@ -52,26 +52,26 @@ def check_json(value: object, field: str) -> None:
 def plain(value: Any, field: str) -> Any:
     """A copy in plain objects and lists, ours to keep. What a provider's client hands out gives itself up to it."""
     try:
-        return _plain(value, 0)
+        return _plain(value, field, 0)
     except RecursionError:
         raise InvalidInput(field=field, value="…", expected=f"at most {DEEPEST} levels of nesting") from None
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain(value: Any, field: str, depth: int) -> Any:
     if is_object(value):
         if depth > DEEPEST:
             raise RecursionError
-        return {key: item if type(item) is str else _plain(item, depth + 1) for key, item in value.items()}
+        return {key: item if type(item) is str else _plain(item, field, depth + 1) for key, item in value.items()}
     if is_list(value):
         if depth > DEEPEST:
             raise RecursionError
-        return [_plain(item, depth + 1) for item in value]
+        return [_plain(item, field, depth + 1) for item in value]
     if hasattr(value, "model_dump"):
         try:
             dumped = value.model_dump(mode="json", exclude_unset=True)
         except Exception as error:  # a foreign object may raise anything
-            raise InvalidInput(field="messages", value=value, expected="an object that can be dumped") from error
-        return _plain(dumped, depth + 1)
+            raise InvalidInput(field=field, value=value, expected="an object that can be dumped") from error
+        return _plain(dumped, field, depth + 1)
     return value
 
 
