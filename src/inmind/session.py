@@ -129,9 +129,22 @@ class Session:
         return done.appended
 
     def observe(
-        self, tool: str, arguments: Any, result: Any, *, error: bool = False, id: str = "", key: str | None = None
+        self,
+        tool: str,
+        arguments: Any,
+        result: Any,
+        *,
+        error: bool = False,
+        id: str = "",
+        origin: Origin = Origin.TOOL,
+        key: str | None = None,
     ) -> Appended:
-        """Tell what a tool of the host did. An `id` is its key: the same one twice is one observation."""
+        """Tell what a tool of the host did; one that fetched from the web says so by its origin.
+
+        An `id` is its key: the same one twice is one observation.
+        """
+        if origin not in (Origin.TOOL, Origin.WEB):
+            raise InvalidInput(field="origin", value=origin, expected="Origin.TOOL or Origin.WEB")
         if not isinstance(error, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="error", value=error, expected="True or False")
         what = ToolObserved(
@@ -145,7 +158,7 @@ class Session:
             named = key_for(f"observed:{digest(id)}", "observed", id)
         else:
             named = key_for(key, "observe", what.tool, what.arguments, what.result, error, id)
-        return self._stream.append(Draft(what=what, origin=Origin.TOOL), key=named)
+        return self._stream.append(Draft(what=what, origin=origin), key=named)
 
     def report_usage(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from builders import turns, user
 
-from inmind import DocumentLayer, InmindError, Memory, Session, TextLayer, errors
+from inmind import DocumentLayer, InmindError, Memory, Origin, Session, TextLayer, errors
 from inmind.stores.sqlite import SqliteStore
 
 Bad = Callable[[Session], Any]
@@ -35,6 +35,7 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("system", lambda s: s.prepare([user("x")], system="lone \ud800")),
     ("key", lambda s: s.prepare([user("x")], key="")),
     ("key", lambda s: s.add([user("x")], key="k" * 201)),
+    ("origin", lambda s: s.observe("t", {}, {}, origin=Origin.USER)),
     ("tool", lambda s: s.observe(7, {}, {})),  # type: ignore[arg-type] -- what a host gets wrong
     ("result.at", lambda s: s.observe("t", {}, {"at": object()})),
     ("arguments.n", lambda s: s.observe("t", {"n": float("inf")}, {})),
@@ -165,6 +166,7 @@ def test_a_key_that_comes_back_with_other_arguments_is_refused_on_every_changing
     ]
     for first, _ in calls:
         assert first(session) is not None
+    session.add([user("the same key for another operation")], key="2")
     before = session.journal()
     for first, other in calls:
         first(session)

@@ -140,6 +140,7 @@ def test_a_session_folder_has_its_files_in_the_layout(session: Session, home: Pa
         "working-memory/detail/design.md",
         "working-memory/overview.md",
     ]
+    assert (folder / "working-memory" / "archive").is_dir()
 
 
 @pytest.mark.spec("E1")

@@ -231,7 +231,7 @@ def key_for(key: object, operation: str, *arguments: object) -> Key | None:
         request = json.dumps(arguments, sort_keys=True, default=_spoken)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(field=operation, value=arguments, expected="arguments that JSON can carry") from error
-    return Key(value=key, request=digest(operation, request))
+    return Key(value=f"{operation} {key}", request=digest(operation, request))
 
 
 def _is_unicode(text: str) -> bool:

@@ -16,7 +16,7 @@ from inmind.documents import MOST_BYTES, Document, Documents, Finding, Judgement
 from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.journal import DocumentSetAside, DocumentWritten, Draft, Origin, digest
 from inmind.stores.base import Published, Store
-from inmind.stores.files import Folder, Found, Signature, nanoseconds
+from inmind.stores.files import Folder, Found, Signature, make_private, nanoseconds
 from inmind.stores.stream import Stream
 
 _DAMAGED = ".damaged-"
@@ -93,9 +93,11 @@ class LiveFiles(Generic[S]):
             self._notice(f"{path} could not be brought up to date: {error}")
 
     def _tidy(self) -> None:
-        """Once, at the beginning: what killed writers have left lying about."""
+        """Once, at the beginning: the folders that people look for, and what killed writers have left lying about."""
         try:
             with self._folder.locked():
+                for folder in self._folders:
+                    make_private(self._folder.path / self._inside / folder)
                 displaced = [name.removeprefix(self._inside) for name in self._folder.tidy()]
         except Closed:
             raise
