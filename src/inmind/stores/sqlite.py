@@ -140,6 +140,8 @@ class SqliteStore:
     ) -> Sequence[Event]:
         with self._reading() as connection:
             number = self._stream_id(connection, stream)
+            if not number:
+                return []
             bounds = (number, after, _FOREVER if until is None else until)
             if kind is None:
                 rows = connection.execute(_sql("events"), bounds).fetchall()
