@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from validity import faults
 
-from inmind import Memory
+from inmind import Memory, Prompt
 from inmind.mind import MindFold
 from inmind.testing import ManualClock
+from inmind.tokens import estimator
 
 pytestmark = pytest.mark.spec("A2", "A4", "A5", "D4", "D7")
 
@@ -41,6 +43,7 @@ class AnySession(RuleBasedStateMachine):
         self.talk: list[dict[str, Any]] = []
         self.page = ""
         self.sent: list[str] = []
+        self.said = ""
 
     @initialize()
     def open(self) -> None:
@@ -54,14 +57,14 @@ class AnySession(RuleBasedStateMachine):
         if keep:
             self.talk = self.talk[: len(self.talk) - keep + 1]
         self.talk = [*self.talk, *messages]
-        self._ask(self.session.prepare(self.talk).request, "openai")
+        self._ask(self.session.prepare(self.talk))
         if format != "openai":
-            self._ask(self.session.prepare(format=format).request, format)
+            self._ask(self.session.prepare(format=format))
 
     @rule(start=st.integers(0, 3))
     def trim(self, start: int) -> None:
         self.talk = self.talk[start:]
-        self._ask(self.session.prepare(self.talk).request, "openai")
+        self._ask(self.session.prepare(self.talk))
 
     @rule(messages=st.lists(MESSAGES, min_size=1, max_size=2))
     def add(self, messages: list[dict[str, Any]]) -> None:
@@ -124,10 +127,22 @@ class AnySession(RuleBasedStateMachine):
             self.memory.close()
         shutil.rmtree(self.home)
 
-    def _ask(self, request: dict[str, Any], format: str) -> None:
-        self.sent.append(json.dumps(request))
-        messages = request["input" if format == "responses" else "messages"]
-        assert faults(format, messages) == []
+    def _ask(self, prompt: Prompt) -> None:
+        """Valid for its provider, and never counted as cached beyond what really stood there before."""
+        self.sent.append(json.dumps(prompt.request))
+        assert faults(prompt.format, prompt.messages) == []
+        said = "\n".join([prompt.format, *(part for message in prompt.messages for part in parts(message))])
+        really = estimator()(commonprefix([said, self.said]))  # noqa: RUF071 -- characters are what is compared
+        assert prompt.report.cached_prefix_tokens <= 1.1 * really + 20
+        self.said = said
+
+
+def parts(message: dict[str, Any]) -> list[str]:
+    """A message in pieces, such that one with a tail begins like the same one without."""
+    content = message.get("content")
+    texts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    rest = {key: value for key, value in message.items() if key not in ("content", "cache_control")}
+    return [json.dumps(rest), *(json.dumps(part) for part in texts)]
 
 
 TestAnySession = AnySession.TestCase
