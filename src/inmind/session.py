@@ -157,7 +157,7 @@ class Session:
         if id:
             named = key_for(f"observed:{digest(id)}", "observed", id)
         else:
-            named = key_for(key, "observe", what.tool, what.arguments, what.result, error, id)
+            named = key_for(key, "observe", what.tool, what.arguments, what.result, error, origin)
         return self._stream.append(Draft(what=what, origin=origin), key=named)
 
     def report_usage(

@@ -64,7 +64,6 @@ def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:
         tokens_max=prepared.window,
         messages=len(line),
         memory_size=sum(len(block.text.encode()) for block in standing.blocks),
-        largest=prepared.largest,
     )
     changes = changes_text(standing.wording, standing.tail)
     meta = context_meta(reading, standing.wording, _named(line, prepared))

@@ -43,7 +43,6 @@ class Reading:
     tokens_max: int
     messages: int
     memory_size: int
-    largest: tuple[tuple[int, int], ...] = ()
 
     @property
     def percent(self) -> float:
