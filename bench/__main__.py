@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cache, imports, prepare, store, tokens
+from bench import cache, imports, prepare, references, resolving, store, tokens
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
@@ -23,6 +23,8 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "imports": imports.run,
     "cache": cache.run,
     "tokens": tokens.run,
+    "references": references.run,
+    "resolving": resolving.run,
 }
 
 

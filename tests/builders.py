@@ -6,8 +6,22 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from inmind.entities.extract import things_of
+from inmind.entities.rules import DEFAULT_RULES, EntityRules
+from inmind.entities.window import Entities
 from inmind.history import Line
-from inmind.journal import AnchoredBlock, Event, Happened, HistorySpliced, MessageAdded, Origin, Trust
+from inmind.journal import (
+    AnchoredBlock,
+    EntitiesSeen,
+    Event,
+    Happened,
+    HistorySpliced,
+    MessageAdded,
+    Origin,
+    ThingSeen,
+    ToolObserved,
+    Trust,
+)
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -57,3 +71,20 @@ def spliced(line: Line, start: int, stop: int, inserted: int, *, seq: int = 1_00
 
 def a_block(text: str, layer: str = "overview") -> AnchoredBlock:
     return AnchoredBlock(layer=layer, text=text)
+
+
+def seen_by(tool: str, result: Any, arguments: Any = None, rules: EntityRules = DEFAULT_RULES) -> tuple[ThingSeen, ...]:
+    """What a call that succeeded brings to mind."""
+    return things_of(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
+
+
+def in_mind(*things: ThingSeen) -> Entities:
+    """A window into which these came one after the other, the first of them first."""
+    entities = Entities()
+    for seq, thing in enumerate(things, start=1):
+        entities = entities.apply(an_event(EntitiesSeen((thing,)), seq))
+    return entities
+
+
+def a_page(id: str = "page-123", name: str = "About Us", **known: Any) -> ThingSeen:
+    return ThingSeen("page", id, name, **known)

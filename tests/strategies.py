@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from inmind.journal import Part, ThingSeen
 from inmind.prompt.formats import FORMATS, Said
 
 Wires = st.SearchStrategy[dict[str, Any]]
@@ -155,3 +156,37 @@ def json_values() -> st.SearchStrategy[Any]:
         st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()
     )
     return st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
+
+
+def any_things() -> st.SearchStrategy[ThingSeen]:
+    """Sightings with any text in every field, as a store has to give them back."""
+    part = st.builds(Part, st.text(), st.text(), st.text(), st.booleans())
+    return st.builds(
+        ThingSeen,
+        type=st.text(),
+        id=st.text(),
+        name=st.text(),
+        how=st.sampled_from(["seen", "listed", "used", "deleted"]),
+        action=st.text(),
+        parent=st.none() | st.tuples(st.text(), st.text()),
+        parts=st.lists(part, max_size=3).map(tuple),
+        aliases=st.lists(st.text(), max_size=3).map(tuple),
+        pinned=st.booleans(),
+    )
+
+
+def things() -> st.SearchStrategy[ThingSeen]:
+    """Sightings of a few things that keep meeting: renamed, deleted, seen again, one being a part of another."""
+    ids = st.sampled_from(["page-1", "page-2", "7", "W#1", "图-1"])
+    types = st.sampled_from(["page", "media", "image", "order", "reference"])
+    names = st.sampled_from(["", "About Us", "Home", 'A "quoted" one', "关于我们"])
+    return st.builds(
+        ThingSeen,
+        type=types,
+        id=ids,
+        name=names,
+        how=st.sampled_from(["seen", "seen", "listed", "used", "deleted"]),
+        action=st.sampled_from(["", "get", "create"]),
+        parent=st.none() | st.tuples(types, ids),
+        parts=st.lists(st.builds(Part, types, ids, names, st.booleans()), max_size=3).map(tuple),
+    )

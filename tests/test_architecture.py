@@ -29,7 +29,7 @@ entities scratchpad overview history crystals state affect
 dream prompt
 mind
 stores models
-testing tools
+attention testing tools
 session
 memory
 replay

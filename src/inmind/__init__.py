@@ -1,11 +1,16 @@
 """Working memory for LLM agents: what an agent has in mind right now, in order, in budget, and never lost."""
 
+from inmind.entities.entity import Entity
+from inmind.entities.ground import CallCheck
+from inmind.entities.resolution import Resolution
+from inmind.entities.rules import EntityRules
+from inmind.entities.window import Entities
 from inmind.errors import InmindError
-from inmind.journal import DocumentWritten, Draft, Event, Origin, Trust
+from inmind.journal import DocumentWritten, Draft, Event, Origin, Part, ToolObserved, Trust
 from inmind.memory import Memory, SessionInfo
 from inmind.mind import Mind
 from inmind.prompt.explain import Explanation
-from inmind.prompt.layer import Budget, DocumentLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
+from inmind.prompt.layer import Budget, DocumentLayer, EntityLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
 from inmind.prompt.ledger import Ledger, Rates
 from inmind.prompt.report import Prompt, Report
 from inmind.session import Session
@@ -14,9 +19,14 @@ from inmind.stores.base import Appended
 __all__ = [
     "Appended",
     "Budget",
+    "CallCheck",
     "DocumentLayer",
     "DocumentWritten",
     "Draft",
+    "Entities",
+    "Entity",
+    "EntityLayer",
+    "EntityRules",
     "Event",
     "Explanation",
     "InmindError",
@@ -26,14 +36,17 @@ __all__ = [
     "Mind",
     "Moment",
     "Origin",
+    "Part",
     "PlainLayer",
     "Prompt",
     "Rates",
     "Recalled",
     "Report",
+    "Resolution",
     "Session",
     "SessionInfo",
     "Slot",
     "TextLayer",
+    "ToolObserved",
     "Trust",
 ]

@@ -7,6 +7,7 @@
     ├── Conflict            CONFLICT           somebody else wrote first; carries both versions
     ├── KeyReused           KEY_REUSED         an idempotency key, or a message's id, came back with other content
     ├── LayerFailed         LAYER_FAILED       a host's layer raised, or answered with something else than it should
+    ├── ExtractorFailed     EXTRACTOR_FAILED   a host's extractor raised, or answered with something else than entities
     ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt cannot fit the window, whatever is cut
     ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
     ├── Closed              CLOSED             the memory was closed before the call
@@ -90,6 +91,16 @@ class LayerFailed(InmindError):
     def __init__(self, *, layer: str, reason: str) -> None:
         super().__init__(f"layer {shown(layer)} failed: {reason}")
         self.layer, self.reason = layer, reason
+
+
+class ExtractorFailed(InmindError):
+    """An extractor is a host's code: what it raised is the cause of this, and nothing was stored."""
+
+    code = "EXTRACTOR_FAILED"
+
+    def __init__(self, *, pattern: str, tool: str, reason: str) -> None:
+        super().__init__(f"the extractor for {shown(pattern)} failed on {shown(tool)}: {reason}")
+        self.pattern, self.tool, self.reason = pattern, tool, reason
 
 
 class ContextOverflow(InmindError):

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 from functools import cache
 from hashlib import blake2b
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from inmind.errors import Damaged
 
@@ -144,6 +144,11 @@ class AnchoredBlock:
     text: str
     left_out: int = 0
     sources: tuple[str, ...] = ()
+    banner: str = ""
+    """A line of ours above the text."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(self.sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +160,7 @@ class AnchorMoved(Happened):
     blocks: tuple[AnchoredBlock, ...]
 
     def __post_init__(self) -> None:
-        blocks = tuple(_block(block) for block in self.blocks)
-        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "blocks", tuple(_value(AnchoredBlock, block) for block in self.blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +224,84 @@ class ToolObserved(Happened):
     result: Any
     error: bool = False
     call_id: str = ""
+
+
+class Part(NamedTuple):
+    """An id inside a thing: an order's item, a booking's flight. It takes no place of its own in the window.
+
+    A tuple, since a result may hold hundreds and JSON knows tuples.
+    """
+
+    type: str
+    id: str
+    name: str = ""
+    beside: bool = False
+    """It stood in the same list as the thing, not in it: it rides along, and is the first to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThingSeen:
+    """A thing with an id, as somebody spoke of it: a tool's result, a call, a user, the host."""
+
+    type: str
+    id: str
+    name: str = ""
+    """What it is called there; empty where it was not named."""
+    how: str = "seen"
+    """`seen` alive, `listed` alive among others, `used` (spoken of, which says nothing of its life), or `deleted`."""
+    action: str = ""
+    parent: tuple[str, str] | None = None
+    parts: tuple[Part, ...] = ()
+    aliases: tuple[str, ...] = ()
+    pinned: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parent", tuple(self.parent) if self.parent else None)
+        object.__setattr__(self, "aliases", tuple(self.aliases))
+        object.__setattr__(self, "parts", tuple(Part(*part) for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesSeen(Happened):
+    """Things that were spoken of together, the best match first: they come to the front as one."""
+
+    kind = "seen"
+    things: tuple[ThingSeen, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesLeft(Happened):
+    """Things for which the window had no place any more, with all that is known of them: deep memory takes them in."""
+
+    kind = "left"
+    things: tuple[ThingSeen, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesRestored(Happened):
+    """The window as a checkpoint had it, in front of whatever is there."""
+
+    kind = "restored"
+    things: tuple[ThingSeen, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPinned(Happened):
+    """A thing that stays in the window, or no longer has to."""
+
+    kind = "pinned"
+    type: str
+    id: str
+    pinned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +385,7 @@ class Fold(Protocol[S]):
 
 def encode(what: Happened) -> str:
     """A payload as the journal stores it: fields that have their default are not written."""
-    values = ((name, getattr(what, name), default) for name, default in _fields(type(what)))
-    body = {name: value for name, value, default in values if default is dataclasses.MISSING or value != default}
-    return to_json(body)
+    return to_json(_written(what))
 
 
 def decode(kind: str, body: str) -> Happened:
@@ -344,15 +424,20 @@ def microseconds(at: datetime) -> int:
     return (at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
+def _written(value: object) -> dict[str, Any]:
+    fields = ((name, getattr(value, name), default) for name, default in _fields(type(value)))
+    return {name: value for name, value, default in fields if default is dataclasses.MISSING or value != default}
+
+
 @cache
-def _fields(kind: type[Happened]) -> tuple[tuple[str, Any], ...]:
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, field.default) for field in dataclasses.fields(kind))
 
 
 def _plain(value: object) -> object:
     """Nested payload values as JSON; anything else was let in by an edge that should have refused it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return _written(value)
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a JSON object
     raise TypeError(f"{type(value).__name__} is not a JSON value")
@@ -363,7 +448,9 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 _SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_plain)
 
 
-def _block(value: AnchoredBlock | Mapping[str, Any]) -> AnchoredBlock:
-    if isinstance(value, AnchoredBlock):
-        return value
-    return AnchoredBlock(value["layer"], value["text"], value.get("left_out", 0), tuple(value.get("sources", ())))
+V = TypeVar("V")
+
+
+def _value(kind: type[V], value: V | Mapping[str, Any]) -> V:
+    """A nested value as it was given, or as it comes out of the journal."""
+    return kind(**value) if isinstance(value, Mapping) else value

@@ -19,14 +19,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
+from inmind.attention import Attention
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS, Documents
+from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, InvalidInput, UnsafeStorage
 from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
 from inmind.mind import DocumentsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layer import DocumentLayer, Layer, checked_layers
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.session import Parts, Session
 from inmind.stores.base import Clock, Store
@@ -34,6 +37,7 @@ from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
 from inmind.stores.meta import MetaFile
+from inmind.stores.siblings import Siblings
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.stream import Decision, Stream
 from inmind.stores.transcript import Transcript
@@ -54,7 +58,7 @@ def default_home() -> Path:
 
 def default_layers() -> tuple[Layer, ...]:
     """What a session has in mind when the host names no layers."""
-    return (DocumentLayer(name="overview", path=OVERVIEW),)
+    return (DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ class Memory:
 
     def __init__(self, home: Path, store: Store, *, clock: Clock | None = None) -> None:
         self.home = home
-        self._store = store
+        self._store, self._siblings = store, Siblings(store)
         self._clock: Clock = _telling(clock) if clock else _utc_now
         self._lock = threading.RLock()
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -111,6 +115,7 @@ class Memory:
         cache_seconds: float = CACHE_SECONDS,
         cwd: str | Path | None = None,
         language: str = "en",
+        entities: EntityRules = DEFAULT_RULES,
     ) -> Session:
         """Open a session, or begin it, under an id that is unique in this home.
 
@@ -125,6 +130,8 @@ class Memory:
         count = estimator() if counter is None else _counting(counter)
         if language not in LANGUAGES:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
+        if not isinstance(entities, EntityRules):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="entities", value=entities, expected="EntityRules")
         chosen = default_layers() if layers is None else checked_layers(layers)
         place = _place(cwd)
         stream = Stream(self._store, f"session/{name}", MindFold(f"session/{name}"), self._clock)
@@ -133,9 +140,18 @@ class Memory:
         opened = stream.state.opened or opening
         if resource is not None and opened.resource != owner:
             raise InvalidInput(field="resource", value=resource, expected="the resource that this session began with")
-        session = Session(self._parts(name, stream, opened, chosen, limits, count))
+        session = Session(self._parts(name, stream, opened, chosen, limits, count, entities))
         with self._lock:
             self._sessions.add(session)
+        return session
+
+    def restore(self, data: object, id: str | None = None, *, resource: str | None = None) -> Session:
+        """A session with the things of a checkpoint in mind, as `Session.serialize` gave it in any version.
+
+        Without an id a new one is begun; an existing one has them in front of what it has.
+        """
+        session = self.session(f"restored-{uuid4().hex[:12]}" if id is None else id, resource=resource)
+        session.restore(data)
         return session
 
     def sessions(self) -> list[SessionInfo]:
@@ -176,6 +192,7 @@ class Memory:
         layers: tuple[Layer, ...],
         limits: Limits,
         counter: Counter,
+        rules: EntityRules,
     ) -> Parts:
         folder = Folder(session_folder(self.home, id, opened.cwd))
         owner = f"resource/{opened.resource}"
@@ -204,6 +221,7 @@ class Memory:
             ),
             transcript=Transcript(folder, self._store, stream.name),
             meta=MetaFile(folder, id),
+            attention=Attention(stream, self._store, self._siblings, rules),
             layers=layers,
             limits=limits,
             counter=counter,

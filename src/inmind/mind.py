@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inmind.documents import Documents
+from inmind.entities.window import Entities
 from inmind.history import Line
 from inmind.journal import BOOKKEEPING, Event, SessionOpened
 from inmind.prompt.standing import Standing
@@ -25,6 +26,7 @@ class Mind:
     opened: SessionOpened | None = None
     line: Line = field(default_factory=Line)
     documents: Documents = field(default_factory=Documents)
+    entities: Entities = field(default_factory=Entities)
     standing: Standing = field(default_factory=Standing)
     begun: int = 0
     """Number of the last event that opening the session appended: nothing goes back beyond it."""
@@ -39,7 +41,7 @@ class Mind:
 class MindFold:
     """Folds a session's stream."""
 
-    version = 1
+    version = 2
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -62,6 +64,7 @@ class MindFold:
             opened=opened,
             line=line,
             documents=state.documents.apply(event),
+            entities=state.entities.apply(event),
             standing=state.standing.apply(event, messages=len(line)),
             begun=begun,
             before=before,
@@ -78,6 +81,7 @@ class MindFold:
             "opened": [opened.resource, opened.cwd, opened.language] if opened else None,
             "line": state.line.freeze(),
             "documents": state.documents.freeze(),
+            "entities": state.entities.freeze(),
             "standing": state.standing.freeze(),
             "begun": state.begun,
             "before": state.before,
@@ -90,6 +94,7 @@ class MindFold:
             opened=SessionOpened(*frozen["opened"]) if frozen["opened"] else None,
             line=Line.thaw(frozen["line"], messages),
             documents=Documents.thaw(frozen["documents"], self._stream),
+            entities=Entities.thaw(frozen["entities"]),
             standing=Standing.thaw(frozen["standing"]),
             begun=frozen["begun"],
             before=frozen["before"],

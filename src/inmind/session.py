@@ -13,7 +13,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from inmind.attention import Attention
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
+from inmind.entities.checkpoint import serialize
+from inmind.entities.ground import CallCheck
+from inmind.entities.resolution import Resolution
+from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.journal import (
     DocumentWritten,
@@ -60,6 +65,7 @@ class Parts:
     resource_files: LiveFiles[Documents]
     transcript: Transcript
     meta: MetaFile
+    attention: Attention
     layers: tuple[Layer, ...]
     limits: Limits
     counter: Counter
@@ -73,7 +79,7 @@ class Session:
         self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
         self._files, self._resource_files = parts.files, parts.resource_files
         self._transcript, self._meta = parts.transcript, parts.meta
-        self._layers = parts.layers
+        self._attention, self._layers = parts.attention, parts.layers
         self._limits, self._meter, self._view = parts.limits, Meter(parts.counter), HistoryView()
         self._handed = Handed()
         self._sent: tuple[int, View | None] = (0, None)
@@ -141,7 +147,8 @@ class Session:
     ) -> Appended:
         """Tell what a tool of the host did; one that fetched from the web says so by its origin.
 
-        An `id` is its key: the same one twice is one observation.
+        The things it speaks of come to mind in the same commit. An `id` is its key: the same one twice is one
+        observation.
         """
         if origin not in (Origin.TOOL, Origin.WEB):
             raise InvalidInput(field="origin", value=origin, expected="Origin.TOOL or Origin.WEB")
@@ -158,7 +165,12 @@ class Session:
             named = key_for(f"observed:{digest(id)}", "observed", id)
         else:
             named = key_for(key, "observe", what.tool, what.arguments, what.result, error, origin)
-        return self._stream.append(Draft(what=what, origin=origin), key=named)
+
+        def decide(mind: Mind, now: datetime) -> Decision[Mind, None]:
+            seen = self._attention.of_outcome(mind, what, origin, now)
+            return Decision([Draft(what=what, origin=origin), *seen], None)
+
+        return self._stream.commit(decide, key=named).appended
 
     def report_usage(
         self,
@@ -185,6 +197,45 @@ class Session:
         what = UsageReported(call=of, counted=counted, **numbers)
         named = key_for(key, "report_usage", of, numbers)
         return self._stream.append(Draft(what=what, origin=Origin.OPERATOR), key=named)
+
+    # -- things --------------------------------------------------------------------------------------------
+
+    @property
+    def entities(self) -> Entities:
+        """The things in mind, the most recent first, and what is known beyond them."""
+        return self._stream.refresh().entities
+
+    def resolve(self, text: str) -> Resolution:
+        """What a person's words refer to, with the doubt that is left; without a model."""
+        return self._attention.resolve(checked_text(text))
+
+    def check_call(self, tool: str, arguments: Any) -> CallCheck:
+        """Which ids among a call's arguments this session or its resource has never seen. It only reports."""
+        return self._attention.check_call(checked_text(tool, field="tool"), checked_json(arguments, "arguments"))
+
+    def track(self, entities: Sequence[Any], *, key: str | None = None) -> Appended:
+        """Bring things to mind that no tool has shown: entities, or objects with id, type and name.
+
+        They come one by one, so that the last of them stands first.
+        """
+        if isinstance(entities, str) or not isinstance(entities, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="entities", value=entities, expected="a list")
+        return self._attention.track(entities, key_for(key, "track", [repr(entity) for entity in entities]))
+
+    def pin(self, id: str, type: str | None = None, *, key: str | None = None) -> Appended:
+        """Keep a thing in the window, however much else comes."""
+        return self._attention.pin(id, type, key_for(key, "pin", id, type), pinned=True)
+
+    def unpin(self, id: str, type: str | None = None, *, key: str | None = None) -> Appended:
+        return self._attention.pin(id, type, key_for(key, "unpin", id, type), pinned=False)
+
+    def serialize(self) -> dict[str, Any]:
+        """The window as a checkpoint that a host may keep; `Memory.restore` takes it, now and in later versions."""
+        return serialize(self.entities)
+
+    def restore(self, data: object) -> Appended:
+        """Bring the things of a checkpoint back to mind, in front of what is there; any older version will do."""
+        return self._attention.restore(data)
 
     # -- documents -----------------------------------------------------------------------------------------
 
@@ -321,6 +372,7 @@ class Session:
         offered = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
         drafts = taken_in(mind.standing, mind.line, given, offered, spoken)
         drafts += self._kept(mind, now, drafts)
+        drafts += self._attention.of_messages(mind, drafts, now)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         view = self._view.of(mind.line, spoken.name)
         planned = plan(
@@ -365,7 +417,8 @@ class Session:
 
     def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, bool]:
         drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.line, wires, spoken)]
-        return Decision([*drafts, *self._kept(mind, now, drafts)], True)
+        drafts += self._kept(mind, now, drafts)
+        return Decision([*drafts, *self._attention.of_messages(mind, drafts, now)], True)
 
     def _recall(self, mind: Mind, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(mind, now)
@@ -379,6 +432,8 @@ class Session:
             now=now,
             documents={**self._resource.state.by_path, **mind.documents.by_path},
             messages=mind.line.wires,
+            entities=mind.entities,
+            visible=_nothing if mind.standing.spliced else mind.line.holds,
         )
 
     def _prompt_of(self, call: int) -> tuple[Event, PromptPrepared]:
@@ -446,6 +501,10 @@ MOST = 2**53
 
 _LIST = (list, tuple)
 _RECALLED = (Recalled, type(None))
+
+
+def _nothing(_: str) -> bool:
+    return False
 
 
 def _prepared(event: Event) -> PromptPrepared:

@@ -11,33 +11,60 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 PRINTED = {
+    "what_it_is": """\
+[cms_createPage]
+  'add a hero section to it' is page-123, "About Us" (95%: the only thing in mind)
+[cms_createPage]
+  'now the other one' is page-123, "About Us" (80%: what is not "Contact")
+[cms_searchImages]
+  'take the second image' is img-2, "team-2.jpg" (80%: "the second image" in the last list)
+[cms_updatePage]
+  'open the about page' is page-123, "Our Team" (85%: "about" is in its name)
+[cms_deletePage]
+  'rename it' is page-123, "Our Team" (55%: "Contact" was just deleted, and this is the only other page)
+  'restore the deleted page' is page-124, "Contact" (80%: the page that was deleted last)
+cms_updatePage: look again
+  pageId: page-213 was never seen; perhaps page-123 (page "Our Team") or page-124 (page "Contact") was meant
+  imageId: img-2 is in mind
+<memory layer="entities">
+[WORKING MEMORY]
+pages:
+  - "Our Team" (page-123)
+  - "Contact" (page-124) [deleted]
+images:
+  - "team-1.jpg" (img-1)
+    also listed: team-4.jpg img-4, team-5.jpg img-5
+  - "team-2.jpg" (img-2)
+  - "team-3.jpg" (img-3)
+</memory>
+""",
     "borrowed_history": """\
 Where is order 118?
-  call 1: 368 tokens, 0 of them as before
-  call 2: 420 tokens, 295 of them as before
+  call 1: 446 tokens, 0 of them as before
+  call 2: 534 tokens, 373 of them as before
   It is packed.
 What is in it?
-  call 3: 436 tokens, 347 of them as before
+  call 3: 550 tokens, 425 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 436 tokens, 363 of them as before
+  call 4: 550 tokens, 441 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
-Served from cache: 61%
+Served from cache: 60%
 """,
     "own_layer": """\
 <memory layer="failures">
-- Error: host web-5 is out of disk space, build 118 not copied.
-- Error: host web-4 is out of disk space, build 118 not copied.
+- Error: host web-3 is out of disk space, build 118 not copied.
+- Error: host web-2 is out of disk space, build 118 not copied.
 [older failures are in the conversation]
 </memory>
 cut: failures: 4 lines
-  103  guide               included
+  162  guide               included
    15  memory:house rules  included
   135  memory:overview     included
    55  memory:failures     cut
   218  history             included
-   64  changes             included
+   74  changes             included
    73  context_meta        included
 """,
 }

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from strategies import json_values
+from strategies import any_things, json_values
 
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
 from inmind.journal import (
@@ -393,6 +393,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=3,
     ).map(tuple),
+    "tuple[ThingSeen, ...]": st.lists(any_things(), max_size=3).map(tuple),
 }
 
 

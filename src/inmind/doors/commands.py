@@ -15,12 +15,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from inmind import InmindError, Memory, Session
+from inmind import InmindError, Memory, Rates, Session
 from inmind.doors.demo import play
+from inmind.doors.replay import as_json as replay_as_json
+from inmind.doors.replay import replay_files, show_replay
+from inmind.entities.block import block
 from inmind.errors import NotFound
 from inmind.journal import encode
-from inmind.memory import DATABASE, default_home
-from inmind.text import printable
+from inmind.memory import DATABASE, WINDOW, default_home
+from inmind.text import counted, printable
 
 app = typer.Typer(
     name="inmind",
@@ -66,6 +69,40 @@ def demo(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def replay(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Recorded conversations, also as .gz or .zst; - is stdin.")
+    ],
+    window: Annotated[int, typer.Option(help="Tokens that the model takes; a small one shows what is cut.")] = WINDOW,
+    limit: Annotated[int | None, typer.Option(min=1, help="Play only the first so many of each file.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep the sessions in this new folder, for `inmind --home DIR show prompt …`.")
+    ] = None,
+    each: Annotated[bool, typer.Option("--each", help="A row for each recording instead of each file.")] = False,
+    input_price: Annotated[float, typer.Option("--input", min=0, help="Price of a million input tokens.")] = 3.0,
+    cached_price: Annotated[
+        float | None, typer.Option("--cached", min=0, help="Of a million from the cache; a tenth by default.")
+    ] = None,
+    written_price: Annotated[
+        float | None, typer.Option("--written", min=0, help="Of a million written to it; a quarter more by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play recorded conversations through memory: tokens, price and ids, with memory and without.
+
+    Reads OpenAI chat lists, Anthropic messages, sessions of Claude Code, and runs of tau-bench, tau2-bench,
+    AgentDojo and SWE-agent. No model is called, and nothing is kept without --keep.
+    """
+    with _failing_in_one_line():
+        rates = Rates.per_million(input=input_price, cached=cached_price, written=written_price)
+        replayed = replay_files(files, window=window, limit=limit, keep=keep)
+        if as_json:
+            return _print_json(replay_as_json(replayed, rates=rates, window=window))
+        show_replay(_console(), replayed, rates=rates, each=each)
+    return None
+
+
+@app.command()
 def sessions(as_json: AsJson = False) -> None:
     """List the sessions of this home, the most recently used first."""
     with _failing_in_one_line(), _memory() as memory:
@@ -102,6 +139,19 @@ def show_prompt(
             _say(f"\n-- {message.get('role') or message.get('type')}\n{said}")
         for tool in prompt.tools or []:
             _say(f"\n-- tool\n{json.dumps(tool, ensure_ascii=False)}")
+    return None
+
+
+@show.command("entities")
+def show_entities(session: SessionId, as_json: AsJson = False) -> None:
+    """The things in mind, as the model reads them; --json prints them as a checkpoint."""
+    with _failing_in_one_line(), _session(session) as opened:
+        if as_json:
+            return _print_json(opened.serialize())
+        entities = opened.entities
+        _say(block(entities))
+        if beyond := sum(1 for _ in entities.beyond):
+            _say(f"\n{counted(beyond, 'thing')} more known, and out of mind.")
     return None
 
 

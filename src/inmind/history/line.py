@@ -62,6 +62,10 @@ class Line:
     def wires(self) -> list[Mapping[str, Any]]:
         return self._wires[: self.length]
 
+    def holds(self, id: str) -> bool:
+        """Is the message of this event one of them? Who asks, asks for a recent one, so the end is looked at first."""
+        return any(self._entries[place].id == id for place in range(self.length - 1, -1, -1))
+
     def name(self, upto: int | None = None) -> str:
         """What the first `upto` messages are called, all of them by default."""
         length = self.length if upto is None else upto

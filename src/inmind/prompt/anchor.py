@@ -8,7 +8,7 @@ what moving will, or when the cache is lost anyway. Whatever comes next, that pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -22,8 +22,11 @@ CACHE_SECONDS = 300.0
 REWRITE = 1.15
 """Price of a token that was in the cache and is written again, over reading it: 1.25 less 0.1."""
 
-CHEAP = 2_000
+CHEAP = 500
 """Tokens behind the anchor that are written anew without a second thought: a conversation that has just begun."""
+
+Since = Callable[[AnchoredBlock], str]
+"""A layer's own way of saying what changed since a block of it was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Stake:
     anchored: int
     """Memory in the prefix, guide included."""
     behind: int
-    """The history, which would be written anew."""
+    """Of the history, what the provider has seen at its place: it would be written anew."""
     ridden: int
     """Changes that were said in tails since the anchor was set, added up over the calls."""
     room: int
@@ -61,6 +64,8 @@ class Stake:
     """What the tail says around changes."""
     rides: bool = True
     """There is a message that can carry a tail."""
+    rewritten: bool = False
+    """The conversation begins otherwise than before: nothing behind the anchor is in the cache."""
 
 
 def settle(
@@ -71,17 +76,20 @@ def settle(
     cold: bool,
     count: Callable[[str], int],
     stake: Stake,
+    own: Mapping[str, Since] = {},
 ) -> Settled:
-    """Move the anchor, or say the changes in the tail."""
+    """Move the anchor, or say the changes in the tail. `own`: layers that have their own way of saying theirs."""
     if anchor is None:
         return Settled(moved="first call", changes="")
-    changes, sources = changes_between(anchor.blocks, blocks)
+    changes, sources = changes_between(anchor.blocks, blocks, own)
     if not changes:
         return Settled(moved="", changes="")
     if not stake.rides:
         return Settled(moved="no message carries changes", changes="")
     if cold:
         return Settled(moved="the provider's cache is cold", changes="")
+    if stake.rewritten:
+        return Settled(moved="the history was rewritten", changes="")
     if call - anchor.call >= MOST_CALLS:
         return Settled(moved=f"{MOST_CALLS} calls", changes="")
     size = count(changes)
@@ -93,7 +101,9 @@ def settle(
     return Settled(moved="", changes=changes, sources=sources)
 
 
-def changes_between(before: Sequence[AnchoredBlock], after: Sequence[AnchoredBlock]) -> tuple[str, tuple[str, ...]]:
+def changes_between(
+    before: Sequence[AnchoredBlock], after: Sequence[AnchoredBlock], own: Mapping[str, Since] = {}
+) -> tuple[str, tuple[str, ...]]:
     """What differs, layer by layer, in words that a model can apply, and the events it comes from."""
     old = {block.layer: block for block in before}
     new = {block.layer: block for block in after}
@@ -106,7 +116,9 @@ def changes_between(before: Sequence[AnchoredBlock], after: Sequence[AnchoredBlo
         elif then is None:
             said.append(f"{layer}:\n{now.text}")
         elif then.text != now.text:
-            said.append(_difference(layer, then.text, now.text))
+            since = own[layer](then) if layer in own else ""
+            told = f"{layer}, the most recent first: {since}" if since else _difference(layer, then.text, now.text)
+            said.append(told)
         else:
             continue
         sources.extend(now.sources if now else ())

@@ -7,14 +7,18 @@ sees the store. That keeps a foreign layer from breaking the budget, the boundar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 from inmind.documents import Document, Scope, checked_text, resolve
+from inmind.entities.block import BANNER, lines, since
+from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
-from inmind.journal import DocumentWritten, Draft, Trust
+from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Trust
+from inmind.text import Cut
+from inmind.tokens import Counter
 
 Spawn = Literal["fork", "view", "none"]
 
@@ -54,10 +58,17 @@ class Recalled:
     """Stands in the place of what did not fit: where to find the rest."""
     trust: Trust = Trust.OPERATOR
     """The least of its sources; a text that the host itself provides is the operator's."""
+    banner: str = ""
+    """A line above the text, of the layer's own and not from memory: it is not escaped."""
+    shorten: Callable[[int, Counter], Cut] | None = None
+    """How to say it in so many tokens; without this it is cut at the end."""
+    since: Callable[[AnchoredBlock], str] | None = None
+    """What to say beside a block that was shown earlier; without this it is the lines that differ."""
 
     def __post_init__(self) -> None:
         checked_text(self.text, field="text")
         checked_text(self.pointer, field="pointer")
+        checked_text(self.banner, field="banner")
         for source in self.sources:
             checked_text(source, field="sources")
         if not isinstance(self.trust, Trust):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
@@ -74,6 +85,9 @@ class Moment:
     documents: Mapping[str, Document]
     """Of the session and of its resource, by path."""
     messages: Sequence[Mapping[str, Any]]
+    entities: Entities = field(default_factory=Entities)
+    visible: Callable[[str], bool] = bool
+    """Does the message of this event stand in the conversation that the model is sent?"""
 
 
 class Layer(Protocol):
@@ -161,6 +175,26 @@ class DocumentLayer(PlainLayer):
             sources=(document.source,),
             pointer=f"[cut to fit: the rest is in {self.path}]",
             trust=document.trust,
+        )
+
+
+@dataclass(frozen=True)
+class EntityLayer(PlainLayer):
+    """The things in mind, as the [WORKING MEMORY] block."""
+
+    name: str = "entities"
+    slot: int = Slot.ENTITIES
+    budget: Budget = Budget(min=400, max=400)
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        entities = moment.entities
+        return Recalled(
+            lines(entities).text,
+            sources=tuple(dict.fromkeys(entity.source for entity in entities)),
+            trust=Trust.DATA if len(entities) else Trust.OPERATOR,
+            banner=BANNER,
+            shorten=lambda budget, count: lines(entities, budget=budget, count=count),
+            since=lambda shown: since(entities, shown.sources, moment.visible),
         )
 
 

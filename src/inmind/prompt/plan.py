@@ -23,7 +23,7 @@ from inmind.prompt.standing import Standing
 from inmind.prompt.view import View
 from inmind.prompt.wording import WORDING, block_text, changes_text
 from inmind.text import Cut, cut
-from inmind.tokens import MARGIN, PER_MESSAGE
+from inmind.tokens import MARGIN, PER_MESSAGE, Counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +82,15 @@ def plan(
         call=standing.calls + 1,
         cold=cold,
         count=meter.count,
+        own={layer.name: said.since for layer, said in recalled if said.since is not None},
         stake=Stake(
             anchored=tokens["guide"] + sum(_block_tokens(block, meter) for block in standing.blocks),
-            behind=tokens["history"],
+            behind=meter.wires(line, view, shared),
             ridden=standing.ridden,
             room=tokens["guide"] + room,
             frame=meter.count(changes_text(standing.wording, ".")),
             rides=view.carrier is not None,
+            rewritten=standing.spliced and not shared,
         ),
     )
     trust = min((said.trust for _, said in recalled), default=Trust.OPERATOR)
@@ -154,17 +156,25 @@ def _room(standing: Standing, limits: Limits, needed: int) -> int:
 def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -> tuple[AnchoredBlock, ...]:
     """Each layer's text inside what it was granted, in slot order."""
     wishes = [
-        Wish(wanted=meter.count(block_text(layer.name, said.text)), min=layer.budget.min, max=layer.budget.max)
+        Wish(wanted=_framed(meter, layer.name, said.banner, said.text), min=layer.budget.min, max=layer.budget.max)
         for layer, said in recalled
     ]
     filled: list[AnchoredBlock] = []
     for (layer, said), wish, grant in zip(recalled, wishes, allocate(wishes, room), strict=True):
         kept = Cut(said.text, 0)
         if wish.wanted > grant:
-            budget = _stepped(grant, wish)
-            kept = cut(said.text, budget=budget, count=partial(_framed, meter, layer.name), pointer=said.pointer)
-        filled.append(AnchoredBlock(layer.name, kept.text, kept.lines_left_out, said.sources))
+            kept = _shortened(said, _stepped(grant, wish), partial(_framed, meter, layer.name, said.banner))
+        filled.append(AnchoredBlock(layer.name, kept.text, kept.lines_left_out, said.sources, said.banner))
     return tuple(filled)
+
+
+def _shortened(said: Recalled, budget: int, count: Counter) -> Cut:
+    """A layer's text in so many tokens: its own way, if it has one and keeps to them, or cut at the end."""
+    if said.shorten is not None:
+        kept = said.shorten(budget, count)
+        if count(kept.text) <= budget:
+            return kept
+    return cut(said.text, budget=budget, count=count, pointer=said.pointer)
 
 
 def _stepped(grant: int, wish: Wish) -> int:
@@ -207,9 +217,9 @@ def unchanged_prefix(standing: Standing, tokens: dict[str, int], format: str, sh
 
 
 def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:
-    return _framed(meter, block.layer, block.text) if block.text else 0
+    return _framed(meter, block.layer, block.banner, block.text) if block.text else 0
 
 
-def _framed(meter: Meter, layer: str, text: str) -> int:
+def _framed(meter: Meter, layer: str, banner: str, text: str) -> int:
     """What a block costs as it is sent: escaped, and with the tags around it."""
-    return meter.count(block_text(layer, text))
+    return meter.count(block_text(layer, text, banner))

@@ -66,6 +66,8 @@ class Standing:
     tail_sources: tuple[str, ...] = ()
     ridden: int = 0
     """Tokens of changes that tails have said since the anchor was set, over all calls."""
+    spliced: bool = False
+    """Messages have been taken out of the conversation since the anchor was set."""
     calls: int = 0
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
@@ -82,7 +84,7 @@ class Standing:
 
     def parts(self, format: str) -> tuple[str, ...]:
         """Names of what stands before the history, in the order in which providers cache it."""
-        blocks = (f"{block.layer}:{_name(block.text)}" for block in self.blocks)
+        blocks = (f"{block.layer}:{_name(block.banner + block.text)}" for block in self.blocks)
         return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
 
     def apply(self, event: Event, *, messages: int) -> Standing:
@@ -102,12 +104,13 @@ class Standing:
                 return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
             case AnchorMoved() as what:
                 anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
-                return replace(self, anchor=anchor, tail="", tail_sources=(), ridden=0)
+                return replace(self, anchor=anchor, tail="", tail_sources=(), ridden=0, spliced=False)
             case TailChanged() as what:
                 return replace(self, tail=what.text, tail_sources=event.sources)
-            case HistorySpliced(start=start):
+            case HistorySpliced(start=start, stop=stop):
                 kept = min(self.sent.messages, start)
-                return replace(self, sent=replace(self.sent, messages=kept))
+                spliced = self.spliced or stop > start
+                return replace(self, sent=replace(self.sent, messages=kept), spliced=spliced)
             case UsageReported() as what:
                 return self._reported(what)
             case _:
@@ -132,7 +135,7 @@ class Standing:
             "sources": dict(self.sources),
             "wording": dict(self.wording),
             "anchor": _freeze_anchor(self.anchor),
-            "tail": [self.tail, list(self.tail_sources), self.ridden],
+            "tail": [self.tail, list(self.tail_sources), self.ridden, self.spliced],
             "calls": self.calls,
             "asked": microseconds(self.asked) if self.asked else None,
             "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
@@ -143,7 +146,7 @@ class Standing:
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any]) -> Standing:
         parts, messages, counted = frozen["sent"]
-        tail, sources, ridden = frozen["tail"]
+        tail, sources, ridden, spliced = frozen["tail"]
         factor, samples = frozen["calibration"]
         (system_format, system), (tools, offered) = frozen["system"], frozen["tools"]
         return cls(
@@ -159,6 +162,7 @@ class Standing:
             tail=tail,
             tail_sources=tuple(sources),
             ridden=ridden,
+            spliced=spliced,
             calls=frozen["calls"],
             asked=moment(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
@@ -214,7 +218,7 @@ def _name(text: str) -> str:
 def _freeze_anchor(anchor: Anchor | None) -> list[Any] | None:
     if anchor is None:
         return None
-    blocks = [[b.layer, b.text, b.left_out, list(b.sources)] for b in anchor.blocks]
+    blocks = [[b.layer, b.text, b.left_out, list(b.sources), b.banner] for b in anchor.blocks]
     return [blocks, anchor.reason, anchor.seq, anchor.call]
 
 
@@ -222,5 +226,4 @@ def _thaw_anchor(frozen: Sequence[Any] | None) -> Anchor | None:
     if frozen is None:
         return None
     blocks, reason, seq, call = frozen
-    thawed = tuple(AnchoredBlock(layer, text, left_out, tuple(sources)) for layer, text, left_out, sources in blocks)
-    return Anchor(blocks=thawed, reason=reason, seq=seq, call=call)
+    return Anchor(blocks=tuple(AnchoredBlock(*block) for block in blocks), reason=reason, seq=seq, call=call)

@@ -6,8 +6,11 @@ journal or on the way to a provider, the same value would fail far from whoever 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate, count
+from operator import sub
 from typing import Any, TypeGuard
 
 from inmind.errors import InvalidInput
@@ -47,6 +50,32 @@ def check_json(value: object, field: str) -> None:
             pending.extend((item, f"{place}[{index}]", depth + 1) for index, item in enumerate(node))
         else:
             _check_scalar(node, place)
+
+
+def through_json(value: Any) -> Any:
+    """A copy of an object or list that JSON gives back as it was; None for any other, which needs a closer look."""
+    if not (is_object(value) or is_list(value)):
+        return None
+    try:
+        text = _STRICT.encode(value)
+        encoded = text.encode()
+        copy = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return copy if copy == value and _is_shallow(encoded) else None
+
+
+_STRICT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _is_shallow(encoded: bytes) -> bool:
+    """No deeper than allowed, by the brackets alone; those inside of strings can only make it look deeper."""
+    steps = encoded.translate(_STEPS, _NO_BRACKETS)
+    return len(steps) <= DEEPEST or max(map(sub, accumulate(steps), count(1))) <= DEEPEST
+
+
+_STEPS = bytes.maketrans(b"[{]}", b"\x02\x02\x00\x00")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def plain(value: Any, field: str) -> Any:

@@ -1,0 +1,372 @@
+"""Which ids agents really used, and whether memory held them at that moment.
+
+Recorded runs of tool-using agents are told to a session message by message, as a host would tell them. Right before
+each call of the agent, every id among its arguments that had been said before must stand in the [WORKING MEMORY] block
+of that moment, cut to its budget. What counts as an id here is decided by this file, from the arguments alone: a value
+under a key that ends in id, number, code or the like, or a word with letters and digits in it. Emails and file names
+are counted apart, since a person may write them for the first time. The library's own notion of an id is not asked.
+
+False ids are numbers, dates, times, prices, sizes and telephone numbers that memory took for ids though no key,
+anywhere in the set, says that they are.
+
+The recordings are not part of this project: INMIND_DATA names the folder that holds taubench, tau2bench, agentdojo,
+tooltalk and bfcl, and without it there is nothing to measure.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, cast
+
+from bench.table import Row, Table
+from inmind import EntityLayer, EntityRules, Memory, Session
+from inmind.entities.block import lines
+from inmind.entities.extract import things_of
+from inmind.journal import ToolObserved
+from inmind.replay.files import content_of
+from inmind.replay.readers import read
+from inmind.tokens import estimator
+
+BARS = {"taubench": 0.95, "tau2bench": 0.95, "agentdojo": 0.90}
+SETS = (*BARS, "tooltalk", "bfcl")
+BUDGET = EntityLayer().budget.max
+MOST_MILLISECONDS = 1.0
+MOST_GROWTH = 1.5
+
+_COUNT = estimator()
+_ID_KEY = re.compile(r"(?:^|_|(?<=[a-z]))(?:id|ids|Id|Ids|ID|uuid|key|number|code|iban)_?$")
+_NOT_ID_KEY = re.compile(r"token|password|secret|phone|zip|postal|country|area|status|error", re.IGNORECASE)
+_SHAPE = re.compile(r"#?(?=\S*\d)(?=\S*[A-Za-z])[\w#-]{5,64}")
+_MEASURED = re.compile(
+    r"[$€£]?\d+(?:[.,]\d+)*(?:\s?[a-z%]{1,4})?|\d{4}-\d\d-\d\d\S*|\d{1,2}:\d\d\S*"
+    r"|\+?[\d() -]{7,20}|\d{1,4}[/.]\d{1,2}\S*"
+)
+_HANDLE = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|[\w./-]+\.(?:txt|md|pdf|docx?|xlsx?|csv|json|py|png|jpg)")
+
+
+@dataclass
+class Tally:
+    """What one set of recordings came to."""
+
+    runs: int = 0
+    used: int = 0
+    shown: int = 0
+    handles: int = 0
+    handles_shown: int = 0
+    invented: int = 0
+    blocks: list[int] = field(default_factory=list[int])
+    taken: set[str] = field(default_factory=set[str])
+    said_so: set[str] = field(default_factory=set[str])
+    """Values that some key calls an id."""
+
+    @property
+    def false(self) -> list[str]:
+        return sorted(id for id in self.taken if _MEASURED.fullmatch(id) and id not in self.said_so)
+
+
+Conversation = Sequence[Mapping[str, Any]]
+
+
+def run() -> list[Table]:
+    folder = os.environ.get("INMIND_DATA", "")
+    if not folder:
+        note = "Nothing was measured: INMIND_DATA names no folder with recordings."
+        return [Table("Ids held at the moment of use", [], [note]), speed()]
+    return [held(Path(folder)), speed()]
+
+
+def held(data: Path) -> Table:
+    rows: list[Row] = []
+    for name in SETS:
+        if (data / name).is_dir():
+            rows += _rows(name, measure(conversations(data / name)))
+    notes = [
+        f"Window of {EntityRules().window} things, block of at most {BUDGET} tokens by the library's estimate.",
+        "Held: of the id arguments of all calls that a user or a tool had said before, those that stand in the block.",
+    ]
+    return Table("Ids held at the moment of use", rows, notes)
+
+
+def _rows(name: str, tally: Tally) -> Iterator[Row]:
+    bar = BARS.get(name)
+    share = tally.shown / tally.used if tally.used else 1.0
+    yield Row(
+        what=f"{name}: ids held, {tally.used} in {tally.runs} runs",
+        measured=f"{share:.1%}",
+        bar=f"at least {bar:.0%}" if bar else "",
+        met=share >= bar if bar else None,
+        figures={"share": share, "used": tally.used},
+    )
+    tokens = mean(tally.blocks) if tally.blocks else 0.0
+    yield Row(
+        what=f"{name}: tokens of the block, mean (largest)",
+        measured=f"{tokens:.0f} ({max(tally.blocks, default=0)})",
+        bar=f"at most {BUDGET}" if bar else "",
+        met=tokens <= BUDGET if bar else None,
+        figures={"mean": tokens},
+    )
+    if tally.handles:
+        handles = tally.handles_shown / tally.handles
+        yield Row(what=f"{name}: emails and files held, {tally.handles}", measured=f"{handles:.1%}")
+    false = tally.false
+    yield Row(
+        what=f"{name}: false ids among {len(tally.taken)} taken",
+        measured=f"{len(false) / len(tally.taken) if tally.taken else 0:.2%}",
+        figures={"false": len(false), "examples": ", ".join(false[:5])},
+    )
+    yield Row(what=f"{name}: ids that came from nowhere", measured=str(tally.invented))
+
+
+def measure(runs: Iterable[Conversation]) -> Tally:
+    tally = Tally()
+    with TemporaryDirectory() as home, Memory.open(home) as memory:
+        for number, messages in enumerate(runs):
+            tally.runs += 1
+            _tell(memory.session(f"run-{number}", resource=f"run-{number}"), messages, tally)
+    return tally
+
+
+def _tell(session: Session, messages: Conversation, tally: Tally) -> None:
+    said: list[str] = []
+    for message in messages:
+        calls: list[Any] = message.get("tool_calls") or []
+        if calls:
+            block = lines(session.entities, budget=BUDGET, count=_COUNT).text
+            tally.blocks.append(_COUNT(block))
+            before = "\n".join(said)
+            for call in calls:
+                _judge(call["function"]["arguments"], before, block, tally)
+        if message["role"] != "assistant":
+            said.append(str(message.get("content")))
+            _collect(_parsed(message.get("content")), tally.said_so)
+        session.add([message])
+    tally.taken.update(id for id, _ in session.entities.ids)
+
+
+def _judge(arguments: str, before: str, block: str, tally: Tally) -> None:
+    for id, is_id in dict.fromkeys(_ids(_parsed(arguments))):
+        if not _stands_in(id, before):
+            tally.invented += is_id
+        elif is_id:
+            tally.used += 1
+            tally.shown += _stands_in(id, block)
+        else:
+            tally.handles += 1
+            tally.handles_shown += _stands_in(id, block)
+    _collect(_parsed(arguments), tally.said_so)
+
+
+def _ids(value: Any, key: str = "") -> Iterator[tuple[str, bool]]:
+    """The ids among arguments, each with whether it is one and not an email or a file."""
+    if isinstance(value, dict):
+        for name, item in cast(dict[str, Any], value).items():
+            yield from _ids(item, name)
+    elif isinstance(value, list):
+        for item in cast(list[Any], value):
+            yield from _ids(item, key)
+    elif isinstance(value, str | int) and not isinstance(value, bool) and not _NOT_ID_KEY.search(key):
+        text = str(value)
+        if _HANDLE.fullmatch(text):
+            yield text, False
+        elif (_ID_KEY.search(key) and 0 < len(text.strip()) <= 64) or _has_shape(text):
+            yield text, True
+
+
+def _has_shape(text: str) -> bool:
+    return _SHAPE.fullmatch(text) is not None and _MEASURED.fullmatch(text) is None
+
+
+def _collect(value: Any, into: set[str], key: str = "") -> None:
+    if isinstance(value, dict):
+        for name, item in cast(dict[str, Any], value).items():
+            if isinstance(item, dict):
+                into.add(name)
+            _collect(item, into, name)
+    elif isinstance(value, list):
+        for item in cast(list[Any], value):
+            _collect(item, into, key)
+    elif _ID_KEY.search(key):
+        into.add(str(value))
+
+
+def _parsed(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:  # YAML, as far as it matters here: every key with its value
+        return [{key: value} for key, value in re.findall(r"^[ -]*(\w+): '?([^'\n]+?)'?$", text, re.MULTILINE)]
+
+
+@cache
+def _pattern(id: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w#]){re.escape(id)}(?![\w])")
+
+
+def _stands_in(id: str, text: str) -> bool:
+    return id in text and _pattern(id).search(text) is not None
+
+
+# -- recordings -------------------------------------------------------------------------------------------
+
+
+def conversations(folder: Path) -> Iterator[Conversation]:
+    """Every recorded run of a set, as messages of OpenAI's chat."""
+    for path in sorted(folder.glob("*.json.zst")):
+        if folder.name == "tooltalk":
+            yield from _tooltalk(content_of(str(path)).values[0].value)
+        elif folder.name == "bfcl":
+            if "multi_turn" in path.name:
+                yield from _bfcl(content_of(str(path)).values[0].value)
+        else:
+            yield from (recording.messages for recording in read(str(path)))
+
+
+def _tooltalk(recorded: Any) -> Iterator[Conversation]:
+    """Its calls stand inside the assistant's turns, with their answers."""
+    for dialogue in recorded["dialogues"]:
+        messages: list[Mapping[str, Any]] = []
+        for turn in dialogue["conversation"]:
+            if turn["role"] == "user":
+                messages.append({"role": "user", "content": turn["text"]})
+                continue
+            for number, api in enumerate(turn.get("apis", ())):
+                id = f"call-{len(messages)}-{number}"
+                request, failed = api["request"], api.get("exception")
+                answer = f"Error: {failed}" if failed else json.dumps(api["response"])
+                messages += _called(id, request["api_name"], request["parameters"], answer)
+            messages.append({"role": "assistant", "content": turn["text"]})
+        yield messages
+
+
+def _bfcl(recorded: Any) -> Iterator[Conversation]:
+    """User turns with the calls that they should lead to; what the tools answered was not recorded."""
+    for item in recorded:
+        messages: list[Mapping[str, Any]] = []
+        for turn, calls in zip(item["question"], item["ground_truth"], strict=False):
+            messages += turn
+            for number, text in enumerate(calls):
+                name, arguments = _python_call(text)
+                messages += _called(f"call-{len(messages)}-{number}", name, arguments, "done")
+        yield messages
+
+
+def _python_call(text: str) -> tuple[str, dict[str, Any]]:
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call):
+        raise ValueError(f"no call: {text}")
+    given = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
+    return ast.unparse(call.func), given
+
+
+def _called(id: str, name: str, arguments: Any, answer: str) -> list[Mapping[str, Any]]:
+    call = {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": answer},
+    ]
+
+
+# -- speed ------------------------------------------------------------------------------------------------
+
+
+def speed() -> Table:
+    """A result of 20 KB in several shapes, and whether a session that has seen much gets slower."""
+    rows = [_observing(name, result) for name, result in _results().items()]
+    return Table("Taking in a tool's result", [*rows, _growth()], ["Each with its commit, on the embedded store."])
+
+
+def _results() -> dict[str, Any]:
+    orders = [
+        {
+            "order_id": f"#W{1_000_000 + n}",
+            "user_id": "mei_kovacs_8020",
+            "status": "delivered",
+            "items": [
+                {
+                    "name": "Desk Lamp",
+                    "item_id": str(8_384_507_844 + 7 * n + i),
+                    "price": 137.94,
+                    "options": {"size": "M"},
+                }
+                for i in range(4)
+            ],
+            "payment_history": [{"payment_method_id": "paypal_7644869", "amount": 120.5}],
+        }
+        for n in range(34)
+    ]
+    lines = [
+        {"item_id": str(10**9 + n), "name": f"line {n}", "note": "as it was agreed on the telephone", "price": 1.5}
+        for n in range(160)
+    ]
+    rows = [
+        {"day": f"2024-05-{n % 28 + 1:02}", "visits": n * 3, "text": "nothing that has an id " * 3} for n in range(170)
+    ]
+    return {
+        "a list of orders": {"orders": orders},
+        "the same as JSON in a string": json.dumps({"orders": orders}),
+        "one order with 160 lines": {"order_id": "#W1000000", "lines": lines},
+        "170 rows without ids": {"rows": rows},
+        "a page of prose": "As it was agreed on the telephone, nothing in this text has an id. " * 300,
+    }
+
+
+def _observing(name: str, result: Any, rounds: int = 200) -> Row:
+    size = len(result if isinstance(result, str) else json.dumps(result))
+    with TemporaryDirectory() as home, Memory.open(home) as memory:
+        session = memory.session("speed")
+        whole = median(_timed(lambda: session.observe("list_orders", {}, result)) for _ in range(rounds))
+    outcome = ToolObserved("list_orders", {}, result)
+    alone = median(_timed(lambda: things_of(outcome)) for _ in range(rounds))
+    return Row(
+        what=f"observe, {name} ({size / 1000:.0f} KB)",
+        measured=f"{whole * 1e3:.2f} ms, extraction {alone * 1e3:.2f} ms",
+        bar=f"at most {MOST_MILLISECONDS:.0f} ms",
+        met=whole * 1e3 <= MOST_MILLISECONDS,
+        figures={"milliseconds": whole * 1e3, "extraction": alone * 1e3},
+    )
+
+
+def _growth(rounds: int = 100) -> Row:
+    """The same work at the beginning of a session and after 20,000 ids."""
+    with TemporaryDirectory() as home, Memory.open(home) as memory:
+        session = memory.session("growth")
+        early = median(_timed(lambda n=n: _one_more(session, n)) for n in range(rounds))
+        for n in range(200):
+            parts = [{"item_id": f"item-{n:03}{i:03}"} for i in range(100)]
+            session.observe("get_order", {}, {"order_id": f"#W{n:07}", "items": parts})
+        late = median(_timed(lambda n=n: _one_more(session, n)) for n in range(rounds, 2 * rounds))
+    return Row(
+        what="observe after 20,000 ids, against the beginning",
+        measured=f"{late / early:.2f}x",
+        bar=f"at most {MOST_GROWTH}x",
+        met=late / early <= MOST_GROWTH,
+        figures={"ratio": late / early},
+    )
+
+
+def _one_more(session: Session, n: int) -> None:
+    session.observe("create_page", {"title": f"Page {n}"}, {"page": {"id": f"page-{n:05}", "title": f"Page {n}"}})
+
+
+def _timed(work: Any) -> float:
+    begun = perf_counter()
+    work()
+    return perf_counter() - begun
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("INMIND_DATA", sys.argv[1] if len(sys.argv) > 1 else "")
+    for table in run():
+        print(table, end="\n\n")

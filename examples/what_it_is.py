@@ -1,0 +1,57 @@
+"""An assistant for a small web site: people say "it", tools want ids, and the model once makes one up.
+
+The tools and the model are scripted, so that this runs anywhere. What is real is the memory between them: it takes the
+ids out of what the tools answer, says what people mean, and finds the id that nobody ever gave.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+from inmind import Memory, Session
+
+TOLD: list[tuple[str, dict[str, Any], Any]] = [
+    ("cms_createPage", {"title": "About Us"}, {"success": True, "page": {"id": "page-123", "title": "About Us"}}),
+    ("cms_createPage", {"title": "Contact"}, {"success": True, "page": {"id": "page-124", "title": "Contact"}}),
+    (
+        "cms_searchImages",
+        {"query": "team"},
+        {"matches": [{"id": f"img-{n}", "filename": f"team-{n}.jpg"} for n in range(1, 6)]},
+    ),
+    ("cms_updatePage", {"pageId": "page-123", "title": "Our Team"}, {"success": True}),
+    ("cms_deletePage", {"pageId": "page-124"}, {"success": True}),
+]
+
+
+def tell(session: Session, number: int) -> None:
+    tool, arguments, result = TOLD[number]
+    session.observe(tool, arguments, result)
+    print(f"[{tool}]")
+
+
+def ask(session: Session, text: str) -> None:
+    print(f"  {text!r} is {session.resolve(text)}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
+        session = memory.session("site", resource="ada")
+        tell(session, 0)
+        ask(session, "add a hero section to it")
+        tell(session, 1)
+        ask(session, "now the other one")
+        tell(session, 2)
+        ask(session, "take the second image")
+        tell(session, 3)
+        ask(session, "open the about page")
+        tell(session, 4)
+        ask(session, "rename it")
+        ask(session, "restore the deleted page")
+        print(session.check_call("cms_updatePage", {"pageId": "page-213", "imageId": "img-2"}))
+        prompt = session.prepare([{"role": "user", "content": "Put the second image on it."}])
+        print(prompt.messages[0]["content"].split("\n\n")[-1])
+
+
+if __name__ == "__main__":
+    main()

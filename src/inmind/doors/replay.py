@@ -1,0 +1,156 @@
+"""A replay in the terminal: a row for each file, and below it what memory changed, or all of it as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from inmind import Rates
+from inmind.replay import Recording, ReplayReport, read, replay, short, total
+from inmind.replay.report import percentile
+from inmind.text import counted, printable
+
+MOST_LISTED = 20
+"""Ids that are named one by one; the JSON has them all."""
+
+Replayed = list[tuple[str, list[ReplayReport]]]
+
+
+def replay_files(paths: Sequence[str], *, window: int, limit: int | None, keep: Path | None = None) -> Replayed:
+    """Everything is read before anything is played, so that a broken file costs no waiting."""
+    recorded = [(path, read(path, limit=limit)) for path in paths]
+    reports = replay((recording for _, several in recorded for recording in several), window=window, keep=keep)
+    shown = _with_progress(reports, recorded)
+    return [(path, [next(shown) for _ in several]) for path, several in recorded]
+
+
+def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: bool = False) -> None:
+    files = [total(reports, name=short(path)) for path, reports in replayed]
+    whole = total(files, name="total")
+    rows = [report for _, reports in replayed for report in reports] if each else files
+    console.print(_table([*rows, whole] if len(rows) != 1 else rows, rates))
+    console.print()
+    console.print(_comparison(whole, rates))
+    console.print()
+    for sentence in _in_words(whole):
+        console.print(Text(printable(sentence)))
+    for line in _listed(whole):
+        console.print(Text(printable(line)), soft_wrap=True)
+
+
+def as_json(replayed: Replayed, *, rates: Rates, window: int) -> dict[str, Any]:
+    files = [total(reports, name=path) for path, reports in replayed]
+    return {
+        "window": window,
+        "price_of_a_million": {
+            "input": round(rates.uncached * 1e6, 6),
+            "cached": round(rates.cached * 1e6, 6),
+            "written": round(rates.written * 1e6, 6),
+        },
+        "files": [
+            {**file.as_json(rates), "each": [report.as_json(rates) for report in reports]}
+            for file, (_, reports) in zip(files, replayed, strict=True)
+        ],
+        "total": total(files, name="total").as_json(rates),
+    }
+
+
+def _with_progress(reports: Iterator[ReplayReport], recorded: Sequence[tuple[str, list[Recording]]]) -> Iterator[Any]:
+    """A bar on a terminal, gone when it is done; nothing in a pipe."""
+    stderr = Console(stderr=True)
+    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
+        task = progress.add_task("", total=sum(len(several) for _, several in recorded))
+        for report in reports:
+            progress.advance(task)
+            yield report
+
+
+def _table(rows: Sequence[ReplayReport], rates: Rates) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("recording", overflow="fold", ratio=1)
+    for heading in ("prompts", "tokens", "cached", "price", "ids", "held", "lost/without", "ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        style = "bold" if row is rows[-1] and row.name == "total" else ""
+        table.add_row(Text(printable(row.name)), *_cells(row, rates), style=style)
+    return table
+
+
+def _cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
+    bare = report.bare.ledger.tokens
+    return (
+        f"{report.prompts}",
+        _times(report.memory.ledger.tokens / bare if bare else None),
+        f"{report.memory.ledger.cached_share:.0%}",
+        _times(report.price_ratio(rates)),
+        f"{len(report.uses)}",
+        _share(report.held_share),
+        f"{report.lost}/{report.lost_without_memory}",
+        f"{1000 * median(report.seconds):.1f}" if report.seconds else "-",
+    )
+
+
+def _comparison(report: ReplayReport, rates: Rates) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in ("with memory", "without", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    memory, bare = report.memory, report.bare
+    tokens = memory.ledger.tokens / bare.ledger.tokens if bare.ledger.tokens else None
+    table.add_row("tokens sent", f"{memory.ledger.tokens:,}", f"{bare.ledger.tokens:,}", _times(tokens))
+    table.add_row("served from cache", f"{memory.ledger.cached_share:.1%}", f"{bare.ledger.cached_share:.1%}")
+    prices = (f"${side.ledger.price(rates):,.4f}" for side in (memory, bare))
+    table.add_row("price", *prices, _times(report.price_ratio(rates)))
+    table.add_row("ids lost", f"{report.lost:,}", f"{report.lost_without_memory:,}")
+    table.add_row("messages cut", f"{memory.cut_messages:,}", f"{bare.cut_messages:,}")
+    table.add_row("tokens cut", f"{memory.cut_tokens:,}", f"{bare.cut_tokens:,}")
+    table.add_row("calls that did not fit", f"{memory.did_not_fit:,}", f"{bare.did_not_fit:,}")
+    return table
+
+
+def _in_words(report: ReplayReport) -> Iterator[str]:
+    visible = report.count(lambda use: use.known and not use.held and use.in_prompt)
+    given = report.count(lambda use: use.user_given)
+    yield (
+        f"Of {counted(len(report.uses), 'id')} in the agent's calls {report.known} had been said before "
+        f"({given} first by the user): {report.held} held, {visible} only in the history."
+    )
+    if report.lost:
+        unshown = report.count(lambda use: use.lost and use.held)
+        yield f"{report.lost} stood nowhere in the prompt, {unshown} of them held and cut from the block."
+    if report.seconds:
+        yield (
+            f"Entities take {mean(report.entity_tokens):.0f} tokens of a prompt on average, "
+            f"{max(report.entity_tokens)} at most. prepare: "
+            f"{1000 * median(report.seconds):.1f} ms (median), {1000 * percentile(report.seconds, 95):.1f} ms (p95)."
+        )
+    if report.left_out:
+        yield f"Left out: {', '.join(f'{count} {what}' for what, count in sorted(report.left_out.items()))}."
+
+
+def _listed(report: ReplayReport) -> Iterator[str]:
+    lost = [use for use in report.uses if use.lost]
+    invented = [use for use in report.uses if use.from_nowhere]
+    for what, uses in (("Lost", lost), ("From nowhere", invented)):
+        if uses:
+            yield f"{what}: {counted(len(uses), 'id')}"
+        for use in uses[:MOST_LISTED]:
+            yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
+        if len(uses) > MOST_LISTED:
+            yield f"  and {len(uses) - MOST_LISTED} more: see --json"
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"

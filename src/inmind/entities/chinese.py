@@ -1,0 +1,201 @@
+"""The references in a Chinese text.
+
+Chinese marks neither plural nor article, so a reference shows by its demonstrative, its number and its measure word
+(那张图片, 第二个页面), and a bare noun is as definite as the verb in front of it lets it be: 删除页面 is about a page
+that is there, 新建页面 is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+
+from inmind.entities.reference import Phrase, Pick
+
+NOUNS: dict[str, tuple[str, ...]] = {
+    noun: tuple(types.split())
+    for types, several in {
+        "page": "页面 网页 页",
+        "section": "章节 区块 板块 模块 段落 部分 小节",
+        "image media": "图片 图像 照片 相片 插图 图",
+        "media": "媒体 素材",
+        "post article": "文章 帖子 博文 博客 帖",
+        "task todo": "任务 待办 待办事项",
+        "collection": "集合 合集 收藏夹",
+        "entry": "条目 词条 记录",
+        "order": "订单",
+        "user customer": "用户 客户 顾客",
+        "file document": "文件 文档",
+        "folder directory": "文件夹 目录",
+        "email mail message": "邮件 电子邮件 邮箱",
+        "message": "消息 信息 短信",
+        "flight": "航班",
+        "booking reservation": "预订 预定 预约",
+        "item product": "商品 产品 货品 物品",
+        "meeting event appointment": "会议",
+        "event": "事件 活动 日程",
+        "hotel": "酒店 宾馆 旅馆",
+        "house": "房子 住处 民宿",
+        "restaurant": "餐厅 饭店 餐馆",
+        "room": "房间",
+        "account": "账户 账号 帐户 帐号",
+        "comment": "评论 留言",
+        "video": "视频",
+        "project": "项目 工程",
+        "branch": "分支",
+        "issue ticket bug": "问题 工单 缺陷",
+        "contact": "联系人",
+        "table": "表格 数据表",
+        "link": "链接",
+        "button": "按钮",
+        "component": "组件",
+        "menu": "菜单",
+        "tag label": "标签",
+        "note": "笔记 备注",
+        "invoice": "发票 账单",
+        "package parcel": "包裹 快递",
+        "payment_method": "付款方式 支付方式",
+        "address": "地址",
+        "car": "车 汽车 车辆",
+        "movie film": "电影",
+        "song track": "歌曲 歌",
+        "ticket": "票 车票 机票",
+        "repository repo": "仓库 代码库",
+        "server": "服务器",
+        "person": "人",
+    }.items()
+    for noun in several.split()
+}
+"""What the common types are called."""
+
+_MEASURE = "[个張张篇条份件项位封本部家间只款趟班笔幅段节页辆套首处名台座行列块则支棵]"
+_DIGITS = {"一": 1, "二": 2, "两": 2, "俩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
+_NUMBER = "(?:[一二三四五六七八九十]|[0-9]{1,2})"
+_SOME = "(?:[两俩二三四五六七八九十]|[0-9]{1,2})"
+_MAKES = re.compile("(?:新建|创建|新增|添加|增加|加|建|写|新|一" + _MEASURE + ")(?:了|个|的|一个)?$")
+_REVIVES = re.compile("恢复|还原|撤销删除|找回")
+_HAN = re.compile("[\u3400-\u9fff]")
+
+
+def is_chinese(text: str) -> bool:
+    return _HAN.search(text) is not None
+
+
+def read(text: str, nouns: Collection[str]) -> list[Phrase]:
+    """The references in a text, in its order. `nouns` are the types that are known; those in Chinese are read too."""
+    if not is_chinese(text):
+        return []
+    own = tuple(sorted(noun for noun in nouns if is_chinese(noun)))
+    revives = _REVIVES.search(text) is not None
+    return list(_phrases(text, own, revives=revives))
+
+
+def _phrases(text: str, own: tuple[str, ...], *, revives: bool) -> Iterator[Phrase]:
+    for match in _pattern(own).finditer(text):
+        said = _noun(match[0], own)
+        behind = text[match.end() : match.end() + 8]
+        every = "都" in behind or "全部" in behind
+        made = _MAKES.search(text, max(0, match.start() - 6), match.start()) is not None
+        pick: Pick = "recent"
+        place = count = 0
+        many = deleted = new = pointing = False
+        match match.lastgroup:
+            case "dead":
+                deleted = True
+            case "nth":
+                pick, place = "place", _count(match["n"])
+            case "back":
+                pick, place = "place", -_count(match["b"])
+            case "ends":
+                pick, place, count = "place", 1 if match["e"] in {"前", "头"} else -1, _count(match["m"])
+                many = True
+            case "last":
+                pick, place = "place", -1
+            case "other":
+                pick, many = "other", "其" in match[0] and not re.search(_MEASURE, match[0])
+            case "previous":
+                pick = "previous"
+            case "pair":
+                many, count, pointing = True, _count(match["p"]), match[0][0] in "这那全"
+                new = not pointing and made
+            case "several":
+                many = pointing = True
+            case "whole":
+                many = True
+            case "new":
+                new = True
+            case "this":
+                pointing, many = True, every
+            case "they":
+                many = pointing = True
+            case "it":
+                pointing = True
+            case _:  # a bare noun
+                new, many = made, every
+        yield Phrase(
+            span=match.span(),
+            nouns=NOUNS.get(said, (said,)) if said else (),
+            noun=said,
+            pick=pick,
+            place=place,
+            count=count,
+            many=many,
+            pointing=pointing,
+            deleted=deleted or revives,
+            new=new,
+        )
+
+
+# The ways to refer, the longer first. N is a noun, B one that is clear by itself, M a measure word, H any character, #
+# a number and % one above one. A reference ends in its noun, if it has one, and the way is the name of its group.
+_WAYS = {
+    "dead": "(?:刚才|刚刚|刚|被|已经|已|我|之前)*+(?:删除|删掉|删|移除)了?的(?:这|那)?一?M?N?",
+    "new": "(?:一|几|若干|某|新的?一?)M[^，。；！？]{0,20}?N|新的?N",
+    "nth": "(?:这|那)?第(?P<n>#)M?N?",
+    "back": "倒数第(?P<b>#)M?N?",
+    "ends": "(?P<e>(?<![之以当目])前|头|最后)(?P<m>%)(?:MN?|N)",
+    "last": "最后的?(?:那|一)?(?:MN?|N)",
+    "other": "另外?的?(?:那|一)?(?:MN?|N)|(?:其他|其它|其余)的?(?:那|一)?M?N?|别的M?N?",
+    "previous": "(?:上|(?<![之以当目])前)一?MN?|(?:之前|先前|以前|前面|早先)的?(?:这|那)?一?(?:MN?|N)",
+    "pair": "(?:这|那|全部)?(?<![0-9])(?P<p>%)(?:M|者)N?",
+    "several": "(?:这|那)(?:些|几M)N?",
+    "whole": "(?:所有|全部)的?N",
+    "this": "(?:刚才|刚刚)?的?(?:这|那|(?<!应)该|(?<![因如])此|本)一?M?N"
+    "|[这那]一?MH{1,8}?的N|(?:刚才|刚刚|当前|现在)的?N",
+    "they": "(?:它们|他们|她们|两者|二者)(?:俩)?|(?<!H)都(?=H)",
+    "it": "(?:刚才|刚刚)?(?:这|那)一?M|它|(?<!H)(?:这|那)(?!H)",
+    "bare": "B",
+}
+
+
+@lru_cache(maxsize=64)
+def _pattern(own: tuple[str, ...]) -> re.Pattern[str]:
+    nouns = sorted({*NOUNS, *own}, key=len, reverse=True)
+    spelt = {
+        "N": _any_of(nouns),
+        "B": _any_of([noun for noun in nouns if len(noun) > 1]),
+        "M": _MEASURE,
+        "H": _HAN.pattern,
+        "#": _NUMBER,
+        "%": _SOME,
+    }
+    ways = (f"(?P<{way}>{re.sub('[NBMH#%]', lambda sign: spelt[sign[0]], said)})" for way, said in _WAYS.items())
+    return re.compile("|".join(ways))
+
+
+def _any_of(nouns: Collection[str]) -> str:
+    return f"(?:{'|'.join(re.escape(noun) for noun in nouns)})"
+
+
+def _noun(said: str, own: Collection[str]) -> str:
+    """The noun that a reference ends in."""
+    ends = (said[start:] for start in range(max(0, len(said) - _LONGEST), len(said)))
+    return next((end for end in ends if end in NOUNS or end in own), "")
+
+
+_LONGEST = 12
+
+
+def _count(said: str) -> int:
+    return int(said) if said.isascii() else _DIGITS.get(said, 0)

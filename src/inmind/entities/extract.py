@@ -1,0 +1,163 @@
+"""Which things a tool's outcome is about, without a model.
+
+The type comes from the object's own `type`, else from the tool's name, else from the key that holds it. Whatever
+has an id of its own at the top of a result is a *thing*; the ids inside it are its *parts* and ride with it. A list
+brings in its first few things, and the ids of the rest ride with the best of them: nothing that the model might
+pick is lost, and one search does not push everything else out of mind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from inmind.entities.calls import Tool, tool_named
+from inmind.entities.checkpoint import thing_from
+from inmind.entities.ids import Found, ids_in, ids_in_text, looks_like_id
+from inmind.entities.nouns import UNTYPED, singular
+from inmind.entities.reading import failed, is_object, read
+from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
+from inmind.entities.shapes import MOST_PARTS, MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
+from inmind.errors import ExtractorFailed
+from inmind.journal import Part, ThingSeen, ToolObserved
+
+MOST_USED = 10
+"""Arguments of one call that count as used."""
+
+
+def things_of(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[ThingSeen, ...]:
+    """What one outcome brings to mind, the best match first. A failed call brings nothing."""
+    if outcome.error or failed(outcome.result):
+        return ()
+    own = rules.extractor_for(outcome.tool)
+    if own is not None:
+        return _by_host(*own, outcome)
+    value = read(outcome.result)
+    return () if failed(value) else _Outcome(outcome, value, rules).things()
+
+
+class _Outcome:
+    """One call that succeeded: its tool's name, its arguments, and its result as a value."""
+
+    def __init__(self, outcome: ToolObserved, value: Any, rules: EntityRules) -> None:
+        self._rules, self._value = rules, head_of(value) if is_object(value) else value
+        self._tool = _in_words_of(rules, tool_named(outcome.tool))
+        self._arguments = read(outcome.arguments)
+        self._used = ids_in(self._arguments, own=self._tool.type or UNTYPED, rules=rules)
+        self._shapes = Shapes(self._tool.types, rules, many=self._tool.many)
+
+    def things(self) -> tuple[ThingSeen, ...]:
+        records = self._records()
+        if self._tool.deletes:
+            return self._deleted(records)
+        if records:
+            self._complete(records[0])
+        seen = [self._thing(record, "listed" if record.listed else "seen") for record in records[: self._rules.window]]
+        met = {thing.id for thing in seen}
+        return (*seen, *self._mentioned([found for found in self._used if found.id not in met]))
+
+    def _records(self) -> list[Record]:
+        about = self._about()
+        if about is not None:
+            return [about]
+        if isinstance(self._value, str):
+            told = self._told(self._value.strip())
+            return [told] if told else []
+        groups = self._shapes.groups(self._value)
+        return [record for group in groups for record in _seated(group, self._rules)]
+
+    def _about(self) -> Record | None:
+        """The thing that the arguments name and the result describes without repeating its id."""
+        if not is_object(self._value) or self._shapes.own(self._value) or is_wrapped(self._value):
+            return None
+        if any(singular(key.lower()) == self._tool.type for key in self._value):
+            return None
+        named = self._named_by_arguments()
+        return self._shapes.described(named.type, named.id, self._value) if named else None
+
+    def _told(self, text: str) -> Record | None:
+        """A result in words: a bare id, or ids among other words."""
+        if looks_like_id(text):
+            return Record(self._tool.type or UNTYPED, text)
+        found = [f for f in ids_in_text(text, rules=self._rules) if f.kind != "url"]
+        named = self._named_by_arguments()
+        if not found and (named is None or named.type not in self._tool.types):
+            return None
+        if named is None:
+            named, *found = found
+        parts = {f.id: Part(f.type, f.id) for f in found[:MOST_PARTS] if f.id != named.id}
+        return Record(named.type, named.id, parts=parts)
+
+    def _named_by_arguments(self) -> Found | None:
+        for type in self._tool.types:
+            for found in self._used:
+                if found.type == type:
+                    return found
+        return next((found for found in self._used if found.kind in ("id", "path")), None)
+
+    def _complete(self, main: Record) -> None:
+        """What the arguments add: a name for what was made, the thing it was made in."""
+        if not main.name and self._tool.names and is_object(self._arguments):
+            main.name = name_of(self._arguments, main.type)
+        others = [found for found in self._used if found.id != main.id]
+        if main.parent is None and self._tool.names:
+            main.parent = next(((f.type, f.id) for f in others if f.kind == "id" and f.type != main.type), None)
+        for found in others:
+            main.parts.setdefault(found.id, Part(found.type, found.id))
+
+    def _deleted(self, records: Sequence[Record]) -> tuple[ThingSeen, ...]:
+        """Tombstones for what the verb was done to; everything else that the call names was only used."""
+        dead = {record.id: record for record in records if record.type == self._tool.type}
+        for found in self._used:
+            if found.type == self._tool.type and found.id not in dead:
+                dead[found.id] = Record(found.type, found.id)
+        if not dead and len(self._used) == 1:
+            (only,) = self._used
+            dead[only.id] = Record(only.type, only.id)
+        if not dead and len(records) == 1:
+            dead[records[0].id] = records[0]
+        graves = [self._thing(record, "deleted") for record in islice(dead.values(), MOST_RECORDS)]
+        return (*self._mentioned([found for found in self._used if found.id not in dead]), *graves)
+
+    def _mentioned(self, used: Sequence[Found]) -> Iterable[ThingSeen]:
+        verb = self._tool.verb
+        return (ThingSeen(f.type, f.id, how="used", action=verb) for f in used[:MOST_USED] if f.kind != "url")
+
+    def _thing(self, record: Record, how: str) -> ThingSeen:
+        parts = tuple(list(record.parts.values())[:MOST_PARTS])
+        return ThingSeen(
+            type=record.type,
+            id=record.id,
+            name=record.name,
+            how=how,
+            action=self._tool.verb,
+            parent=record.parent,
+            parts=parts,
+        )
+
+
+def _seated(group: Sequence[Record], rules: EntityRules) -> Sequence[Record]:
+    """Those of one list that get a place. The others ride with the first."""
+    things, others = group[: rules.from_one_list], group[rules.from_one_list :]
+    for record in things:
+        record.listed = len(group) > 1
+    for record in others:
+        keep(things[0].parts, Part(record.type, record.id, record.name, beside=True))
+    return things
+
+
+def _in_words_of(rules: EntityRules, tool: Tool) -> Tool:
+    return replace(tool, types=tuple(dict.fromkeys(map(rules.type_named, tool.types)))) if rules.types else tool
+
+
+def _by_host(pattern: str, extractor: Extractor, outcome: ToolObserved) -> tuple[ThingSeen, ...]:
+    """A host's extractor: whatever it does wrong is said with its name."""
+    try:
+        found = [thing_from(entity, f"answer[{n}]") for n, entity in enumerate(extractor(outcome))]
+    except Exception as error:  # a host's code may raise anything, and answer with anything
+        reason = f"{type(error).__name__}: {error}"
+        raise ExtractorFailed(pattern=pattern, tool=outcome.tool, reason=reason) from error
+    verb = tool_named(outcome.tool).verb
+    return tuple(replace(thing, action=thing.action or verb) for thing in found)

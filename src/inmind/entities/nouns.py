@@ -1,0 +1,84 @@
+"""Types are nouns: how they are spelt in tool names and keys, and their English plurals.
+
+No list of types is needed for this: any noun becomes a type by itself. The built-in ones only have an alias.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+UNTYPED = "reference"
+"""The type of an id that nothing says anything about."""
+
+SAME_TYPE = {"image": "media"}
+"""Two names of one type: an image and a media item with the same id are the same thing."""
+
+# Compounds end in their noun, so one irregular serves all of them.
+_IRREGULAR: dict[str, str] = {
+    one: many
+    for one, _, many in (
+        pair.partition(":")
+        for pair in """
+    alias:aliases analysis:analyses appendix:appendices atlas:atlases axe:axes bias:biases cache:caches calorie:calories
+    canvas:canvases child:children cookie:cookies crisis:crises criterion:criteria diagnosis:diagnoses gas:gases
+    half:halves hero:heroes hypothesis:hypotheses index:indices leaf:leaves lens:lenses life:lives man:men
+    matrix:matrices menu:menus mouse:mice movie:movies person:people pie:pies potato:potatoes quiz:quizzes shelf:shelves
+    taxi:taxis thesis:theses tie:ties tomato:tomatoes tooth:teeth vertex:vertices wife:wives wolf:wolves woman:women
+    """.split()
+    )
+}
+_SINGULAR = {many: one for one, many in _IRREGULAR.items()}
+_ALIKE = frozenset(
+    "content data equipment feedback fish furniture hardware info information luggage media metadata money news "
+    "series sheep software species staff".split()
+)
+_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+
+
+@lru_cache(maxsize=4096)
+def words(name: str) -> tuple[str, ...]:
+    """The words of a tool name or a key, in any convention, in small letters: cms_createPage, get-page, HTTPServer."""
+    return tuple(word.lower() for word in _WORD.findall(name[:200]))
+
+
+@lru_cache(maxsize=4096)
+def plural(noun: str) -> str:
+    """entry, entries; category, categories; media, media; payment_method, payment_methods."""
+    front, last = _last_word(noun)
+    if last in _ALIKE or not last:
+        return noun
+    if last in _IRREGULAR:
+        return front + _IRREGULAR[last]
+    if re.search(r"(?:s|x|z|ch|sh)$", last):
+        return front + last + "es"
+    if re.search(r"[^aeiou]y$", last):
+        return front + last[:-1] + "ies"
+    return front + last + "s" if last.isascii() else noun
+
+
+@lru_cache(maxsize=4096)
+def singular(noun: str) -> str:
+    """The other way round; a noun that is singular already stays."""
+    front, last = _last_word(noun)
+    if last in _SINGULAR:
+        return front + _SINGULAR[last]
+    if last in _ALIKE or last in _IRREGULAR or len(last) < 3 or not re.search(r"[^sui]s$", last):
+        return noun
+    if last.endswith("ies"):
+        return f"{front}{last[:-3]}y"
+    return front + (last[:-2] if re.search(r"(?:ss|x|ch|sh|[^ao]us)es$", last) else last[:-1])
+
+
+def is_plural(noun: str) -> bool:
+    return singular(noun) != noun or _last_word(noun)[1] in _ALIKE
+
+
+def same_type(type: str) -> str:
+    """What a type is called when two are compared."""
+    return SAME_TYPE.get(type, type)
+
+
+def _last_word(noun: str) -> tuple[str, str]:
+    cut = max(noun.rfind("_"), noun.rfind(" "), noun.rfind("-")) + 1
+    return noun[:cut], noun[cut:]

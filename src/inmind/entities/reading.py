@@ -1,0 +1,283 @@
+"""What a tool answered, as a value, whichever way it was written down.
+
+Tools answer with objects, with JSON or YAML or a Python literal in a string, with MCP content blocks, or with plain
+words. This only reads: it never raises, and what it cannot read stays the text that it is. The YAML here is the
+part of it that tools print, read in one pass over the lines, and a broken document is read as far as it goes; a
+full parser takes a hundred times the time that `observe` has, and refuses what an agent's tools often answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+MOST_JSON = 4_000_000
+"""Characters of a text that are still read as JSON: parsing more would hold up the agent."""
+MOST_YAML = 200_000
+MOST_LITERAL = 50_000
+
+# JSON inside JSON inside a content block is as deep as real tools go.
+_DEEPEST = 4
+_SENTENCE = 300
+"""Characters in which a text says that something failed."""
+
+_OPENING = {"{": "}", "[": "]"}
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def read(result: object, *, deepest: int = _DEEPEST) -> Any:
+    """A tool's result as plain values; a text that is nothing else stays a text."""
+    if isinstance(result, str):
+        return _read_text(result, deepest)
+    if is_object(result):
+        if is_object(result.get("structuredContent")):
+            return result["structuredContent"]
+        if _is_content(result.get("content")) and "id" not in result:
+            return _read_content(result["content"], deepest)
+    if _is_content(result):
+        return _read_content(result, deepest)
+    return result
+
+
+def failed(result: object) -> bool:
+    """Does a result say of itself that the call did not succeed?"""
+    if isinstance(result, str):
+        head = result[:_SENTENCE]
+        return bool(_FAILURE.match(head) or (len(result) < _SENTENCE and _REFUSAL.match(head)))
+    if _is_content(result):
+        texts = [part.get("text") for part in result]
+        return len(texts) == 1 and failed(texts[0])
+    if not is_object(result):
+        return False
+    if result.get("isError") is True or result.get("is_error") is True:
+        return True
+    if any(result.get(flag) is False for flag in ("success", "ok", "succeeded")):
+        return True
+    if any(result.get(field) for field in ("error", "exception")) and not result.get("success"):
+        return True
+    if result.get("errors") and not _holds_anything(result.get("data")):
+        return "data" in result
+    status = result.get("status", result.get("statusCode"))
+    if isinstance(status, int) and 400 <= status < 600:
+        return True
+    return isinstance(status, str) and status.lower() in {"error", "failed", "failure"} and len(result) < 4
+
+
+def _holds_anything(data: object) -> bool:
+    """GraphQL answers with errors beside what it could find; with nothing found, the call failed."""
+    return any(item is not None for item in data.values()) if is_object(data) else data is not None
+
+
+_FAILURE = re.compile(
+    r"\s*\W{0,3}(?:an? )?(?:error|exception|traceback|fatal|failed to|failure|错误|失败)\b|\s*错误|\s*失败",
+    re.IGNORECASE,
+)
+# One sentence that says no. A longer answer, or an object, may hold these words and speak of something else.
+_REFUSAL = re.compile(
+    r"\s*(?![{\[])[^\n{\[]{0,150}(?:\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|"
+    r"\b(?:permission|access) denied\b|\bunauthori[sz]ed\b|\bforbidden\b|\btimed out\b|未找到|不存在)[^\n]{0,60}\s*\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_content(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    """Content blocks, as MCP and the providers have them."""
+    return is_list(value) and bool(value) and all(is_object(part) and _is_block(part) for part in value)
+
+
+def _is_block(part: dict[str, Any]) -> bool:
+    kind = part.get("type")
+    if kind in ("text", "input_text", "output_text"):
+        return isinstance(part.get("text"), str) and "id" not in part
+    return kind in ("image", "audio", "resource", "resource_link", "image_url", "tool_reference") and "id" not in part
+
+
+def _read_content(parts: list[dict[str, Any]], deepest: int) -> Any:
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    values = [read(text, deepest=deepest - 1) if deepest else text for text in texts]
+    if all(isinstance(value, str) for value in values):
+        return "\n".join(texts)
+    return values[0] if len(values) == 1 else values
+
+
+def _read_text(text: str, deepest: int) -> Any:
+    stripped = text.strip()
+    if not stripped or not deepest:
+        return text
+    if _OPENING.get(stripped[0]) == stripped[-1] or stripped[0] == stripped[-1] == '"':
+        value = _json(stripped)
+        if value is None and stripped[0] != '"':
+            value = _literal(stripped)
+        if value is not None:
+            return value if failed(value) else read(value, deepest=deepest - 1)
+    if len(stripped) <= MOST_YAML and _YAML_LINE.match(stripped):
+        value = _yaml(stripped)
+        if value is not None:
+            return value
+    return text
+
+
+def _json(text: str) -> Any:
+    if len(text) > MOST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _literal(text: str) -> Any:
+    """A Python object as its `repr`: what a tool prints that was written in a hurry."""
+    if len(text) > MOST_LITERAL:
+        return None
+    try:
+        value = ast.literal_eval(text)
+        return json.loads(json.dumps(value))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+# -- YAML -------------------------------------------------------------------------------------------------
+
+_YAML_LINE = re.compile(
+    r"(?:- +)*(?:[\w$@./-][\w $@./-]{0,60}|\"[^\"]{1,60}\"|'[^']{1,60}') *:(?: |$)|- +\S", re.MULTILINE
+)
+_ITEM = re.compile(r"-(?: +|$)")
+_PAIR = re.compile(r"([\w$@./-][\w $@./()-]{0,80}|\"[^\"]{1,80}\"|'[^']{1,80}') *:(?: +|$)(.*)")
+_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None, "[]": [], "{}": {}}
+
+
+def _yaml(text: str) -> Any:
+    """The value of a document whose every line begins an item, a pair, or goes on with the last scalar."""
+    lines = list(_folded(text.split("\n")))
+    if not any(_PAIR.match(body) or _ITEM.match(body) for _, body in lines):
+        return None
+    value, rest = _node(lines, 0, -1, 0)
+    # Prose with a colon in it is no document: most of its lines would be left over.
+    return value if rest >= len(lines) and (is_object(value) or is_list(value)) else None
+
+
+def _folded(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Indent and text of each line; a quoted scalar over several lines, or a block scalar, is one."""
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        place += 1
+        body = line.strip()
+        if not body or body.startswith(("# ", "---")):
+            continue
+        indent = len(line) - len(line.lstrip(" "))
+        scalar = _scalar_of(body)
+        if scalar[:1] in ("'", '"') and not _closed(scalar):
+            parts = [body]
+            while place < len(lines) and not lines[place].rstrip().endswith(scalar[0]):
+                parts.append(lines[place].strip())
+                place += 1
+            if place < len(lines):
+                parts.append(lines[place].strip())
+                place += 1
+            body = " ".join(parts)
+        elif scalar in ("|", ">", "|-", ">-", "|+", ">+"):
+            parts: list[str] = []
+            while place < len(lines) and (
+                not lines[place].strip() or len(lines[place]) - len(lines[place].lstrip(" ")) > indent
+            ):
+                parts.append(lines[place].strip())
+                place += 1
+            body = body[: -len(scalar)] + json.dumps("\n".join(parts))
+        yield indent, body
+
+
+def _scalar_of(body: str) -> str:
+    while match := _ITEM.match(body):
+        body = body[match.end() :]
+    pair = _PAIR.match(body)
+    return pair[2] if pair else body
+
+
+def _closed(scalar: str) -> bool:
+    quote = scalar[0]
+    inner = scalar[1:].replace("\\\\", "").replace("\\" + quote, "") if quote == '"' else scalar[1:].replace("''", "")
+    return inner.endswith(quote)
+
+
+def _node(lines: list[tuple[int, str]], place: int, above: int, depth: int) -> tuple[Any, int]:
+    """The value that begins at a line and stands deeper than `above`; and the line behind it."""
+    if place >= len(lines) or depth > 50:
+        return None, place
+    indent, body = lines[place]
+    if indent <= above:
+        return None, place
+    if _ITEM.match(body):
+        return _sequence(lines, place, indent, depth)
+    if _PAIR.match(body):
+        return _mapping(lines, place, indent, depth)
+    return _scalar(body), place + 1
+
+
+def _sequence(lines: list[tuple[int, str]], place: int, indent: int, depth: int) -> tuple[list[Any], int]:
+    items: list[Any] = []
+    while place < len(lines) and lines[place][0] == indent and (match := _ITEM.match(lines[place][1])):
+        body = lines[place][1][match.end() :]
+        if not body:
+            value, place = _node(lines, place + 1, indent, depth + 1)
+        else:
+            inner = indent + match.end()
+            lines[place] = (inner, body)
+            value, place = _node(lines, place, indent, depth + 1)
+        items.append(value)
+    return items, place
+
+
+def _mapping(lines: list[tuple[int, str]], place: int, indent: int, depth: int) -> tuple[dict[str, Any], int]:
+    pairs: dict[str, Any] = {}
+    last = ""
+    while place < len(lines) and lines[place][0] >= indent:
+        at, body = lines[place]
+        match = _PAIR.match(body) if at == indent else None
+        if match is None:
+            if at == indent:
+                break
+            if last and isinstance(pairs[last], str):  # a plain scalar that goes on in the next line
+                pairs[last] = f"{pairs[last]} {body}"
+            place += 1
+            continue
+        last, scalar = match[1].strip("\"'"), match[2]
+        place += 1
+        if scalar:
+            pairs[last] = _scalar(scalar)
+        elif place < len(lines) and lines[place][0] == indent and _ITEM.match(lines[place][1]):
+            pairs[last], place = _sequence(lines, place, indent, depth + 1)
+        else:
+            pairs[last], place = _node(lines, place, indent, depth + 1)
+    return pairs, place
+
+
+def _scalar(text: str) -> Any:
+    text = text.strip()
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        value = _json(text)
+        return value if isinstance(value, str) else text[1:-1]
+    if _NUMBER.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    if _OPENING.get(text[0]) == text[-1]:
+        value = _json(text)
+        if value is None:
+            value = [_scalar(item) for item in text[1:-1].split(",")] if text[0] == "[" else text
+        return value
+    return text

@@ -1,0 +1,108 @@
+"""How people point at things: the words for one reference, before anybody asks which thing is meant.
+
+Each language has its own reader (`english`, `chinese`) and all of them answer in this one vocabulary, so what a
+reference means is decided once, in `resolve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from inmind.entities.nouns import UNTYPED, same_type, singular, words
+
+Pick = Literal["recent", "place", "other", "previous"]
+
+Kind = Literal["id", "name", "ordinal", "other", "plural", "typed", "pronoun"]
+"""What a reference goes by; "them" is a pronoun, "both" a plural."""
+
+SAME_NOUN: dict[str, tuple[str, ...]] = {
+    one: tuple(noun for noun in group.split(", ") if noun != one)
+    for group in (
+        "image, media, picture, photo, pic",
+        "booking, reservation",
+        "post, article",
+        "user, customer, client",
+        "email, mail, message",
+        "file, document, doc",
+        "item, product",
+        "task, todo",
+        "issue, ticket, bug",
+        "section, block",
+        "meeting, appointment, event",
+        "repository, repo",
+        "folder, directory",
+        "house, home, residence, property",
+        "car, vehicle, rental, rental car",
+        "song, track, music",
+        "ride, cab, taxi",
+        "restaurant, diner",
+        "movie, film",
+    )
+    for one in group.split(", ")
+}
+"""What else people call a thing of a type. Only asked when nothing of the type itself is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """One reference as it was said: "it", "the second image", "those two", "the deleted page", "第二张图片"."""
+
+    span: tuple[int, int]
+    """Where it stands in the text."""
+    nouns: tuple[str, ...] = ()
+    """The types it may be about; none for "it" and "the other one"."""
+    noun: str = ""
+    """The type as it was said, for asking back."""
+    words: tuple[str, ...] = ()
+    """What describes it, in small letters: "the *red* one". Part of a name, mostly."""
+    pick: Pick = "recent"
+    place: int = 0
+    """Counted from 1; from the end when negative."""
+    many: bool = False
+    count: int = 0
+    """How many there should be: 2 for "both". 0 where nobody said."""
+    loose: bool = False
+    """A plural that one thing may be called by as well: "they" of a shop, "those" of trousers."""
+    narrowed: bool = False
+    """What follows says which one, in words that we cannot judge: "the one on the left"."""
+    whose: str = ""
+    """The pronoun that it begins with: "its sections", "their price"."""
+    pointing: bool = False
+    """"this page" and "it", as against a plain "the page"."""
+    deleted: bool = False
+    new: bool = False
+    """"a page" is yet to be made, or any: it points at nothing, and the words in it name nothing."""
+
+    def owner(self) -> Phrase:
+        """What the pronoun in front of it means, where the noun is none of our types: the "it" of "its price"."""
+        they = self.whose == "their"
+        return Phrase(span=self.span, many=they, loose=they, pointing=True, deleted=self.deleted)
+
+    @property
+    def kind(self) -> Kind:
+        if self.words:
+            return "name"
+        if self.pick == "place":
+            return "ordinal"
+        if self.pick != "recent":
+            return "other"
+        if not self.nouns and not self.count:
+            return "pronoun"
+        return "plural" if self.many else "typed"
+
+
+def heads(type: str) -> tuple[str, ...]:
+    """The nouns that a type is called by: a payment_method is a payment method, and a method."""
+    spelt = words(type)
+    if not spelt or type == UNTYPED:
+        return ()
+    whole, last = " ".join(spelt), singular(spelt[-1])
+    return (whole,) if whole == last else (whole, last)
+
+
+def is_called(type: str, nouns: Collection[str]) -> bool:
+    """Is this type what one of the nouns says?"""
+    called = {same_type(noun) for noun in nouns}
+    return any(same_type(head) in called for head in heads(type))

@@ -1,0 +1,304 @@
+"""What "it" means: the things that a text refers to, found without a model, with the doubt that is left.
+
+A text may hold several references ("move it to the About page"). Each is resolved; the answer as a whole is for the
+one that says most about itself: an id, then a name, then a description ("the second image", "that page"), then a
+pronoun; of two alike, the first, and both where they are joined ("the gray one and the red one"). What a preposition
+leads to ("from the About page") comes after what else is named or described, and before a pronoun.
+
+The policy on doubt:
+
+- "it", "this" and "that page" mean the most recent thing that fits. After a list that is its best match, with less
+  confidence. "the page" points less: after a long search it is still the best match, after a list of two or three,
+  all of which were in view, we ask.
+- What is dead is meant only by its name, or by words that speak of its death ("restore it", "the deleted page").
+  When the last thing that happened is that a thing was deleted, "it" can only be another: we take the one of its
+  type if there is one, and ask if there are several.
+- Words that fit several names equally well, "the other one" of more than two, and a description that fits nothing
+  that is known: we ask. A wrong thing changed costs more than a question.
+- "a page" is yet to be made, and refers to nothing; neither do the words in it.
+
+Confidence is about the share of such references that was right in the recorded dialogues of `bench/resolving.py`.
+They hold too few ordinals, deletions and misspellings to say anything of those: there it is an estimate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from inmind.entities import chinese, english
+from inmind.entities.entity import Entity
+from inmind.entities.meaning import (
+    HARDLY,
+    MOST_CANDIDATES,
+    Said,
+    by_description,
+    by_phrase,
+    described,
+)
+from inmind.entities.naming import Mention
+from inmind.entities.nouns import singular
+from inmind.entities.reference import Kind, Phrase, is_called
+from inmind.entities.resolution import Candidate, Reference, Resolution
+from inmind.entities.rules import DEFAULT_RULES, EntityRules
+from inmind.entities.scene import Scene
+from inmind.entities.window import Entities
+
+MOST_TEXT = 4_000
+"""Characters that are looked at: what a message refers to stands at its beginning."""
+MOST_DEEP = 5_000
+"""Things of deep memory that are looked at: the first that are given."""
+MOST_REFERENCES = 40
+"""Names and phrases that are read, each: a text with more is a document, and about no single thing."""
+
+_STRENGTH: dict[Kind, int] = {"id": 0, "name": 1, "ordinal": 2, "other": 2, "plural": 2, "typed": 2, "pronoun": 3}
+_JOINED = re.compile(
+    r"[^.;!?]{0,60}?(?:,|、|，|&|\b(?:and|or|plus|vs\.?|versus|as well as)\b|[和与跟及])\s*(?:also |the )?\s*",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.;!?,，。；]|\b(?:and|then|but)\b|然后|再|并", re.IGNORECASE)
+_LED = re.compile(r"\b(?:from|of|on|in|at|to|into|onto|for|with|like|by)\s+$", re.IGNORECASE)
+_INTO = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$", re.IGNORECASE)
+_NEW_NAME = re.compile(
+    r"\b(?:rename|renaming|retitle)\b[^.;!?]{0,80}?\b(?:to|as)\s+"
+    r"|\b(?:change|set|update)\b[^.;!?]{0,40}?\b(?:title|name|heading|label)\b[^.;!?]{0,60}?\bto\s+"
+    r"|\b(?:call|name|title)\s+(?:it|this|that)\s+(?=(?-i:[A-Z\"“']))"
+    r"|改名为|改成|改为|重命名为|命名为|名为|叫做|(?:新建|创建|新增|添加)[^。；，]{0,12}?叫",
+    re.IGNORECASE,
+)
+_END_OF_NAME = re.compile(r"[.;!?,。；！？，\n]| and | then |$")
+_BESIDE = re.compile(r"[\s\"“”'‘’「」《》]*(?:called|named|titled|的|叫|叫做|名为)?[\s\"“”'‘’「」《》]*")
+
+
+def resolve(
+    text: str,
+    entities: Entities,
+    *,
+    after: str = "",
+    deep: Iterable[Entity] = (),
+    rules: EntityRules = DEFAULT_RULES,
+) -> Resolution:
+    """What a text refers to.
+
+    `after` is what was said just before, by the assistant: what it named is more in mind than what a tool listed.
+    `deep` is asked for only when nothing in mind fits.
+    """
+    said = text[:MOST_TEXT]
+    scene = Scene(entities, after=after[:MOST_TEXT], rules=rules)
+    references = _read(said, scene)
+    main = _main(said, references)
+    if main is None or main.confidence <= HARDLY:
+        deeper = Scene(Entities(window=tuple(islice(deep, MOST_DEEP))), rules=rules, deep=True)
+        beyond = [reference for reference in _read(said, deeper) if reference.confidence > HARDLY]
+        if beyond:
+            references, main = beyond, _main(said, beyond)
+    if main is None:
+        return Resolution(text=text, verdict="none", why="nothing in it refers to a thing")
+    return Resolution(
+        text=text,
+        verdict=main.verdict,
+        entities=main.entities,
+        candidates=main.candidates,
+        confidence=main.confidence,
+        question=main.question,
+        why=main.why,
+        references=tuple(references),
+    )
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(text: str, scene: Scene) -> list[Reference]:
+    """Every reference in a text with its meaning, in the order of the text.
+
+    Names come first, since they settle what the phrases around them mean; pronouns last, since they take up what
+    the others named.
+    """
+    phrases = [*english.read(text, scene.nouns), *chinese.read(text, scene.nouns)][:MOST_REFERENCES]
+    new = [phrase for phrase in phrases if phrase.new]
+    fresh = [phrase.span for phrase in new] + [_new_name(text, match.end()) for match in _NEW_NAME.finditer(text)]
+    references = _named(text, scene.names.mentions(text, unless=fresh)[:MOST_REFERENCES], phrases, scene)
+    taken = [reference.span for reference in references]
+    pronouns: list[Phrase] = []
+    for phrase in phrases:
+        if phrase.new or any(_overlap(phrase.span, span) for span in taken):
+            continue
+        if phrase.whose and not scene.of(phrase):
+            phrase = phrase.owner()
+        if phrase.kind == "pronoun":
+            pronouns.append(phrase)
+        elif phrase.words:
+            references.append(by_description(Said.of(phrase, text, scene), phrase, scene))
+        else:
+            named = [entity for reference in references for entity in reference.entities]
+            references.append(by_phrase(Said.of(phrase, text, scene), phrase, scene.of(phrase), scene, named))
+    for phrase in pronouns:
+        if phrase.deleted or not scene.deep:  # what is not in mind is never "it"
+            references.append(_by_pronoun(text, phrase, scene, references, new))
+    return sorted(references, key=lambda reference: reference.span)
+
+
+def _named(text: str, mentions: Sequence[Mention], phrases: Sequence[Phrase], scene: Scene) -> list[Reference]:
+    """What names and ids mean. Two names in one phrase are meant together: "the black and grey coats"."""
+    found: dict[tuple[int, int], Reference] = {}
+    for mention in mentions:
+        around = next((phrase for phrase in phrases if _belongs(text, phrase, mention)), None)
+        if around is None or not _says_more(around, mention, scene):
+            reference = _by_name(text, mention, around, scene)
+            before = found.get(reference.span)
+            found[reference.span] = _together(text, before, reference) if before else reference
+    return list(found.values())
+
+
+def _belongs(text: str, phrase: Phrase, mention: Mention) -> bool:
+    """Is the name inside the phrase, or right beside a noun of its own: "the page About Us", "Contact 页面"?"""
+    start, end = phrase.span
+    if _overlap(phrase.span, (mention.start, mention.end)):
+        return True
+    between = text[end : mention.start] if end <= mention.start else text[mention.end : start]
+    return bool(phrase.nouns) and not phrase.words and len(between) < 12 and _BESIDE.fullmatch(between) is not None
+
+
+def _says_more(phrase: Phrase, mention: Mention, scene: Scene) -> bool:
+    """Is a phrase to be believed rather than the name in it? "the black coat" is no jacket that is called Black."""
+    if not phrase.words or mention.how == "id":
+        return False
+    if mention.how in {"part", "typo"}:
+        return bool(described(phrase, scene)[0])
+    pool = {entity.key for entity in scene.of(phrase)}
+    return bool(pool) and all(entity.key not in pool and not entity.deleted for entity in mention.entities)
+
+
+_HOW = {
+    "id": ("is its id", 0.99),
+    "name": ("is its name", 0.95),
+    "alias": ("was its name before", 0.9),
+    "part": ("is in its name", 0.6),
+    "typo": ("is nearly its name", 0.6),
+}
+
+
+def _by_name(text: str, mention: Mention, phrase: Phrase | None, scene: Scene) -> Reference:
+    span, noun = (mention.start, mention.end), ""
+    if phrase is not None:
+        span, noun = (min(span[0], phrase.span[0]), max(span[1], phrase.span[1])), phrase.noun
+    kind: Kind = "id" if mention.how == "id" else "name"
+    said = Said(whole=text, span=span, kind=kind, noun=noun, deep=scene.deep)
+    name = text[mention.start : mention.end]
+    fitting = _told_apart(text, mention, scene)
+    if phrase and phrase.count and phrase.pick == "recent" and len(fitting) != phrase.count:
+        return said.asks(fitting, f'{len(fitting)}, and not {phrase.count}, have "{name}" in their names')
+    if phrase and phrase.many and len(fitting) > 1:
+        return said.means(fitting, 0.65, f'"{name}" is in the names of all of them')
+    if len(fitting) > 1:
+        return said.asks(fitting, f'"{name}" fits {len(fitting)} of them')
+    how, confidence = _HOW[mention.how]
+    if mention.how == "part":
+        confidence += 0.3 * mention.fit
+    dead = ", and it was deleted" if any(entity.deleted for entity in fitting) else ""
+    return said.means(fitting, confidence, f'"{name}" {how}{dead}')
+
+
+def _told_apart(text: str, mention: Mention, scene: Scene) -> tuple[Entity, ...]:
+    """Of several things with one name, those of the noun beside it ("the post News"), and the living."""
+    fitting = mention.entities
+    if len(fitting) == 1 or mention.how == "id":
+        return fitting
+    beside = f"{text[max(0, mention.start - 20) : mention.start]} {text[mention.end : mention.end + 20]}".lower()
+    nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", beside)} & scene.nouns
+    nouns |= {type for noun, types in chinese.NOUNS.items() if noun in beside for type in types}
+    fitting = tuple(entity for entity in fitting if is_called(entity.type, nouns)) or fitting
+    return tuple(entity for entity in fitting if not entity.deleted) or fitting
+
+
+def _by_pronoun(
+    text: str, phrase: Phrase, scene: Scene, references: Sequence[Reference], new: Sequence[Phrase]
+) -> Reference:
+    """A pronoun takes up what the clause before it named; of its own clause it means something else."""
+    said = Said.of(phrase, text, scene)
+    named = [reference for reference in references if reference.kind != "pronoun" and reference.verdict == "resolved"]
+    for reference in sorted(named, key=lambda reference: reference.span, reverse=True):
+        before = reference.span[1] <= phrase.span[0] and not _in_one_clause(text, reference.span, phrase.span)
+        if before and phrase.many == (len(reference.entities) > 1):
+            return said.means(reference.entities, reference.confidence, f'"{reference.text}" in the same message')
+    close = [reference for reference in named if _in_one_clause(text, reference.span, phrase.span)]
+    beside = {entity.key for reference in close for entity in reference.entities}
+    pool = scene.of(phrase)
+    pool = tuple(entity for entity in pool if entity.key not in beside) or pool
+    made = {noun for other in new for noun in other.nouns if other.span[1] <= phrase.span[0]}
+    if made and _INTO.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
+        # "add a section to it": what a section goes into is no section
+        pool = tuple(entity for entity in pool if not is_called(entity.type, made)) or pool
+    return by_phrase(said, phrase, pool, scene)
+
+
+# -- what a text is most about ----------------------------------------------------------------------------------
+
+
+def _main(text: str, references: Sequence[Reference]) -> Reference | None:
+    """The reference that says most about itself, together with those that are joined to it.
+
+    In "delete the images from the About page" the images are what it is about: what a preposition leads to comes
+    after what none does.
+    """
+
+    def rank(reference: Reference) -> tuple[bool, bool, int]:
+        led = _LED.search(text, max(0, reference.span[0] - 10), reference.span[0]) is not None
+        return reference.kind == "pronoun", led, _STRENGTH[reference.kind]
+
+    known = [reference for reference in references if reference.verdict != "none"]
+    return min(_joined(text, known or references), key=rank, default=None)
+
+
+def _joined(text: str, references: Sequence[Reference]) -> list[Reference]:
+    """The same references, with those made one that "and" holds together."""
+    joined: list[Reference] = []
+    for reference in references:
+        before = joined[-1] if joined and "pronoun" not in (joined[-1].kind, reference.kind) else None
+        if before and _JOINED.fullmatch(text[before.span[1] : reference.span[0]]):
+            joined[-1] = _together(text, before, reference)
+        else:
+            joined.append(reference)
+    return joined
+
+
+def _together(text: str, one: Reference, other: Reference) -> Reference:
+    """Two references as one. As long as one of them is in doubt, so is the whole."""
+    span = (one.span[0], other.span[1])
+    doubtful = next((r for r in (one, other) if r.verdict == "ambiguous"), one if other.verdict == "none" else None)
+    if doubtful is not None:
+        return replace(doubtful, text=text[slice(*span)], span=span)
+    return replace(
+        one,
+        text=text[slice(*span)],
+        span=span,
+        entities=tuple({entity.key: entity for entity in (*one.entities, *other.entities)}.values()),
+        candidates=_chosen(one, other),
+        confidence=min(one.confidence, other.confidence),
+        why=f"{one.why}; {other.why}",
+    )
+
+
+def _chosen(one: Reference, other: Reference) -> tuple[Candidate, ...]:
+    chosen = [*one.candidates[: len(one.entities)], *other.candidates[: len(other.entities)]]
+    return tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MOST_CANDIDATES])
+
+
+# -- places in a text -------------------------------------------------------------------------------------------
+
+
+def _new_name(text: str, start: int) -> tuple[int, int]:
+    """ "rename it to …": what follows is a name that nothing has yet."""
+    end = _END_OF_NAME.search(text, start)
+    return start, end.start() if end else len(text)
+
+
+def _in_one_clause(text: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return _CLAUSE.search(text, min(one[1], other[1]), max(one[0], other[0])) is None
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

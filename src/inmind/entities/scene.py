@@ -1,0 +1,138 @@
+"""What a reference may mean: the things in mind, as a listener has them before the inner eye.
+
+The window knows what was used last. A listener knows a little more: what the other one just spoke of, what was shown
+in one list and in which order, what died last, and that an order's items are things too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import islice
+
+from inmind.entities.entity import Entity
+from inmind.entities.naming import Names
+from inmind.entities.nouns import same_type, singular
+from inmind.entities.reference import SAME_NOUN, Phrase, heads, is_called
+from inmind.entities.rules import EntityRules
+from inmind.entities.window import Entities
+from inmind.journal import Part
+
+MOST_PARTS = 5_000
+"""Parts of all things together that are looked at."""
+
+# Types that a text may speak of though nothing of the kind is in mind: then we can say that none is known.
+_EVERYDAY = frozenset("page section collection entry image media post task order user file email message".split())
+
+
+class Scene:
+    def __init__(self, entities: Entities, *, rules: EntityRules, after: str = "", deep: bool = False) -> None:
+        self.rules = rules
+        self.deep = deep
+        """These things are from deep memory, and none of them is in mind."""
+        self.things = tuple(entities)
+        self.spoken: tuple[Entity, ...] = ()
+        """What was named in the words before, in their order."""
+        if after:
+            sure = (m.entities for m in self.names.mentions(after) if m.how in {"id", "name"} and len(m.entities) == 1)
+            self.spoken = tuple({entity.key: entity for [entity] in sure if not entity.deleted}.values())
+
+    @cached_property
+    def living(self) -> tuple[Entity, ...]:
+        """What was just spoken of first, then by when it was used."""
+        first = {entity.key for entity in self.spoken}
+        rest = (entity for entity in self.things if not entity.deleted and entity.key not in first)
+        return (*self.spoken, *rest)
+
+    @cached_property
+    def dead(self) -> tuple[Entity, ...]:
+        """The last to be deleted first."""
+        return tuple(sorted((e for e in self.things if e.deleted), key=_when, reverse=True))
+
+    @cached_property
+    def just_deleted(self) -> Entity | None:
+        """The thing whose deletion is the last that happened, if it is."""
+        if not self.dead or self.spoken or any(_when(thing) > _when(self.dead[0]) for thing in self.living):
+            return None
+        return self.dead[0]
+
+    @cached_property
+    def parts(self) -> tuple[Entity, ...]:
+        """Each part as a thing of its own, whose parent is the thing that it is in."""
+        parts = (_as_thing(part, thing) for thing in self.things if not thing.deleted for part in thing.parts)
+        return tuple(islice(parts, MOST_PARTS))
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """What people may call the types of these things, in the singular."""
+        types = {thing.type for thing in (*self.things, *self.parts)}
+        known = {head for type in types for head in heads(type)}
+        also = {other for noun in known for other in SAME_NOUN.get(noun, ())}
+        told = (noun for nouns in self.rules.types.values() for noun in ([nouns] if isinstance(nouns, str) else nouns))
+        return frozenset(known | also | set(map(singular, told)) | _EVERYDAY)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names((*self.things, *self.parts), nouns=self.nouns)
+
+    def of(self, phrase: Phrase) -> tuple[Entity, ...]:
+        """What the noun of a phrase lets it mean. Things come before parts, and its own type before its like."""
+        things = self.living
+        if phrase.deleted:
+            things = self.dead or (() if self.deep else self.living)
+        if not phrase.nouns:
+            return things
+        named = {self.rules.type_named(noun) for noun in phrase.nouns} | set(phrase.nouns)
+        others = {other for noun in named for other in SAME_NOUN.get(noun, ())}
+        for nouns in (named, others):
+            if found := tuple(thing for thing in things if is_called(thing.type, nouns)):
+                return found
+            parts = () if phrase.deleted else tuple(part for part in self.parts if is_called(part.type, nouns))
+            if parts:
+                return tuple(part for part in parts if part.parent == parts[0].parent)
+        return ()
+
+    def listed(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
+        """The last list that was shown, as far as it is among these, in its order: what one event brought."""
+        keys = {entity.key for entity in among}
+        spoken = tuple(entity for entity in self.spoken if entity.key in keys)
+        if len(spoken) > 1:
+            return spoken
+        groups: dict[tuple[str, str], list[Entity]] = {}
+        for entity in self.things:
+            if entity.key in keys and entity.source:
+                groups.setdefault((entity.source, same_type(entity.type)), []).append(entity)
+        if among and among[0].parent and not groups:
+            return tuple(among)
+        group = next((tuple(group) for group in groups.values() if len(group) > 1), ())
+        return group + _rest_of(group)
+
+    def beside(self, entity: Entity, among: Sequence[Entity]) -> tuple[Entity, ...]:
+        """What was shown in one list with it; nothing, if it alone was spoken of since."""
+        if [spoken.key for spoken in self.spoken] == [entity.key]:
+            return ()
+        listed = self.listed(among)
+        if entity.key not in {other.key for other in listed}:
+            return ()
+        return tuple(other for other in listed if other.key != entity.key)
+
+
+def _rest_of(group: Sequence[Entity]) -> tuple[Entity, ...]:
+    """A long list brings few things in; the others ride with its first, and can still be counted."""
+    if not group:
+        return ()
+    first, have = group[0], {entity.id for entity in group}
+    beside = (part for part in first.parts if part.beside and part.type == first.type and part.id not in have)
+    return tuple(_as_thing(part, first) for part in beside)
+
+
+def _as_thing(part: Part, thing: Entity) -> Entity:
+    parent = None if part.beside else thing.key
+    return Entity(part.id, part.type, part.name, parent=parent, last_seen=thing.last_seen, source=thing.source)
+
+
+def _when(entity: Entity) -> tuple[float, int]:
+    """When it was last seen. Events of one moment are told apart by their numbers."""
+    number = entity.source.rpartition("#")[2]
+    seen = entity.last_seen.timestamp() if entity.last_seen else 0.0
+    return seen, int(number) if number.isascii() and number.isdigit() else 0

@@ -1,0 +1,440 @@
+"""The records in a result: objects with ids, in every shape that tools put them in.
+
+`{page: {...}}`, `{pages: [...]}`, `{matches: [...]}`, a bare object or list, wrappers, GraphQL edges, JSON:API
+attributes, objects by their ids, ids by their names. This runs on every result of every tool, so it looks at each
+value once, asks a key what it says instead of a value what it may be, and stops when it has enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from inmind.entities.ids import as_id, handle, ids_in_text, is_code, kind_of, looks_like_id, sense
+from inmind.entities.nouns import UNTYPED, singular, words
+from inmind.entities.reading import is_list, is_object, read
+from inmind.entities.rules import EntityRules
+from inmind.journal import Part
+
+MOST_PARTS = 100
+"""Ids that are taken from one thing: more than a block could show."""
+MOST_RECORDS = 120
+"""Entries of one list that are looked at."""
+MOST_KEYS = 1_000
+"""Keys of one object that are looked at."""
+MOST_TEXT = 8_000
+"""Characters of texts inside a result that are searched for ids, all texts together."""
+_SHORT = 24
+"""Characters of a text that is a word or two: its shape was looked at already."""
+_DEEPEST = 30
+_LONGEST_NAME = 80
+
+NAMES = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
+_OTHER_NAMES = ("display_name", "full_name", "displayName")
+
+# Keys that hold things and say nothing about what they are.
+_WRAPPERS = frozenset(
+    "attributes body content data edges hits items list matches node nodes objects output payload records "
+    "response result results rows value values".split()
+)
+_BUILT_IN = frozenset("page section collection entry media image post task".split())
+# Tools with such a noun answer with a number for each name, not with an id.
+_NUMBERS = frozenset("phone contact fax price count total amount population score balance rate stat zip number".split())
+# What some applications have instead of an id, the best first.
+_HANDLES = ("username", "handle", "login", "iban", "path", "file_path", "filename", "email", "name", "title")
+
+_TELLING = re.compile(r"[0-9@]|\.[A-Za-z]")
+"""What a text must have for any id to be in it."""
+
+
+@dataclass(slots=True)
+class Record:
+    """An object with an id, and the ids inside it."""
+
+    type: str
+    id: str
+    name: str = ""
+    parent: tuple[str, str] | None = None
+    parts: dict[str, Part] = field(default_factory=dict[str, Part])
+    listed: bool = False
+    """It is one of a list."""
+
+
+class Shapes:
+    """Reads one result. `types` are what its tool may be about, the likeliest first."""
+
+    def __init__(self, types: Sequence[str], rules: EntityRules, *, many: bool) -> None:
+        self._types, self._rules, self._many = types, rules, many
+        self._text = MOST_TEXT
+        self._alike: dict[tuple[Any, ...], tuple[str, str]] = {}
+        """Type and id key of objects that have been met, by their keys: the entries of a list are alike."""
+
+    def groups(self, value: Any) -> list[list[Record]]:
+        """Records by the list or the key that held them, in order."""
+        return self._groups(value, self._types, 0)
+
+    def own(self, value: Mapping[str, Any]) -> bool:
+        """Does an object have an id of its own?"""
+        return self._own(value, self._types) is not None
+
+    def described(self, type: str, id: str, value: dict[str, Any]) -> Record:
+        """What is known to have this id, with everything that an object says of it."""
+        record = Record(type, id, name_of(value, type))
+        self._collect(value, record.parts, 0)
+        record.parts.pop(id, None)
+        return record
+
+    # -- things --------------------------------------------------------------------------------------------
+
+    def _groups(self, value: Any, types: Sequence[str], depth: int) -> list[list[Record]]:
+        if depth > _DEEPEST:
+            return []
+        if isinstance(value, str):
+            value = read(value)
+        if is_list(value):
+            return self._of_list(value, types)
+        if not is_object(value):
+            return []
+        value = head_of(value)
+        record = self._record(value, types)
+        if record is not None:
+            return [[record]]
+        mapped = self._of_map(value, types)
+        if mapped:
+            return [mapped]
+        held = [(key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_hold(item)]
+        alone = sum(key.lower() not in _WRAPPERS for key, _ in held) <= 1
+        groups: list[list[Record]] = []
+        for key, item in held:
+            groups += self._groups(item, self._types_for(key, types, alone=alone), depth + 1)
+        return groups
+
+    def _types_for(self, key: str, types: Sequence[str], *, alone: bool) -> Sequence[str]:
+        """What the value of a key may be: what the tool says, unless the key is the better witness."""
+        if key.lower() in _WRAPPERS:
+            return types
+        noun = self._rules.type_named(sense(key).type)
+        if noun in types or noun in _BUILT_IN or noun in self._rules.types or not alone or not types:
+            return (noun, *(type for type in types if type != noun))
+        return (*types, noun)
+
+    def _of_list(self, items: list[Any], types: Sequence[str]) -> list[list[Record]]:
+        """The entries that are something, each once. Only those that may get a place are looked into."""
+        records: dict[str, Record] = {}
+        for item in _flat(items):
+            if is_object(item):
+                deep = len(records) < self._rules.from_one_list
+                record = self._record(item, types, deep=deep) or self._nameless(item, types)
+            else:
+                record = self._of_scalar(item, types)
+            if record is not None:
+                records.setdefault(record.id, record)
+        return [list(records.values())] if records else []
+
+    def _nameless(self, item: dict[str, Any], types: Sequence[str]) -> Record | None:
+        """An entry that holds its thing under a key, as {"page": {...}} in a list."""
+        inner = [value for value in item.values() if is_object(value)]
+        return self._record(inner[0], types) if len(inner) == 1 else None
+
+    def _of_scalar(self, item: object, types: Sequence[str]) -> Record | None:
+        """An entry of a list of plain words: channels, hotels, file names go by their names."""
+        if not isinstance(item, str):
+            return None
+        text = item.strip()
+        kind = kind_of(text)
+        if kind in ("id", "email", "path"):
+            by_shape = {"email": "email", "path": "file"}.get(kind, UNTYPED)
+            return Record(types[0] if types else by_shape, text)
+        named = bool(types) and self._many and 0 < len(text) <= 60 and text.isprintable()
+        plain = named and text.count(" ") < 6 and any(map(str.isalpha, text)) and not _begins_like_a_number(text)
+        return Record(types[0], text) if plain else None
+
+    def _of_map(self, value: dict[str, Any], types: Sequence[str]) -> list[Record]:
+        """Objects by their ids, or ids by the names of what they identify."""
+        first, held = next(iter(value.items()), ("", None))
+        noun = types[0] if types else UNTYPED
+        if is_object(held):
+            if not _is_map_key(first, held) or not all(is_object(v) and _is_map_key(k, v) for k, v in value.items()):
+                return []
+            items = list(value.items())[:MOST_RECORDS]
+            return [self._keyed(key, item, types, noun) for key, item in items]
+        if not isinstance(held, str) or len(value) < 3 or not (held.isdigit() or looks_like_id(held)):
+            return []
+        ids = list(value.values())
+        if not types or not _NUMBERS.isdisjoint(types) or not all(type(id) is str for id in ids):
+            return []
+        if any(sense(key).says for key in value):
+            return []
+        if all(map(looks_like_id, ids)) or _are_numbers_of_one_kind(ids):
+            return [Record(noun, id, name[:_LONGEST_NAME]) for name, id in list(value.items())[:MOST_RECORDS]]
+        return []
+
+    def _keyed(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> Record:
+        """An object that stands under its id, which it may repeat."""
+        record = self._record(item, types) if self._own(_node(item), types) else None
+        return record or self.described(noun, key, item)
+
+    def _record(self, value: dict[str, Any], types: Sequence[str], *, deep: bool = True) -> Record | None:
+        """An object at the top of a result; one that is not looked into deep has its id and name only."""
+        value = _node(value)
+        own = self._own(value, types) or self._otherwise(value, types)
+        if own is None:
+            return None
+        type, id, key = own
+        record = Record(type, id, name_of(value, type))
+        if deep:
+            self._collect(value, record.parts, 0, skip=key)
+            record.parts.pop(id, None)
+            record.parent = self._parent(value, type, key)
+        return record
+
+    def _parent(self, value: Mapping[str, Any], type: str, own: str) -> tuple[str, str] | None:
+        """The thing of another type that an object names first."""
+        for key, item in value.items():
+            said = sense(key)
+            if said.says == "id" and key != own and said.type != type and (id := as_id(item)):
+                return self._rules.type_named(said.type), id
+        return None
+
+    def _own(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
+        """Type and id of an object, and the key that holds the id."""
+        alike = (*types, None, value.get("type"), *value)
+        if alike in self._alike:
+            type, key = self._alike[alike]
+            if id := as_id(value[key]):
+                return type, id, key
+        own = self._own_at_first_sight(value, types)
+        if own is not None:
+            self._alike[alike] = own[0], own[2]
+        return own
+
+    def _own_at_first_sight(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
+        typed: dict[str, tuple[str, str]] = {}
+        for key, item in value.items():
+            if key in self._rules.id_keys and (id := as_id(item)):
+                return self._rules.id_keys[key], id, key
+            says, type = sense(key)
+            if says == "own":
+                if (id := as_id(item)) and not (key == "key" and _is_pair(value)):
+                    hints = self._hints(value, types)
+                    return hints[0] if hints else UNTYPED, id, key
+            elif says == "id":
+                if id := as_id(item):
+                    typed.setdefault(self._rules.type_named(type), (id, key))
+            elif says == "code" and isinstance(item, str) and is_code(item):
+                typed.setdefault(self._rules.type_named(type), (item, key))
+        if typed:
+            for hint in self._hints(value, types):
+                if hint in typed:
+                    return (hint, *typed[hint])
+        return None
+
+    def _otherwise(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
+        """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
+        for key, item in value.items():
+            says, type = sense(key)
+            if says == "id" and (id := as_id(item)):
+                return self._rules.type_named(type), id, key
+            if says == "code" and isinstance(item, str) and is_code(item):
+                return self._rules.type_named(type), item, key
+        hints = self._hints(value, types)
+        if not hints or any(is_object(item) or is_list(item) for item in value.values()):
+            return None
+        for key in _HANDLES:
+            if isinstance(value.get(key), str) and (id := as_id(value[key])):
+                return hints[0], id, key
+        return None
+
+    def _hints(self, value: Mapping[str, Any], types: Sequence[str]) -> list[str]:
+        declared = _declared(value)
+        hints = [declared, *types] if declared else list(types)
+        return [self._rules.type_named(type) for type in hints] if self._rules.types else hints
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def _collect(self, value: Mapping[str, Any], parts: dict[str, Part], depth: int, *, skip: str = "") -> None:
+        """Every id below an object, with the type that its key or its object gives it, in order."""
+        if depth > _DEEPEST:
+            return
+        for key, item in value.items():
+            if len(parts) >= MOST_PARTS:
+                return
+            if key == skip:
+                continue
+            says, noun = sense(key)
+            if isinstance(item, str):
+                if says or _TELLING.search(item):
+                    self._of_text(key, says, item, parts)
+            elif is_object(item):
+                if says != "private":
+                    self._one(item, parts, depth + 1, noun)
+            elif is_list(item):
+                if says != "private":
+                    self._each(key, says, item, parts, depth + 1, noun)
+            elif item is not None and says in ("own", "id"):
+                found = handle(key, item, self._rules)
+                if found:
+                    keep(parts, Part(found[0], found[1]))
+            if says == "key":
+                keep(parts, Part(noun, key))
+
+    def _of_text(self, key: str, says: str, text: str, parts: dict[str, Part]) -> None:
+        if says == "private":
+            return
+        found = handle(key, text, self._rules)
+        if found:
+            type, id, kind = found
+            if kind != "url" and (kind != "path" or kind_of(id) == "path"):
+                keep(parts, Part(type, id))
+        elif self._text > 0 and len(text) > _SHORT and " " in text:
+            head = text[: self._text]
+            self._text -= len(head)
+            for one in ids_in_text(head, rules=self._rules):
+                if one.kind != "url":
+                    keep(parts, Part(one.type, one.id))
+
+    def _each(self, key: str, says: str, items: list[Any], parts: dict[str, Part], depth: int, noun: str) -> None:
+        alike = _are_alike(items)
+        for item in items[:MOST_RECORDS]:
+            if len(parts) >= MOST_PARTS:
+                return
+            if alike:
+                keep(parts, Part(self._rules.type_named(noun), item))
+            elif is_object(item):
+                self._one(item, parts, depth, noun)
+            elif is_list(item):
+                if depth < _DEEPEST:
+                    self._each(key, says, item, parts, depth + 1, noun)
+            else:
+                found = handle(key, item, self._rules)
+                if found and found[2] != "url":
+                    keep(parts, Part(found[0], found[1]))
+
+    def _one(self, item: dict[str, Any], parts: dict[str, Part], depth: int, noun: str) -> None:
+        item = _node(item)
+        own = self._own(item, (noun,))
+        if own is not None:
+            type, id, key = own
+            keep(parts, Part(type, id, name_of(item, type)))
+            self._collect(item, parts, depth, skip=key)
+        elif mapped := self._of_map(item, (noun,)):
+            for record in mapped:
+                keep(parts, Part(record.type, record.id, record.name))
+                for part in record.parts.values():
+                    keep(parts, part)
+        else:
+            self._collect(item, parts, depth, skip="key" if _is_pair(item) else "")
+
+
+def keep(parts: dict[str, Part], part: Part) -> None:
+    """A part once, with its name if it has one anywhere."""
+    known = parts.get(part.id)
+    if known is None:
+        parts[part.id] = part
+    elif part.name and not known.name:
+        parts[part.id] = known._replace(name=part.name)
+
+
+def name_of(value: object, type: str) -> str:
+    """What an object calls itself, in one line; nothing where it does not."""
+    if not is_object(value):
+        return ""
+    for key in NAMES:
+        if key in value and (line := _as_name(value[key])):
+            return line
+    for key in (f"{type}_name", *_OTHER_NAMES):
+        if key in value and (line := _as_name(value[key])):
+            return line
+    return _whole_name(value) if "first_name" in value else ""
+
+
+def _as_name(item: object) -> str:
+    if is_object(item):
+        item = _whole_name(item)
+    return " ".join(item[: 2 * _LONGEST_NAME].split())[:_LONGEST_NAME] if isinstance(item, str) else ""
+
+
+def is_wrapped(value: Mapping[str, Any]) -> bool:
+    """All that an object holds has a wrapper's name around it."""
+    held = [key.lower() for key, item in value.items() if is_object(item) or is_list(item)]
+    return bool(held) and all(key in _WRAPPERS for key in held)
+
+
+def _whole_name(value: dict[str, Any]) -> str:
+    names = [value.get(key) for key in ("first_name", "last_name")]
+    return " ".join(name for name in names if isinstance(name, str))[:_LONGEST_NAME]
+
+
+def _declared(value: Mapping[str, Any]) -> str:
+    """An object's own word for what it is, if it is one."""
+    for key in ("type", "__typename", "object"):
+        word = value.get(key)
+        if isinstance(word, str) and 1 < len(word) <= 40 and word.replace("_", "").replace("-", "").isalpha():
+            return singular("_".join(words(word)))
+    return ""
+
+
+def _node(value: dict[str, Any]) -> dict[str, Any]:
+    """An object out of what GraphQL and JSON:API put around it."""
+    if "node" in value and is_object(value["node"]):
+        return value["node"]
+    if "attributes" in value and "id" in value and is_object(value["attributes"]):
+        return {**value["attributes"], **{k: v for k, v in value.items() if k != "attributes"}}
+    return head_of(value)
+
+
+def head_of(value: dict[str, Any]) -> dict[str, Any]:
+    """An object with as many of its keys as are looked at."""
+    return value if len(value) <= MOST_KEYS else dict(islice(value.items(), MOST_KEYS))
+
+
+def _is_pair(value: Mapping[str, Any]) -> bool:
+    """{"key": "colour", "value": "red"}: its key is the name of a property and no id."""
+    return "key" in value and "value" in value
+
+
+def _flat(items: list[Any]) -> list[Any]:
+    """The entries of a list and of the lists in it, so many of them."""
+    flat: list[Any] = []
+    pending = [iter(items)]
+    while pending and len(flat) < MOST_RECORDS:
+        item = next(pending[-1], pending)
+        if item is pending:
+            pending.pop()
+        elif is_list(item):
+            if len(pending) < _DEEPEST:
+                pending.append(iter(item))
+        else:
+            flat.append(item)
+    return flat
+
+
+def _may_hold(item: object) -> bool:
+    """A text that may be JSON."""
+    return isinstance(item, str) and item[:1] in ("{", "[") and item[-1:] in ("}", "]")
+
+
+def _is_map_key(key: str, value: Mapping[str, Any]) -> bool:
+    if sense(key).says == "key" or (key.isdigit() and len(key) > 4):
+        return True
+    return " " not in key and any(key == item or (key.isdigit() and key == str(item)) for item in value.values())
+
+
+def _are_numbers_of_one_kind(ids: Sequence[str]) -> bool:
+    return len({len(id) for id in ids}) == 1 and len(ids[0]) > 4 and all(id.isdigit() for id in ids)
+
+
+def _are_alike(items: Sequence[Any]) -> bool:
+    """Codes of one make, such as a booking system gives out: some of them may happen to have no digit in them."""
+    if not items or not all(type(item) is str and 5 <= len(item) <= 40 and item.isalnum() for item in items):
+        return False
+    if len({len(item) for item in items}) > 1 or any(item.isdigit() for item in items):
+        return False
+    return all(item.isupper() for item in items) or any(map(looks_like_id, items))
+
+
+def _begins_like_a_number(text: str) -> bool:
+    return text[0].isdigit() or text[0] in "+-$€£¥"

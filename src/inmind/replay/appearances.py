@@ -1,0 +1,92 @@
+"""Where an id stands in a recorded conversation.
+
+A call that uses an id is judged by places alone: did it stand somewhere before, who said it first, is it in the part
+that is still sent. Each id is looked for once, however many calls use it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+from inmind.journal import to_json
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Call, Image, Opaque, Part, Result, Text
+from inmind.replay.recording import Recording
+
+HEAD = -1
+"""The place of what stands before the conversation: system prompt and tools."""
+
+_BETWEEN = "\x00"
+_WORD = re.compile(r"[A-Za-z0-9_]")
+
+
+class Appearances:
+    def __init__(self, recording: Recording) -> None:
+        spoken = FORMATS[recording.format]
+        said = [spoken.read(wire) for wire in recording.messages]
+        texts = ["\n".join(text for part in message.parts for text in _texts(part)) for message in said]
+        texts.insert(0, f"{to_json(recording.system)}\n{to_json(recording.tools)}")
+        self._text = _BETWEEN.join(texts)
+        self._starts = [0, *accumulate(len(text) + len(_BETWEEN) for text in texts)]
+        self._roles = [message.role for message in said]
+        self._found: dict[str, tuple[int, ...]] = {}
+
+    def places(self, id: str) -> tuple[int, ...]:
+        """The messages that have it, in order, by their index; `HEAD` before them."""
+        if id not in self._found:
+            texts = {bisect_right(self._starts, found) - 1 for found in _found_in(self._text, id)}
+            self._found[id] = tuple(text + HEAD for text in sorted(texts))
+        return self._found[id]
+
+    def known(self, id: str, before: int) -> bool:
+        """Had anybody said it before this message?"""
+        places = self.places(id)
+        return bool(places) and places[0] < before
+
+    def sent(self, id: str, start: int, stop: int) -> bool:
+        """Does it stand in a request with the messages from `start` up to `stop`?"""
+        places = self.places(id)
+        first = bisect_left(places, start)
+        return places[:1] == (HEAD,) or (first < len(places) and places[first] < stop)
+
+    def user_said_it_first(self, id: str) -> bool:
+        first = next(iter(self.places(id)), HEAD)
+        return first != HEAD and self._roles[first] == "user"
+
+
+def stands_in(text: str, id: str) -> bool:
+    """Does the text have this id, and not merely a longer word with it inside?"""
+    return any(True for _ in _found_in(text, id))
+
+
+def _found_in(text: str, id: str) -> Iterator[int]:
+    """Where it begins, also as JSON may have escaped it."""
+    for spelt in {id, json.dumps(id)[1:-1], json.dumps(id, ensure_ascii=False)[1:-1]} - {""}:
+        # Words of ASCII only: in Chinese, they follow an id without a space.
+        opens, closes = _WORD.match(spelt[0]), _WORD.match(spelt[-1])
+        place = text.find(spelt)
+        while place >= 0:
+            end = place + len(spelt)
+            inside = (opens and place and _WORD.match(text, place - 1)) or (closes and _WORD.match(text, end))
+            if not inside:
+                yield place
+            place = text.find(spelt, place + 1)
+
+
+def _texts(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text):
+            yield text
+        case Call(arguments=arguments):
+            yield arguments
+        case Result(parts=parts):
+            for inner in parts:
+                yield from _texts(inner)
+        case Opaque(body=body):
+            yield to_json(body)
+        case Image():
+            pass

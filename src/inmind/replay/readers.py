@@ -1,0 +1,150 @@
+"""Recordings out of files, in whichever form they were recorded; the form is told by the content.
+
+    a list of messages, or a message a line            OpenAI chat
+    {messages, tools} alone, in a list, or on lines    OpenAI chat (AgentDojo's too), or Anthropic where it says so
+    {type, message, uuid, parentUuid} on lines         a session of Claude Code
+    [{task_id, traj: [...]}]                           tau-bench
+    {info, simulations: [{messages}]}                  tau2-bench
+    [{traj: {history: [...]}}]                         SWE-agent
+
+Everything is checked here, so that a file is either played whole or refused with the place and what was expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from inmind.errors import InvalidInput
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Wire
+from inmind.prompt.formats.values import is_list, is_object
+from inmind.replay.chat import chat_messages
+from inmind.replay.claude_code import claude_code, is_claude_code
+from inmind.replay.files import Content, Placed, content_of
+from inmind.replay.recording import Recording
+
+EXPECTED = "messages: an OpenAI or Anthropic list, a Claude Code session, tau-bench, tau2-bench or SWE-agent runs"
+
+_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+_NAMES = ("task_id", "user_task_id", "instance_id", "id", "name", "file")
+
+
+def read(path: str, *, limit: int | None = None) -> list[Recording]:
+    """The recordings in a file, the first `limit` of them; "-" is standard input."""
+    return recordings_in(content_of(path), limit=limit)
+
+
+def recordings_in(content: Content, *, limit: int | None = None) -> list[Recording]:
+    values = content.values
+    name = short(content.name)
+    if is_claude_code(values):
+        return [claude_code(values, name)]
+    if not content.by_line:
+        (only,) = values
+        if is_object(only.value) and is_list(only.value.get("simulations")):
+            return _tau2(only, name, limit)
+        if is_list(only.value):
+            values = _items(only)
+    if not values or _is_message(values[0].value):
+        return [_conversation(Placed({}, content.name), values, name)]
+    return [
+        _case(placed, name=_named(name, number, placed.value)) for number, placed in enumerate(values[:limit], start=1)
+    ]
+
+
+def _case(placed: Placed, *, name: str) -> Recording:
+    """One conversation with what was recorded around it."""
+    case = placed.value
+    for keys in (("messages",), ("traj",), ("traj", "history"), ("history",)):
+        found = case
+        for key in keys:
+            found = found.get(key) if is_object(found) else None
+        if is_list(found):
+            return _conversation(placed, _items(Placed(found, f"{placed.place}: {'.'.join(keys)}")), name)
+    raise InvalidInput(field=placed.place, value=case, expected=EXPECTED)
+
+
+def _tau2(whole: Placed, name: str, limit: int | None) -> list[Recording]:
+    """Its simulations share the agent's policy, which is recorded once, beside them."""
+    info = whole.value.get("info")
+    environment = info.get("environment_info") if is_object(info) else None
+    around = environment if is_object(environment) else {}
+    shared = {"system": around.get("policy"), "tools": around.get("tool_defs")}
+    simulations = _items(Placed(whole.value["simulations"], f"{whole.place}: simulations"))[:limit]
+    return [
+        _case(
+            Placed({**shared, **one.value} if is_object(one.value) else one.value, one.place),
+            name=_named(name, n, one.value),
+        )
+        for n, one in enumerate(simulations, start=1)
+    ]
+
+
+def _conversation(case: Placed, messages: Sequence[Placed], name: str) -> Recording:
+    format = "anthropic" if _speaks_anthropic(case.value, messages) else "openai"
+    spoken = FORMATS[format]
+    system, tools = case.value.get("system"), _tools(case.value)
+    if format == "anthropic":
+        wires, left_out = [_anthropic(placed) for placed in messages], {}
+    else:
+        wires, left_out = chat_messages(messages)
+        lead = next((place for place, wire in enumerate(wires) if not spoken.is_system(wire)), len(wires))
+        given: list[Wire] = [{"role": "system", "content": system}] if system else []
+        system, wires = [*given, *wires[:lead]] or None, wires[lead:]
+    spoken.check_system(system, field=f"{case.place}: system")
+    for index, tool in enumerate(tools or ()):
+        spoken.check_tool(tool, field=f"{case.place}: tools[{index}]")
+    return Recording(name=name, format=format, messages=wires, system=system, tools=tools, left_out=left_out)
+
+
+def _speaks_anthropic(case: dict[str, Any], messages: Sequence[Placed]) -> bool:
+    """By what only one of the two has; a plain conversation with the system prompt beside it is Anthropic's too."""
+    if any(is_object(tool) and "input_schema" in tool for tool in _tools(case) or ()):
+        return True
+    wires = [placed.value for placed in messages if is_object(placed.value)]
+    for wire in wires:
+        content = wire.get("content")
+        if is_list(content) and any(is_object(part) and part.get("type") in _ANTHROPIC_BLOCKS for part in content):
+            return True
+    chat = any("tool_calls" in wire or wire.get("role") not in ("user", "assistant") for wire in wires)
+    return not chat and case.get("system") is not None
+
+
+def _anthropic(placed: Placed) -> Wire:
+    """Role and content: the rest is what the API says about a message and does not take back."""
+    wire = placed.value
+    if is_object(wire):
+        wire = {"role": wire.get("role"), "content": "" if wire.get("content") is None else wire["content"]}
+    FORMATS["anthropic"].check(wire, field=placed.place)
+    return wire
+
+
+def _tools(case: dict[str, Any]) -> list[Any] | None:
+    tools, functions = case.get("tools"), case.get("functions")
+    if is_list(tools) and tools:
+        return tools
+    return [{"type": "function", "function": function} for function in functions] if is_list(functions) else None
+
+
+def _items(placed: Placed) -> list[Placed]:
+    return [Placed(item, f"{placed.place}[{index}]") for index, item in enumerate(placed.value)]
+
+
+def _is_message(value: object) -> bool:
+    return is_object(value) and "role" in value
+
+
+def short(path: str) -> str:
+    """A file's name without what only says how it is packed."""
+    name = PurePath(path).name
+    for ending in (".gz", ".zst", ".json", ".jsonl"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _named(file: str, number: int, case: object) -> str:
+    """By its number, since a task is often played more than once, and by what the recorder called it."""
+    own = next((case[key] for key in _NAMES if case.get(key) is not None), None) if is_object(case) else None
+    return f"{file} #{number}" if own is None else f"{file} #{number} ({own})"

@@ -1,0 +1,22 @@
+"""A conversation as somebody recorded it, in words that a session takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inmind.prompt.formats.parts import Wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """One conversation between a user, an agent and its tools, from its beginning."""
+
+    name: str
+    format: str
+    messages: Sequence[Wire]
+    system: str | Sequence[Any] | None = None
+    tools: Sequence[Any] | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How much of the file is not part of this conversation, by what it is."""

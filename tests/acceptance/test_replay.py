@@ -1,0 +1,162 @@
+"""`inmind replay`: a recorded conversation in, a table or JSON out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from builders import assistant, user
+from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, TAU, TAU2, a_file, a_line, lines
+
+from inmind import Memory
+
+pytestmark = pytest.mark.spec("I8")
+
+DATA = os.environ.get("INMIND_DATA")
+
+
+def replay(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", "replay", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=120, check=False)
+
+
+def shown(*arguments: str, stdin: bytes = b"") -> dict[str, Any]:
+    ran = replay(*arguments, "--json", stdin=stdin)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    return json.loads(ran.stdout)
+
+
+def test_the_table_has_a_row_for_each_file_and_a_total_in_eighty_columns(tmp_path: Path) -> None:
+    chat = a_file(tmp_path, [{"messages": CHAT}, {"messages": CHAT}], name="chats.json")
+    packed = a_file(tmp_path, zstandard.compress(lines(CHAT)), name="one-chat-with-quite-a-long-name.jsonl.zst")
+    ran = replay(chat, packed)
+    text = ran.stdout.decode()
+    rows = [line.split() for line in text.splitlines()]
+    assert ran.returncode == 0
+    assert rows[0] == "recording prompts tokens cached price ids held lost/without ms".split()
+    assert [row[:2] for row in rows[1:] if row and row[0] in ("chats", "total")] == [["chats", "8"], ["total", "12"]]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    assert ran.stderr == b""
+
+
+def test_each_recording_can_have_its_own_row(tmp_path: Path) -> None:
+    path = a_file(tmp_path, [{"messages": CHAT, "id": "a"}, {"messages": CHAT, "id": "b"}], name="chats.json")
+    text = replay(path, "--each").stdout.decode()
+    assert "chats #1 (a)" in text
+    assert "chats #2 (b)" in text
+    assert "chats #2" not in replay(path, "--each", "--limit", "1").stdout.decode()
+
+
+def test_the_json_has_everything_for_each_recording_each_file_and_all(tmp_path: Path) -> None:
+    path = a_file(tmp_path, [{"messages": CHAT}, {"messages": CHAT}])
+    report = shown(path)
+    (file,) = report["files"]
+    assert [one["prompts"] for one in file["each"]] == [4, 4]
+    assert file["prompts"] == report["total"]["prompts"] == 8
+    assert set(report["total"]) == {
+        "name",
+        "recordings",
+        "prompts",
+        "with_memory",
+        "without_memory",
+        "price_ratio",
+        "ids",
+        "lost_ids",
+        "ids_from_nowhere",
+        "entity_tokens",
+        "milliseconds_per_call",
+        "left_out",
+    }
+    assert report["total"]["ids"]["used"] == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "prompts"),
+    [
+        (CHAT, 4),
+        ({"messages": CHAT}, 4),
+        (lines(CHAT), 4),
+        (ANTHROPIC, 2),
+        (lines([a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", "Hello")]), 1),
+        (TAU, 1),
+        (TAU2, 2),
+        (AGENTDOJO, 2),
+        (SWE_AGENT, 2),
+    ],
+    ids="list object lines anthropic claude-code tau tau2 agentdojo swe-agent".split(),
+)
+def test_every_form_is_played(tmp_path: Path, content: object, prompts: int) -> None:
+    assert shown(a_file(tmp_path, content))["total"]["prompts"] == prompts
+
+
+def test_standard_input_is_a_file_like_any_other() -> None:
+    report = shown("-", stdin=lines(CHAT))
+    assert (report["files"][0]["name"], report["total"]["prompts"]) == ("-", 4)
+
+
+def test_prices_follow_the_given_rates(tmp_path: Path) -> None:
+    path = a_file(tmp_path, CHAT)
+    report = shown(path, "--input", "10", "--cached", "0", "--written", "0")
+    bare, memory = report["total"]["without_memory"], report["total"]["with_memory"]
+    assert bare["price"] == 0  # an agent that only appends sends nothing past the cache
+    assert memory["price"] == pytest.approx(memory["uncached"] * 10 / 1e6)
+    assert memory["uncached"] > 0
+
+
+def test_a_small_window_shows_what_was_cut(tmp_path: Path) -> None:
+    talk = [message for n in range(20) for message in (user(f"{n} " + "word " * 200), assistant("yes " * 200))]
+    report = shown(a_file(tmp_path, talk), "--window", "4000")
+    for side in ("with_memory", "without_memory"):
+        assert report["total"][side]["cut_messages"] > 0
+        assert report["total"][side]["cut_tokens"] > 0
+    assert report["window"] == 4000
+
+
+def test_what_the_model_would_have_seen_can_be_kept_and_looked_at(tmp_path: Path) -> None:
+    path, kept = a_file(tmp_path, CHAT), tmp_path / "kept"
+    assert shown(path, "--keep", str(kept))["total"]["prompts"] == 4
+    with Memory.open(kept) as memory:
+        assert len(memory.session("recording-1").prompt(4).messages) > len(CHAT) / 2
+    again = replay(path, "--keep", str(kept))
+    assert again.returncode == 1
+    assert b"INVALID_INPUT: keep: expected a folder that is new or empty" in again.stderr
+
+
+def test_text_out_of_a_recording_cannot_act_in_a_terminal(tmp_path: Path) -> None:
+    path = a_file(tmp_path, [{"messages": CHAT, "id": "\x1b[2J[red]evil"}, {"messages": CHAT}])
+    text = replay(path, "--each").stdout.decode()
+    assert "\x1b" not in text
+    assert "[red]" in text.replace("\n", "")
+
+
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_an_unreadable_file_is_one_line_and_nothing_is_half_done(tmp_path: Path, form: list[str]) -> None:
+    good = a_file(tmp_path, CHAT, name="good.json")
+    bad = a_file(tmp_path, lines(CHAT) + b"{broken\n", name="bad.jsonl")
+    ran = replay(good, bad, *form)
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    (line,) = ran.stderr.decode().splitlines()
+    assert line.startswith("inmind: INVALID_INPUT: ")
+    assert f"bad.jsonl:{len(CHAT) + 1}: expected JSON" in line
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    ran = replay(str(tmp_path / "nothing.json"))
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(b"inmind: NOT_FOUND: no file ")
+
+
+@pytest.mark.skipif(not DATA, reason="INMIND_DATA names no folder with recorded runs")
+def test_real_runs_of_tau_bench_are_played_and_nothing_that_was_said_is_lost() -> None:
+    (path,) = Path(str(DATA)).glob("taubench/airline_gpt-4o.json.zst")
+    total = shown(str(path), "--limit", "10")["total"]
+    assert total["recordings"] == 10
+    assert total["ids"]["lost"] == 0
+    assert total["ids"]["held_share"] >= 0.9

@@ -1,0 +1,196 @@
+"""What holds of entities whatever tools answer: extraction never fails, and the fold keeps its word."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from builders import WHEN, an_event
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import json_values, things
+
+from inmind.entities.block import block
+from inmind.entities.checkpoint import deserialize, serialize
+from inmind.entities.extract import things_of
+from inmind.entities.rules import EntityRules
+from inmind.entities.sight import Happening, sighted
+from inmind.entities.window import Entities
+from inmind.journal import (
+    EntitiesRestored,
+    EntitiesSeen,
+    EntityPinned,
+    Event,
+    Happened,
+    Origin,
+    ThingSeen,
+    ToolObserved,
+    Trust,
+)
+
+# -- extraction --------------------------------------------------------------------------------------------
+
+# Keys and values that mean something to the extractor, so that it goes where it can go wrong.
+KEYS = st.sampled_from(
+    "id _id uuid key type name title node edges attributes data pages page items order_id orderIds number path content "
+    "text structuredContent isError error status value first_name __typename matches #W123456 ada@example.com "
+    "12345678".split()
+) | st.text(max_size=8)
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(min_value=10**25, max_value=10**40),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(),
+    st.sampled_from(
+        ["page-123", "#W123456", "2024-05-01", "a\nb", "{", "[]", "- a: b", "'", '"', "\x00", "x" * 300, "text"]
+    ),
+)
+RESULTS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(KEYS, inner, max_size=4)
+        | inner.map(lambda value: json.dumps(value))
+        | inner.map(repr)
+        | inner.map(lambda value: [{"type": "text", "text": json.dumps(value)}])
+    ),
+    max_leaves=12,
+)
+TOOLS = st.sampled_from(
+    ["get_page", "list_pages", "delete_page", "create_order", "search", "mcp__cms__get-page", ""]
+) | st.text(max_size=20)
+RULES = st.sampled_from(
+    [
+        EntityRules(),
+        EntityRules(from_one_list=1, window=1),
+        EntityRules(id_keys={"name": "person"}, types={"page": ["order"]}),
+    ]
+)
+
+
+@pytest.mark.spec("B4")
+@given(TOOLS, RESULTS | json_values(), RESULTS, RULES)
+def test_extraction_takes_any_value_and_answers_the_same_each_time(
+    tool: str, result: Any, arguments: Any, rules: EntityRules
+) -> None:
+    outcome = ToolObserved(tool, arguments, result)
+    before = json.dumps([result, arguments])
+    things = things_of(outcome, rules)
+    assert things == things_of(outcome, rules)
+    assert json.dumps([result, arguments]) == before
+    for one in (*things, *(part for thing in things for part in thing.parts)):
+        assert one.id.strip()
+        assert one.type.strip()
+        assert len(one.id.splitlines()) == 1
+        assert len(one.name.splitlines()) <= 1
+    assert things_of(ToolObserved(tool, arguments, result, error=True), rules) == ()
+
+
+@pytest.mark.spec("B4")
+@given(TOOLS, RESULTS)
+def test_what_was_extracted_can_be_stored_shown_and_kept_as_a_checkpoint(tool: str, result: Any) -> None:
+    things = things_of(ToolObserved(tool, {}, result))
+    entities = Entities().apply(an_event(EntitiesSeen(things)))
+    assert len(block(entities).splitlines()) >= 1 + len(entities)
+    deserialize(json.loads(json.dumps(serialize(entities))))
+
+
+# -- the fold ----------------------------------------------------------------------------------------------
+
+HAPPENINGS = st.one_of(
+    st.lists(things(), min_size=1, max_size=4).map(lambda seen: EntitiesSeen(tuple(seen))),
+    st.lists(things(), min_size=1, max_size=4).map(lambda seen: EntitiesRestored(tuple(seen))),
+    st.builds(
+        EntityPinned, st.sampled_from(["page", "media", "order"]), st.sampled_from(["page-1", "7"]), st.booleans()
+    ),
+)
+
+
+def event(what: Happened, seq: int) -> Event:
+    at = WHEN + timedelta(seconds=seq)
+    return Event(stream="session/s", seq=seq, at=at, what=what, origin=Origin.TOOL, trust=Trust.DATA)
+
+
+@pytest.mark.spec("A2", "B2")
+@given(st.lists(HAPPENINGS, max_size=12), st.integers(1, 4))
+def test_whatever_happens_the_window_keeps_its_word(happenings: list[Happened], most: int) -> None:
+    entities = Entities()
+    for seq, what in enumerate(happenings, start=1):
+        before = entities
+        entities = entities.apply(event(what, seq))
+        leaving = entities.overflow(most)
+        entities = entities.without(leaving)
+
+        assert len(entities) <= max(most, sum(entity.pinned for entity in entities))
+        assert not any(entity.pinned for entity in leaving)
+        keys = [entity.key for entity in entities]
+        assert len(keys) == len(set(keys))
+        assert {entity.key for entity in entities.beyond}.isdisjoint(keys)
+        assert {id for id, _ in before.ids} <= {id for id, _ in entities.ids}
+        for entity in entities:
+            assert entity.id in entities.ids
+            assert entity.name
+            assert entity.name not in entity.aliases
+            assert all(part.id in entities.ids for part in entity.parts)
+        assert Entities.thaw(json.loads(json.dumps(entities.freeze()))) == entities
+
+
+@pytest.mark.spec("B4")
+@given(st.lists(things(), max_size=8))
+def test_what_comes_to_the_front_is_alive(seen: list[ThingSeen]) -> None:
+    entities = Entities()
+    for seq, thing in enumerate(seen, start=1):
+        front = {entity.key for entity in entities}
+        entities = entities.apply(event(EntitiesSeen((thing,)), seq))
+        if entities and entities[0].deleted:
+            assert entities[0].key in front
+
+
+@pytest.mark.spec("A2", "B2")
+@given(st.lists(st.lists(things(), min_size=1, max_size=3), min_size=1, max_size=8), st.integers(1, 4))
+def test_folding_again_from_any_moment_gives_what_came_of_it(batches: list[list[ThingSeen]], at: int) -> None:
+    """A state that another was made from goes its own way, and the other stays as it was."""
+    states = [Entities()]
+    for seq, batch in enumerate(batches, start=1):
+        states.append(states[-1].apply(event(EntitiesSeen(tuple(batch)), seq)))
+    frozen = [state.freeze() for state in states]
+    start = min(at, len(batches))
+    states[start].apply(event(EntitiesSeen((ThingSeen("page", "elsewhere"),)), 99))
+    again = states[start]
+    for seq, batch in list(enumerate(batches, start=1))[start:]:
+        again = again.apply(event(EntitiesSeen(tuple(batch)), seq))
+    assert again == states[-1]
+    assert [state.freeze() for state in states] == frozen
+
+
+@pytest.mark.spec("B2")
+@given(
+    st.lists(st.tuples(st.sampled_from(["get_page", "list_pages"]), st.integers(1, 4)), max_size=8), st.integers(1, 4)
+)
+def test_many_happenings_at_once_lead_to_what_they_lead_to_one_by_one(
+    calls: list[tuple[str, int]], window: int
+) -> None:
+    """A host may hand in one message at a time or a whole conversation."""
+    rules = EntityRules(window=window)
+    told: list[Happening] = []
+    for n, (tool, size) in enumerate(calls):
+        rows = [{"id": f"page-{n}{k}0", "title": f"Page {n}{k}"} for k in range(size)]
+        told.append(Happening(ToolObserved(tool, {}, rows), Origin.TOOL, f"session/s#{n}"))
+
+    def led_to(entities: Entities, happenings: list[Happening], version: int) -> tuple[Entities, int]:
+        drafts = sighted(entities, happenings, rules, now=WHEN, stream="session/s", version=version)
+        for draft in drafts:
+            version += 1
+            entities = entities.apply(replace(event(draft.what, version), at=WHEN, sources=draft.sources))
+        return entities, version
+
+    whole, _ = led_to(Entities(), told, 0)
+    state, version = Entities(), 0
+    for one in told:
+        state, version = led_to(state, [one], version)
+    assert whole == state

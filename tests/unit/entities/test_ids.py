@@ -1,0 +1,176 @@
+"""What an id looks like: by its key, by its shape, and in running text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import json_values
+
+from inmind.entities.ids import LONGEST, as_id, ids_in, ids_in_text, looks_like_id, sense
+from inmind.entities.rules import EntityRules
+
+pytestmark = pytest.mark.spec("B4")
+
+
+@pytest.mark.parametrize(
+    ("key", "says", "type"),
+    [
+        ("id", "own", "reference"),
+        ("_id", "own", "reference"),
+        ("uuid", "own", "reference"),
+        ("key", "own", "reference"),
+        ("order_id", "id", "order"),
+        ("orderId", "id", "order"),
+        ("orderIds", "id", "order"),
+        ("payment_method_id", "id", "payment_method"),
+        ("new_item_ids", "id", "item"),
+        ("parent_page_id", "id", "page"),
+        ("flight_number", "code", "flight"),
+        ("file_path", "path", "file"),
+        ("price", "", "price"),
+        ("categories", "", "category"),
+        ("api_key", "private", "reference"),
+        ("token_id", "private", "reference"),
+        ("#W6390527", "key", "reference"),
+        ("ada@example.com", "key", "email"),
+        ("", "", "reference"),
+    ],
+)
+def test_a_key_says_what_its_value_is(key: str, says: str, type: str) -> None:
+    assert sense(key) == (says, type)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "page-123",
+        "#W6390527",
+        "mei_kovacs_8020",
+        "sara_doe_496",
+        "HAT136",
+        "ZFA04Y",
+        "cus_9s6XKzkNRiz8i3",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "credit_card_7815826",
+        "PROJ-1234",
+        "ISSUE-42x9",
+        "B08N5WRWNW",
+        "507f1f77bcf86cd799439011",
+        "#12345",
+        "order:7f3k",
+    ],
+)
+def test_shapes_that_people_use_for_nothing_else_are_ids(text: str) -> None:
+    assert looks_like_id(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "12345",
+        "2024-05-01",
+        "10:30",
+        "v1.2.3",
+        "1.2.3-beta1",
+        "12kg",
+        "27-inch",
+        "1080p",
+        "4-piece",
+        "USD450",
+        "#fff",
+        "#ff00aa",
+        "covid-19",
+        "Boeing737",
+        "mid-2024",
+        "Q3-2024",
+        "May-2024",
+        "sha256",
+        "x86_64",
+        "video/mp4",
+        "report2024.pdf",
+        "ada1@example.com",
+        "two words1",
+        "f(x1)",
+        "a=1",
+        "ab1",
+        "x" * 200 + "1",
+        "",
+        "ärger-1234",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    ],
+)
+def test_what_people_write_otherwise_is_none(text: str) -> None:
+    assert not looks_like_id(text)
+
+
+def test_under_a_key_that_says_so_almost_anything_is_an_id() -> None:
+    assert [as_id(value) for value in ("x", " x ", 7, 0, "关于")] == ["x", "x", "7", "0", "关于"]
+    values: tuple[Any, ...] = (None, True, 1.5, "", " ", "a\nb", "x" * (LONGEST + 1), 10**40, [], {}, "\ud800")
+    assert [as_id(value) for value in values] == [None] * len(values)
+
+
+def test_the_ids_of_a_call_have_their_paths() -> None:
+    arguments = {"order_id": "#W1", "items": [{"item_id": 7}, {"item_id": 8}], "note": "see page-123", "count": 12}
+    found = [(f.path, f.type, f.id) for f in ids_in(arguments)]
+    assert found == [("order_id", "order", "#W1"), ("items[0].item_id", "item", "7"), ("items[1].item_id", "item", "8")]
+
+
+def test_a_plain_id_is_of_what_the_tool_is_about() -> None:
+    [found] = ids_in({"id": "x"}, own="page")
+    assert (found.type, found.id) == ("page", "x")
+
+
+def test_a_hosts_own_keys_and_nouns_are_heard() -> None:
+    rules = EntityRules(types={"customer": ["client"]}, id_keys={"matricule": "employee"})
+    found = ids_in({"client_id": "c", "matricule": "0042"}, rules=rules)
+    assert [(f.type, f.id) for f in found] == [("customer", "c"), ("employee", "0042")]
+
+
+def test_each_id_counts_once() -> None:
+    assert len(ids_in({"page_id": "p-1", "page": {"page_id": "p-1"}, "ids": ["p-1", "p-1"]})) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Cancel order #W6390527, please.", [("order", "#W6390527")]),
+        ("my user id is mei_kovacs_8020", [("user", "mei_kovacs_8020")]),
+        ("order number 12345", [("order", "12345")]),
+        ("Rename page-123 and page-456!", [("reference", "page-123"), ("reference", "page-456")]),
+        ("mail ada@example.com about report.pdf", [("email", "ada@example.com"), ("file", "report.pdf")]),
+        ("reservation ZFA04Y", [("reservation", "ZFA04Y")]),
+        ("reservation code QWERTY", [("reservation", "QWERTY")]),
+        ("请删除页面 page-123。", [("reference", "page-123")]),
+        ("(id: 550e8400-e29b-41d4-a716-446655440000)", [("reference", "550e8400-e29b-41d4-a716-446655440000")]),
+        ("I have 12 pages and 3 images from 2019.", []),
+        ("my password is hunter2222", []),
+        ("HELLO WORLD", []),
+        ("", []),
+    ],
+)
+def test_ids_in_what_people_write(text: str, found: list[tuple[str, str]]) -> None:
+    assert [(f.type, f.id) for f in ids_in_text(text)] == found
+
+
+@given(json_values(), st.text(max_size=10))
+def test_no_arguments_make_the_search_fail_and_no_id_is_empty(value: Any, key: str) -> None:
+    assert all(found.id and found.type for found in ids_in({key: value, f"{key}_id": value}))
+
+
+@given(st.text())
+def test_no_text_makes_the_search_fail_and_what_is_found_stands_in_it(text: str) -> None:
+    assert all(found.id and found.id in text for found in ids_in_text(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 200_000, "a." * 100_000, "a1-" * 70_000, "/a" * 100_000, "@" * 200_000, "x@" * 90_000]
+)
+def test_no_long_text_takes_longer_than_its_length(text: str) -> None:
+    """Would hang, not fail, where a pattern looks at everything from everywhere."""
+    ids_in_text(text)
+    looks_like_id(text)
+    ids_in({"id": text, "note": text})

@@ -1,0 +1,68 @@
+"""Names taken apart into words, and nouns in both numbers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.entities.nouns import is_plural, plural, same_type, singular, words
+
+pytestmark = pytest.mark.spec("B4")
+
+PAIRS = """
+page pages, section sections, collection collections, entry entries, media media, post posts, task tasks,
+category categories, company companies, key keys, day days, box boxes, address addresses, branch branches,
+status statuses, bus buses, class classes, dish dishes, person people, child children, analysis analyses, index indices,
+payment_method payment_methods, news news, series series, movie movies, leaf leaves, quiz quizzes, alias aliases,
+response responses, purchase purchases, house houses, cache caches, size sizes, course courses, bias biases
+"""
+BOTH = [tuple(pair.split()) for pair in PAIRS.replace("\n", " ").split(",")]
+
+
+@pytest.mark.parametrize(("one", "many"), BOTH)
+def test_a_noun_has_its_english_plural_and_comes_back_from_it(one: str, many: str) -> None:
+    assert (plural(one), singular(many)) == (many, one)
+
+
+@pytest.mark.parametrize("one", [one for one, _ in BOTH])
+def test_a_noun_that_is_singular_already_stays(one: str) -> None:
+    assert singular(one) == one
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("cms_createPage", "cms create page"),
+        ("create_page", "create page"),
+        ("mcp__cms__get-page", "mcp cms get page"),
+        ("pages.list", "pages list"),
+        ("HTTPServer", "http server"),
+        ("userIDs", "user ids"),
+        ("pageURL", "page url"),
+        ("order2Id", "order 2 id"),
+        ("GET_PAGES", "get pages"),
+        ("获取_页面", "获取 页面"),
+        ("", ""),
+    ],
+)
+def test_names_are_taken_apart_in_every_convention(name: str, spelt: str) -> None:
+    assert " ".join(words(name)) == spelt
+
+
+def test_an_image_and_a_media_item_are_of_one_type() -> None:
+    assert same_type("image") == same_type("media") != same_type("page")
+
+
+def test_a_plural_is_told_from_a_singular() -> None:
+    assert is_plural("pages")
+    assert is_plural("people")
+    assert not is_plural("page")
+    assert not is_plural("address")
+
+
+@given(st.text(max_size=50))
+def test_any_text_has_words_and_numbers_without_a_fuss(name: str) -> None:
+    assert all(word and word == word.lower() for word in words(name))
+    assert singular(singular(name)) == singular(name)
+    assert isinstance(plural(name), str)

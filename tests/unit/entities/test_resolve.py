@@ -1,0 +1,429 @@
+"""What "it" means, in English and Chinese, and when to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from builders import an_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.entities.entity import Entity
+from inmind.entities.meaning import MOST_CANDIDATES
+from inmind.entities.resolution import Resolution
+from inmind.entities.resolve import MOST_TEXT, resolve
+from inmind.entities.rules import EntityRules
+from inmind.entities.window import Entities
+from inmind.journal import EntitiesSeen, Part, ThingSeen
+
+pytestmark = pytest.mark.spec("B7")
+
+
+def in_mind(*events: list[ThingSeen]) -> Entities:
+    """A window after these sightings, the newest last; each list is one event, its best match first."""
+    entities = Entities()
+    for seq, things in enumerate(events, start=1):
+        entities = entities.apply(an_event(EntitiesSeen(tuple(things)), seq))
+    return entities
+
+
+def a(type: str, name: str, id: str = "", *, action: str = "", parts: tuple[Part, ...] = ()) -> ThingSeen:
+    return ThingSeen(type, id or f"{type}:{name}", name, action=action, parts=parts)
+
+
+def deleted(type: str, name: str) -> ThingSeen:
+    return ThingSeen(type, f"{type}:{name}", how="deleted", action="delete")
+
+
+ABOUT, CONTACT, HOME = a("page", "About Us"), a("page", "Contact"), a("page", "Home")
+HERO = a("section", "Hero")
+IMAGES = [a("image", "mountain.jpg"), a("image", "river.jpg"), a("image", "lake.jpg")]
+LAMP, DESK = Part("item", "11112222", "Desk Lamp"), Part("item", "33334444", "Standing Desk")
+ORDER = a("order", "", "#W123", parts=(LAMP, DESK))
+SITE = in_mind([ORDER], IMAGES, [CONTACT], [HERO], [ABOUT])
+"""Most recent first: About Us, Hero, Contact, three images of one search, an order with two items."""
+
+
+def meant(text: str, entities: Entities = SITE) -> list[str]:
+    """The names of what a text resolves to; what is asked, when it asks."""
+    answer = resolve(text, entities)
+    if answer.verdict == "ambiguous":
+        return ["?", *(candidate.entity.name for candidate in answer.candidates)]
+    return [entity.name for entity in answer.entities]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Now add a hero section to it", ["About Us"]),
+        ("Delete that page", ["About Us"]),
+        ("what is its title?", ["About Us"]),
+        ("publish this one", ["About Us"]),
+        ("the section", ["Hero"]),
+        ("the other page", ["Contact"]),
+        ("the second image", ["river.jpg"]),
+        ("the first two images", ["mountain.jpg", "river.jpg"]),
+        ("the last picture", ["lake.jpg"]),
+        ("number 3 of the images", ["lake.jpg"]),
+        ("publish both pages", ["About Us", "Contact"]),
+        ("all three images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("delete these images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("open the previous one", ["Contact"]),
+        ("no, the one before that", ["Contact"]),
+        ("the earlier page", ["Contact"]),
+    ],
+)
+def test_a_reference_means_what_a_listener_would_take_it_for(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("把它发布", ["About Us"]),
+        ("给它添加一个英雄区块", ["About Us"]),
+        ("删除这个页面", ["About Us"]),
+        ("把该页面改名", ["About Us"]),
+        ("那个章节", ["Hero"]),
+        ("另一个页面", ["Contact"]),
+        ("打开第二张图片", ["river.jpg"]),
+        ("前两张图片", ["mountain.jpg", "river.jpg"]),
+        ("最后一张图片", ["lake.jpg"]),
+        ("倒数第二张图片", ["river.jpg"]),
+        ("两个页面都发布", ["About Us", "Contact"]),
+        ("删除这些图片", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("所有图片", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("上一个", ["Contact"]),
+        ("之前那个页面", ["Contact"]),
+        ("这个订单的商品", ["#W123"]),
+        ("把它移到Contact页面", ["Contact"]),
+    ],
+)
+def test_the_same_in_chinese(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("open about us", ["About Us"]),
+        ("the About page", ["About Us"]),
+        ("the about page's title", ["About Us"]),
+        ("edit 'Contact'", ["Contact"]),
+        ("use mountain as the background", ["mountain.jpg"]),
+        ("open the Conatct page", ["Contact"]),
+        ("cancel W123", ["#W123"]),
+        ("return the desk lamp", ["Desk Lamp"]),
+        ("return the lamp", ["Desk Lamp"]),
+        ("return 11112222, please", ["Desk Lamp"]),
+        ("delete mountain.jpg and lake.jpg", ["mountain.jpg", "lake.jpg"]),
+    ],
+)
+def test_names_and_ids_are_found_whole_in_part_and_misspelt(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("打开关于我们", ["关于我们"]), ("关于页面的标题", ["关于我们"]), ("联系方式那个页面", ["联系方式"])],
+)
+def test_chinese_names_are_found_without_spaces(text: str, names: list[str]) -> None:
+    assert meant(text, in_mind([a("page", "联系方式")], [a("page", "关于我们")], [a("page", "首页")])) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "What's the weather?",
+        "Create a page",
+        "create a new page called Contact",
+        "I think that we are done",
+        "That's all, thanks",
+        "新建一个页面",
+        "新建一个叫Contact的页面",
+        "今天天气怎么样",
+    ],
+)
+def test_a_text_that_refers_to_nothing_resolves_to_nothing(text: str) -> None:
+    answer = resolve(text, SITE)
+    assert (answer.verdict, answer.entities, answer.question) == ("none", (), "")
+    assert answer.why
+
+
+def test_things_that_were_made_one_by_one_are_meant_together() -> None:
+    made = in_mind([HOME], [a("page", "One", action="create")], [a("page", "Two", action="create")])
+    assert meant("publish them", made) == ["Two", "One"]
+    assert meant("publish them", in_mind(IMAGES, [HOME])) == ["mountain.jpg", "river.jpg", "lake.jpg"]
+    assert meant("what is their address", in_mind([a("hotel", "Ritz")], [a("hotel", "Astoria")])) == ["Astoria"]
+
+
+@pytest.mark.parametrize(
+    "text", ["rename it to Contact", "change the title of the page to Contact", "call it Contact", "把它改名为Contact"]
+)
+def test_a_new_name_is_no_reference(text: str) -> None:
+    assert meant(text) == ["About Us"]
+
+
+def test_a_page_that_nobody_knows_is_not_the_page_at_hand() -> None:
+    assert meant("open the pricing page") == ["?", "About Us", "Contact"]
+    assert meant("pay that invoice") == []
+
+
+def test_an_earlier_name_still_finds_a_thing() -> None:
+    renamed = in_mind([a("page", "About Us", "p1")], [a("page", "Our Team", "p1")], [HOME])
+    answer = resolve("open About Us", renamed)
+    assert answer.entity is not None
+    assert (answer.entity.id, answer.entity.name) == ("p1", "Our Team")
+    assert "before" in answer.why
+
+
+def test_a_part_is_answered_as_an_entity_inside_its_thing() -> None:
+    part = resolve("the standing desk", SITE).entity
+    assert part is not None
+    assert (part.type, part.id, part.parent) == ("item", "33334444", ("order", "#W123"))
+
+
+def test_the_items_of_an_order_are_meant_by_their_noun() -> None:
+    assert meant("return the items") == ["Desk Lamp", "Standing Desk"]
+    assert meant("return the item") == ["?", "Desk Lamp", "Standing Desk"]
+
+
+def test_a_type_of_two_words_is_meant_by_both_and_by_the_last() -> None:
+    wallet = in_mind([a("payment_method", "Visa")], [HOME])
+    assert meant("remove that payment method", wallet) == ["Visa"]
+    assert meant("remove that method", wallet) == ["Visa"]
+
+
+def test_a_host_says_what_else_its_types_are_called() -> None:
+    rules = EntityRules(types={"vessel": ["boat"]})
+    assert (
+        resolve("where is that boat", in_mind([a("vessel", "Aurora")], [HOME]), rules=rules).entities[0].name
+        == "Aurora"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("remind me on the 3rd", []),
+        ("it is on the second shelf", ["About Us"]),
+        ("publish each page", ["About Us", "Contact"]),
+        ("what is its price?", ["About Us"]),
+        ("the image you found", ["mountain.jpg"]),
+        ("do it", []),
+        ("put it at the top", ["About Us"]),
+        ("the ones on the left", ["?", "mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("the page that I want", ["About Us"]),
+        ("Is that in stock?", ["About Us"]),
+        ("a page that has images", []),
+        ("both invoices", []),
+    ],
+)
+def test_words_that_look_like_references_are_told_apart(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+class TestSeveralReferencesInOneText:
+    def test_a_name_says_more_than_a_pronoun_and_both_are_exposed(self) -> None:
+        answer = resolve("move it to the Contact page", SITE)
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+        assert [(r.text, r.entity and r.entity.name) for r in answer.references] == [
+            ("it", "About Us"),
+            ("the Contact page", "Contact"),
+        ]
+
+    def test_a_pronoun_does_not_mean_what_its_own_sentence_names(self) -> None:
+        answer = resolve("add it to the About page", SITE)
+        assert [r.entity and r.entity.name for r in answer.references] == ["Hero", "About Us"]
+
+    def test_a_pronoun_takes_up_what_the_clause_before_it_named(self) -> None:
+        answer = resolve("Open Contact and rename it", SITE)
+        assert [r.entity and r.entity.name for r in answer.references] == ["Contact", "Contact"]
+
+    def test_what_a_thing_is_added_to_is_not_of_its_own_type(self) -> None:
+        assert meant("add another section to it", in_mind([ABOUT], [HERO])) == ["About Us"]
+
+    def test_what_a_preposition_leads_to_is_not_what_a_text_is_about(self) -> None:
+        assert meant("delete the images from the About page") == ["mountain.jpg", "river.jpg", "lake.jpg"]
+        assert meant("replace mountain.jpg with the third image") == ["mountain.jpg"]
+
+    def test_joined_references_are_meant_together(self) -> None:
+        jackets = in_mind([a("jacket", "gray"), a("jacket", "red and white"), a("jacket", "black")])
+        assert meant("I'll take the gray one and the red and white one.", jackets) == ["gray", "red and white"]
+
+
+class TestTheDead:
+    def test_it_is_the_only_other_of_its_type_after_a_deletion(self) -> None:
+        answer = resolve("rename it", in_mind([HERO], [CONTACT], [ABOUT], [deleted("page", "About Us")]))
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+        assert answer.confidence < 0.6
+        assert "deleted" in answer.why
+
+    def test_which_one_is_asked_when_several_are_left(self) -> None:
+        left = in_mind([HOME], [CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert meant("rename it", left) == ["?", "Contact", "Home"]
+        assert meant("rename that page", left) == ["?", "Contact", "Home"]
+
+    def test_another_type_is_asked_about_and_not_guessed(self) -> None:
+        assert meant("rename it", in_mind([HERO], [ABOUT], [deleted("page", "About Us")])) == ["?", "Hero"]
+
+    def test_nothing_is_meant_when_nothing_is_left(self) -> None:
+        assert resolve("rename it", in_mind([ABOUT], [deleted("page", "About Us")])).verdict == "none"
+
+    def test_what_was_seen_since_is_it_again(self) -> None:
+        assert meant("rename it", in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")], [HOME])) == ["Home"]
+
+    @pytest.mark.parametrize(
+        "text",
+        ["restore it", "undelete that page", "the deleted page", "the page I just deleted", "删除的那个页面", "恢复它"],
+    )
+    def test_words_that_speak_of_death_mean_the_dead(self, text: str) -> None:
+        entities = in_mind([ABOUT], [CONTACT], [deleted("page", "Contact")], [deleted("page", "About Us")], [HOME])
+        assert meant(text, entities) == ["About Us"]
+
+    def test_a_name_finds_the_dead_and_says_so(self) -> None:
+        answer = resolve("open Contact", in_mind([CONTACT], [ABOUT], [deleted("page", "Contact")]))
+        assert answer.entity is not None
+        assert answer.entity.deleted
+        assert "deleted" in answer.why
+
+    def test_of_two_with_one_name_the_living_is_meant(self) -> None:
+        entities = in_mind(
+            [a("page", "Draft", "p1"), a("page", "Draft", "p2")], [ThingSeen("page", "p1", how="deleted")]
+        )
+        answer = resolve("open Draft", entities)
+        assert answer.entity is not None
+        assert answer.entity.id == "p2"
+
+
+class TestDoubt:
+    def test_a_search_makes_its_best_match_it_with_less_confidence(self) -> None:
+        listed, alone = in_mind([ABOUT, CONTACT]), in_mind([CONTACT], [ABOUT])
+        assert meant("open it", listed) == meant("open it", alone) == ["About Us"]
+        assert resolve("open it", listed).confidence < resolve("open it", alone).confidence
+
+    def test_the_page_after_a_list_of_pages_is_asked_about(self) -> None:
+        answer = resolve("open the page", in_mind([ABOUT, CONTACT]))
+        assert answer.question == "Which page: About Us or Contact?"
+        assert answer.entity is None
+
+    def test_a_chinese_text_is_asked_back_in_chinese(self) -> None:
+        assert resolve("打开页面", in_mind([ABOUT, CONTACT])).question == "是哪个页面：「About Us」还是「Contact」？"
+
+    def test_part_of_several_names_is_asked_about(self) -> None:
+        blogs = in_mind([a("post", "Winter Sale 2023")], [a("post", "Winter Sale 2024")])
+        answer = resolve("publish the winter sale post", blogs)
+        assert answer.question == "Which post: Winter Sale 2024 or Winter Sale 2023?"
+        assert meant("publish the winter sale 2023 post", blogs) == ["Winter Sale 2023"]
+
+    def test_the_same_name_twice_is_told_apart_by_id_when_asking_and_by_the_noun_beside_it(self) -> None:
+        twins = in_mind([a("page", "News", "p1")], [a("post", "News", "b1")])
+        assert resolve("open News", twins).question == "Which one: News (b1) or News (p1)?"
+        assert [entity.id for entity in resolve("open the News page", twins).entities] == ["p1"]
+
+    def test_the_other_one_of_three_is_asked_about(self) -> None:
+        assert meant("the other image") == ["?", "river.jpg", "lake.jpg"]
+        assert meant("the other two images") == ["river.jpg", "lake.jpg"]
+
+    def test_a_place_that_the_list_does_not_have_is_nothing(self) -> None:
+        answer = resolve("the ninth image", SITE)
+        assert answer.verdict == "none"
+        assert "only 3" in answer.why
+
+    def test_a_long_list_can_be_counted_beyond_the_things_it_brought_in(self) -> None:
+        rest = (Part("image", "img-4", "delta.jpg", beside=True),)
+        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        assert meant("the fourth image", entities) == ["delta.jpg"]
+
+
+class TestWhatWasSaidBefore:
+    def test_it_is_what_the_assistant_just_named(self) -> None:
+        answer = resolve("Yes, open it", in_mind([ABOUT, CONTACT]), after="How about the Contact page?")
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+
+    def test_a_choice_is_counted_in_the_order_it_was_offered(self) -> None:
+        answer = resolve("the first one", SITE, after="Which page: Contact or About Us?")
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+
+
+class TestDeepMemory:
+    def test_it_is_asked_only_when_nothing_in_mind_fits(self) -> None:
+        asked: list[str] = []
+
+        def deep() -> Iterator[Entity]:
+            asked.append("asked")
+            yield Entity("p9", "page", "Pricing")
+
+        assert resolve("open Contact", SITE, deep=deep()).verdict == "resolved"
+        assert asked == []
+        answer = resolve("open Pricing", SITE, deep=deep())
+        assert asked == ["asked"]
+        assert answer.entity is not None
+        assert answer.entity.id == "p9"
+        assert answer.confidence < 0.9
+        assert "deep memory" in answer.why
+
+    def test_a_description_that_fits_nothing_in_mind_is_looked_for_there_before_asking(self) -> None:
+        deep = [Entity("p9", "page", "Pricing")]
+        answer = resolve("open the pricing page", SITE, deep=deep)
+        assert answer.entities == tuple(deep)
+
+    def test_a_type_that_is_not_in_mind_is_found_there_and_several_are_asked_about(self) -> None:
+        one, two = Entity("i1", "invoice", "March"), Entity("i2", "invoice", "April")
+        assert resolve("pay that invoice", SITE, deep=[one]).entities == (one,)
+        assert resolve("pay the invoice", SITE, deep=[one, two]).verdict == "ambiguous"
+
+    def test_the_dead_that_are_out_of_mind_are_found_there_and_else_asked_about(self) -> None:
+        gone = Entity("p9", "page", "Pricing", deleted=True)
+        assert resolve("restore it", SITE, deep=[gone]).entities == (gone,)
+        assert resolve("restore the deleted page", SITE, deep=[gone]).entities == (gone,)
+        assert resolve("restore it", SITE).verdict == "ambiguous"
+
+    def test_a_pronoun_never_means_what_is_not_in_mind(self) -> None:
+        assert resolve("open it", Entities(), deep=[Entity("p9", "page", "Pricing")]).verdict == "none"
+
+
+def test_an_answer_reads_as_a_sentence() -> None:
+    assert str(resolve("open Contact", SITE)) == 'page:Contact, "Contact" (95%: "Contact" is its name)'
+    assert str(resolve("hello", SITE)) == "nothing (nothing in it refers to a thing)"
+
+
+SCRAPS = st.sampled_from(
+    "it that the this these both all other first second last two one page pages image section About Contact Us and "
+    "a an restore deleted before rename to , . 's #W123 \udcff “ \" "
+    "它 这个 第二 张 图片 页面 另一个 都 删除 的 那 两个".split()
+)
+
+
+@given(
+    text=st.one_of(st.text(), st.lists(SCRAPS, max_size=20).map(" ".join), st.lists(SCRAPS, max_size=20).map("".join))
+)
+def test_any_text_has_an_answer_that_holds_together(text: str) -> None:
+    held(resolve(text, SITE, after=text, deep=SITE))
+
+
+def held(answer: Resolution) -> None:
+    assert 0 <= answer.confidence <= 1
+    assert len(answer.candidates) <= MOST_CANDIDATES
+    assert (answer.verdict == "resolved") == bool(answer.entities)
+    assert (answer.verdict == "ambiguous") == bool(answer.question)
+    assert answer.why
+    assert str(answer)
+    confidences = [candidate.confidence for candidate in answer.candidates]
+    assert confidences == sorted(confidences, reverse=True)
+    for reference in answer.references:
+        assert answer.text[slice(*reference.span)] == reference.text
+
+
+@pytest.mark.parametrize(
+    "scrap", ["it ", "the ", "第二", "rename ", "a page ", "Contact ", '"', "this that ", "另一", "\n"]
+)
+def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
+    huge = scrap * (100_000 // len(scrap))
+    assert resolve(huge, SITE).references == resolve(huge[:MOST_TEXT], SITE).references

@@ -1,0 +1,54 @@
+"""What a host may say about its things, checked when it says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind import EntityRules
+from inmind.errors import InvalidInput
+
+pytestmark = pytest.mark.spec("B5")
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"window": 0}, "entities.window"),
+        ({"window": True}, "entities.window"),
+        ({"window": "10"}, "entities.window"),
+        ({"from_one_list": 0}, "entities.from_one_list"),
+        ({"types": ["page"]}, "entities.types"),
+        ({"types": {"": ["page"]}}, "entities.types"),
+        ({"types": {"page": [7]}}, "entities.types.page"),
+        ({"types": {"page": 7}}, "entities.types.page"),
+        ({"types": {"page": [""]}}, "entities.types.page"),
+        ({"id_keys": ["nr"]}, "entities.id_keys"),
+        ({"id_keys": {7: "page"}}, "entities.id_keys"),
+        ({"id_keys": {"nr": ""}}, "entities.id_keys.nr"),
+        ({"id_keys": {"nr": None}}, "entities.id_keys.nr"),
+        ({"extractors": {"crm_*": "not a function"}}, "entities.extractors.crm_*"),
+        ({"extractors": [print]}, "entities.extractors"),
+    ],
+)
+def test_rules_that_do_not_fit_are_refused_by_field(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        EntityRules(**given)
+    assert (refused.value.code, refused.value.field) == ("INVALID_INPUT", field)
+
+
+def test_a_noun_means_the_type_it_was_registered_for_and_otherwise_itself() -> None:
+    rules = EntityRules(types={"customer": ["client"], "employee": "staff"})
+    assert [rules.type_named(noun) for noun in ("client", "customer", "staff", "page")] == [
+        "customer",
+        "customer",
+        "employee",
+        "page",
+    ]
+
+
+def test_the_first_pattern_that_matches_a_tool_is_its_extractor() -> None:
+    rules = EntityRules(extractors={"crm_get_*": lambda _: [], "crm_*": lambda _: []})
+    found = rules.extractor_for("crm_get_lead"), rules.extractor_for("crm_list"), rules.extractor_for("CRM_list")
+    assert [one and one[0] for one in found] == ["crm_get_*", "crm_*", None]

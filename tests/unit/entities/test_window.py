@@ -1,0 +1,296 @@
+"""What is held in mind, in which order, and what happens to what has no place."""
+
+from __future__ import annotations
+
+import pytest
+from builders import WHEN, a_page, an_event, in_mind
+
+from inmind.entities.window import MOST_PARTS, Entities
+from inmind.journal import EntitiesLeft, EntitiesRestored, EntitiesSeen, EntityPinned, Part, ThingSeen
+
+LAMP = Part("item", "11112222", "Desk Lamp")
+ORDER = ThingSeen("order", "#W6390527", parts=(LAMP, Part("payment_method", "paypal_7644869")))
+
+
+def then(entities: Entities, *things: ThingSeen, seq: int = 100) -> Entities:
+    return entities.apply(an_event(EntitiesSeen(things), seq))
+
+
+def ids(entities: Entities) -> list[str]:
+    return [entity.id for entity in entities]
+
+
+def settled(entities: Entities, most: int) -> Entities:
+    return entities.without(entities.overflow(most))
+
+
+# -- order -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B2")
+def test_what_was_seen_last_stands_first_and_what_is_seen_again_comes_back_to_the_front() -> None:
+    home, about = a_page("page-1", "Home"), a_page("page-2", "About")
+    assert ids(in_mind(home, about)) == ["page-2", "page-1"]
+    assert ids(in_mind(home, about, home)) == ["page-1", "page-2"]
+
+
+@pytest.mark.spec("B2")
+def test_the_story_of_ten_places_has_the_right_arithmetic() -> None:
+    """Home and About, Home again; eight more fill the window, the ninth costs About its place, the tenth Home."""
+    home, about = a_page("home", "Home"), a_page("about", "About")
+    entities = in_mind(home, about, home)
+    for n in range(1, 9):
+        entities = settled(then(entities, a_page(f"e{n}", f"E{n}"), seq=n + 10), 10)
+    assert ids(entities) == ["e8", "e7", "e6", "e5", "e4", "e3", "e2", "e1", "home", "about"]
+    entities = settled(then(entities, a_page("e9", "E9"), seq=50), 10)
+    assert ids(entities)[-1] == "home"
+    entities = settled(then(entities, a_page("e10", "E10"), seq=51), 10)
+    assert ids(entities) == [f"e{n}" for n in range(10, 0, -1)]
+    assert [entity.id for entity in entities.beyond] == ["home", "about"]
+
+
+@pytest.mark.spec("B2")
+def test_one_result_goes_in_as_a_unit_with_its_best_match_first() -> None:
+    entities = then(in_mind(a_page("old")), a_page("best"), a_page("second"), a_page("third"))
+    assert ids(entities) == ["best", "second", "third", "old"]
+
+
+@pytest.mark.spec("B2", "B1")
+def test_the_newest_name_is_the_name_and_earlier_ones_are_aliases() -> None:
+    entities = in_mind(a_page(name="About"), a_page(name="About Us"), a_page(name=""), a_page(name="Our Team"))
+    assert (entities[0].name, entities[0].aliases) == ("Our Team", ("About Us", "About"))
+    again = then(entities, a_page(name="About"))
+    assert (again[0].name, again[0].aliases) == ("About", ("Our Team", "About Us"))
+
+
+@pytest.mark.spec("B1")
+def test_an_entity_knows_where_it_comes_from() -> None:
+    made = a_page(action="create", parent=("collection", "coll-1"))
+    [page] = in_mind(made, a_page("page-123", "", how="used", action="publish"))
+    assert (page.key, page.parent, page.action) == (("page", "page-123"), ("collection", "coll-1"), "publish")
+    assert (page.first_seen, page.last_seen, page.source, page.deleted) == (WHEN, WHEN, "session/s#2", False)
+
+
+@pytest.mark.spec("B1")
+def test_identity_is_type_and_id_and_an_image_is_media() -> None:
+    both = in_mind(ThingSeen("page", "7", "Seven"), ThingSeen("order", "7"))
+    assert len(both) == 2
+    [image] = in_mind(ThingSeen("image", "img-1", "a.jpg"), ThingSeen("media", "img-1", "b.jpg"))
+    assert (image.name, image.aliases) == ("b.jpg", ("a.jpg",))
+
+
+@pytest.mark.spec("B1")
+@pytest.mark.parametrize("used", [ThingSeen("page", "7", how="used"), ThingSeen("page", "7", how="deleted")])
+def test_a_small_number_says_nothing_without_its_type(used: ThingSeen) -> None:
+    """update_page(page_id=7) is not about order 7."""
+    entities = then(in_mind(ThingSeen("order", "7", parts=(Part("item", "8"),))), used)
+    assert entities.get("7", "order") == in_mind(ThingSeen("order", "7", parts=(Part("item", "8"),)))[0]
+    assert entities.get("7", "page") is not None
+
+
+@pytest.mark.spec("B1")
+def test_an_id_that_nothing_was_known_about_is_no_second_thing_when_its_type_is() -> None:
+    unknown, known = ThingSeen("reference", "page-123", how="used"), a_page()
+    assert [(e.type, e.name) for e in in_mind(unknown, known)] == [("page", "About Us")]
+    assert [(e.type, e.name) for e in in_mind(known, unknown)] == [("page", "About Us")]
+    assert [(e.type, e.name) for e in in_mind(known, ThingSeen("reference", "page-123"))] == [("page", "About Us")]
+    [page] = in_mind(a_page(parts=(LAMP,)), a_page(name="Our Team"), ThingSeen("reference", "page-123"))
+    assert (page.name, page.aliases, page.parts) == ("Our Team", ("About Us",), (LAMP,))
+    gone = settled(then(in_mind(unknown), a_page("other")), 1)
+    back = then(gone, known)
+    assert [entity.type for entity in back] == ["page", "page"]
+    assert list(back.beyond) == []
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B3")
+def test_things_are_read_by_type_in_either_number_and_under_any_of_its_names() -> None:
+    entities = in_mind(a_page("page-1"), ThingSeen("image", "img-1"), a_page("page-2"))
+    assert [e.id for e in entities.of("page")] == [e.id for e in entities.of("pages")] == ["page-2", "page-1"]
+    assert [e.id for e in entities.of("media")] == [e.id for e in entities.of("images")] == ["img-1"]
+    assert entities.of("order") == ()
+
+
+@pytest.mark.spec("B3")
+def test_the_latest_of_a_type_is_alive() -> None:
+    entities = then(in_mind(a_page("page-1"), a_page("page-2")), a_page("page-2", how="deleted"))
+    latest = entities.latest("page")
+    assert latest is not None
+    assert latest.id == "page-1"
+    assert entities.latest("order") is None
+    assert Entities().latest() is None
+
+
+@pytest.mark.spec("B3")
+def test_a_thing_is_found_by_id_in_the_window_and_beyond_it() -> None:
+    entities = settled(in_mind(ThingSeen("image", "img-1"), a_page("page-2")), 1)
+    for type in (None, "image", "media"):
+        found = entities.get("img-1", type)
+        assert found is not None
+        assert found.type == "image"
+    assert entities.get("img-1", "page") is None
+    assert entities.get("nowhere") is None
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B2")
+def test_parts_ride_with_their_thing_and_take_no_place() -> None:
+    entities = in_mind(ORDER)
+    assert len(entities) == 1
+    assert entities.holds("11112222")
+    assert entities.owner("11112222") is entities[0]
+
+
+@pytest.mark.spec("B2")
+def test_use_of_a_part_moves_its_thing_and_brings_the_part_to_the_front_of_it() -> None:
+    entities = then(in_mind(ORDER, a_page()), ThingSeen("payment_method", "paypal_7644869", how="used"))
+    assert ids(entities) == ["#W6390527", "page-123"]
+    assert [part.id for part in entities[0].parts] == ["paypal_7644869", "11112222"]
+
+
+@pytest.mark.spec("B2")
+def test_a_part_that_is_looked_at_becomes_a_thing_with_the_name_it_had() -> None:
+    entities = then(in_mind(ORDER), ThingSeen("item", "11112222"))
+    assert [(e.type, e.name) for e in entities] == [("item", "Desk Lamp"), ("order", "#W6390527")]
+    untyped = then(in_mind(ORDER), ThingSeen("reference", "11112222"))
+    assert [(e.type, e.name) for e in untyped] == [("item", "Desk Lamp"), ("order", "#W6390527")]
+
+
+@pytest.mark.spec("B2")
+def test_parts_add_up_the_newest_first_and_keep_their_names() -> None:
+    entities = then(
+        in_mind(ORDER), ThingSeen("order", "#W6390527", parts=(Part("shop", "s-1"), Part("item", "11112222")))
+    )
+    assert entities[0].parts == (Part("shop", "s-1"), LAMP, Part("payment_method", "paypal_7644869"))
+
+
+@pytest.mark.spec("B2")
+def test_a_thing_holds_so_many_parts_and_says_how_many_it_does_not_hold() -> None:
+    def rows(start: int) -> ThingSeen:
+        return ThingSeen("list", "l-1", parts=tuple(Part("row", f"r-{n}") for n in range(start, start + MOST_PARTS)))
+
+    entities = in_mind(rows(0), rows(MOST_PARTS), rows(0), rows(MOST_PARTS))
+    assert len(entities[0].parts) == MOST_PARTS
+    assert entities[0].parts_left_out == MOST_PARTS
+    assert len(dict(entities.ids)) == 2 * MOST_PARTS + 1
+
+
+# -- the dead ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B4")
+def test_a_delete_marks_a_thing_where_it_stands() -> None:
+    entities = then(in_mind(a_page("page-1"), a_page("page-2"), a_page("page-3")), a_page("page-2", how="deleted"))
+    assert [(e.id, e.deleted) for e in entities] == [("page-3", False), ("page-2", True), ("page-1", False)]
+
+
+@pytest.mark.spec("B4")
+def test_what_is_dead_stays_where_it_is_when_it_is_named_and_lives_when_it_is_seen_alive() -> None:
+    dead = then(in_mind(a_page("page-1"), a_page("page-2")), a_page("page-1", how="deleted"))
+    named = then(dead, a_page("page-1", "", how="used"))
+    assert [(e.id, e.deleted) for e in named] == [("page-2", False), ("page-1", True)]
+    alive = then(named, a_page("page-1"))
+    assert [(e.id, e.deleted) for e in alive] == [("page-1", False), ("page-2", False)]
+
+
+@pytest.mark.spec("B4")
+def test_what_was_made_and_deleted_at_once_does_not_stand_at_the_front() -> None:
+    entities = then(in_mind(a_page("page-1")), a_page("page-2"), a_page("page-2", how="deleted"))
+    assert [(e.id, e.deleted) for e in entities] == [("page-1", False), ("page-2", True)]
+
+
+@pytest.mark.spec("B4")
+def test_a_delete_of_what_was_never_seen_takes_no_place_and_is_known() -> None:
+    entities = then(in_mind(a_page("page-1")), a_page("page-9", "", how="deleted"))
+    assert ids(entities) == ["page-1"]
+    gone = entities.get("page-9")
+    assert gone is not None
+    assert gone.deleted
+
+
+@pytest.mark.spec("B4")
+def test_a_deleted_part_is_gone_from_its_thing_and_the_thing_lives() -> None:
+    entities = then(in_mind(ORDER), ThingSeen("item", "11112222", how="deleted"))
+    assert [(e.id, e.deleted, [p.id for p in e.parts]) for e in entities] == [("#W6390527", False, ["paypal_7644869"])]
+    gone = entities.get("11112222")
+    assert gone is not None
+    assert (gone.deleted, gone.name) == (True, "Desk Lamp")
+
+
+# -- leaving -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B2")
+def test_what_left_comes_back_as_it_was_when_somebody_speaks_of_it() -> None:
+    order = in_mind(ORDER)[0]
+    entities = settled(then(in_mind(ORDER), a_page()), 1)
+    assert list(entities.beyond) == [order]
+    back = then(entities, ThingSeen("order", "#W6390527", how="used"))
+    assert (back[0].parts, back[0].first_seen) == (order.parts, order.first_seen)
+    assert list(back.beyond) == []
+
+
+@pytest.mark.spec("B2")
+def test_what_left_comes_back_by_its_id_alone() -> None:
+    entities = settled(then(in_mind(ORDER), a_page()), 1)
+    back = then(entities, ThingSeen("reference", "#W6390527", how="used"))
+    assert (back[0].type, len(back[0].parts)) == ("order", 2)
+
+
+@pytest.mark.spec("B2")
+def test_what_leaves_is_told_with_all_that_is_known_of_it() -> None:
+    known = a_page(aliases=(), parts=(LAMP,), parent=("site", "s-1"), action="get")
+    [leaving] = then(in_mind(known), a_page("page-9")).overflow(1)
+    assert leaving.as_seen() == known
+
+
+@pytest.mark.spec("B3")
+def test_a_pinned_thing_does_not_leave() -> None:
+    pinned = in_mind(a_page("page-1"), a_page("page-2")).apply(an_event(EntityPinned("page", "page-1"), 5))
+    entities = settled(then(pinned, a_page("page-3")), 2)
+    assert ids(entities) == ["page-3", "page-1"]
+    loose = entities.apply(an_event(EntityPinned("page", "page-1", pinned=False), 6))
+    assert ids(settled(then(loose, a_page("page-4"), seq=101), 2)) == ["page-4", "page-3"]
+
+
+@pytest.mark.spec("B2")
+def test_what_was_only_listed_leaves_before_what_was_opened_but_not_the_newest_list() -> None:
+    opened = in_mind(a_page("opened-1"), a_page("opened-2"))
+    listed = then(opened, a_page("hit-1", how="listed"), a_page("hit-2", how="listed"), seq=10)
+    assert ids(settled(listed, 3)) == ["hit-1", "hit-2", "opened-2"]
+    later = then(listed, a_page("opened-3"), seq=11)
+    assert ids(settled(later, 4)) == ["opened-3", "hit-1", "opened-2", "opened-1"]
+
+
+@pytest.mark.spec("B2")
+def test_what_was_listed_and_then_used_counts_as_opened() -> None:
+    listed = then(in_mind(a_page("opened")), a_page("hit-1", how="listed"), a_page("hit-2", how="listed"), seq=10)
+    used = then(listed, a_page("hit-2", "", how="used"), seq=11)
+    assert ids(settled(then(used, a_page("new"), seq=12), 2)) == ["new", "hit-2"]
+
+
+# -- state -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B9")
+def test_a_checkpoint_comes_back_in_its_order_with_its_dead_and_its_pins_in_front_of_what_is_there() -> None:
+    things = (a_page("page-1", pinned=True), a_page("page-2", how="deleted"), a_page("page-3", "New", aliases=("Old",)))
+    entities = in_mind(a_page("here"), a_page("page-3", "Other")).apply(an_event(EntitiesRestored(things), 9))
+    assert ids(entities) == ["page-1", "page-2", "page-3", "here"]
+    assert [e.pinned for e in entities] == [True, False, False, False]
+    assert [e.deleted for e in entities] == [False, True, False, False]
+    assert (entities[2].name, entities[2].aliases) == ("New", ("Old",))
+
+
+@pytest.mark.spec("A2", "B2")
+def test_a_snapshot_gives_back_the_state_that_it_was_made_of() -> None:
+    entities = settled(
+        then(in_mind(ORDER, a_page(parent=("site", "s-1")), a_page("page-2")), a_page("page-2", how="deleted")), 2
+    )
+    entities = entities.apply(an_event(EntitiesLeft((a_page(),)), 6))
+    entities = then(entities, ThingSeen("order", "#W6390527", how="used"), seq=7)
+    assert Entities.thaw(entities.freeze()) == entities

@@ -1,0 +1,93 @@
+"""Files as JSON values, however they are packed, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+from recorded_transcripts import a_file, lines
+
+from inmind.errors import InvalidInput, NotFound
+from inmind.replay.files import content_of
+
+pytestmark = pytest.mark.spec("I8")
+
+
+def packed_in_frames(data: bytes) -> bytes:
+    half = len(data) // 2
+    return zstandard.compress(data[:half]) + zstandard.compress(data[half:])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress, packed_in_frames])
+def test_how_a_file_is_packed_is_told_by_its_bytes(tmp_path: Path, pack: type[bytes]) -> None:
+    content = content_of(a_file(tmp_path, pack(b'{"a": [1, 2]}'), name="no-ending"))
+    assert [placed.value for placed in content.values] == [{"a": [1, 2]}]
+
+
+def test_lines_keep_their_numbers_over_blank_ones_and_odd_separators(tmp_path: Path) -> None:
+    path = a_file(tmp_path, '{"a": 1}\n\n"one\u2028line"\r\n'.encode())
+    content = content_of(path)
+    assert content.by_line
+    assert [(placed.value, placed.place) for placed in content.values] == [
+        ({"a": 1}, f"{path}:1"),
+        ("one\u2028line", f"{path}:3"),
+    ]
+
+
+def test_a_value_over_many_lines_is_one_value(tmp_path: Path) -> None:
+    content = content_of(a_file(tmp_path, b'\xef\xbb\xbf[\n  {"a": 1}\n]\n'))
+    assert (content.by_line, [placed.value for placed in content.values]) == (False, [[{"a": 1}]])
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1]")))
+    (placed,) = content_of("-").values
+    assert (placed.value, placed.place) == ([1], "<stdin>")
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "expected"),
+    [
+        (lines([{"a": 1}, {"a": 2}]) + b'{"a": \n{"a": 4}\n', 3, "JSON"),
+        (b'{\n  "a": 1,\n  b\n}', 3, "JSON"),
+        (b'{"a": 1}\n"\xff"\n', 2, "UTF-8"),
+        (b'{"a": 1}\n' + b"[" * 100_000, 2, "sane size"),
+        (b'{"a": 1}\n' + b"1" * 10_000, 2, "sane size"),
+    ],
+)
+def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, data: bytes, line: int, expected: str) -> None:
+    path = a_file(tmp_path, data)
+    with pytest.raises(InvalidInput) as caught:
+        content_of(path)
+    assert caught.value.field == f"{path}:{line}"
+    assert expected in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b" \n\n", gzip.compress(b"[1]" * 1000)[:-9], zstandard.compress(b"[1]" * 1000)[:8] + b"x"]
+)
+def test_an_empty_or_broken_file_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = a_file(tmp_path, data)
+    with pytest.raises(InvalidInput) as caught:
+        content_of(path)
+    assert caught.value.field.startswith(path)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        content_of(str(tmp_path / "nothing.json"))
+    with pytest.raises(InvalidInput, match="a file that can be read"):
+        content_of(str(tmp_path))
+
+
+def test_without_the_library_a_packed_file_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = a_file(tmp_path, zstandard.compress(b"[1]"))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(InvalidInput, match=r'pip install "inmind\[cli\]"'):
+        content_of(path)

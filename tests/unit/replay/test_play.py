@@ -1,0 +1,148 @@
+"""Recorded conversations through sessions: what was sent, what was known, what it cost."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, user
+from recorded_transcripts import ANTHROPIC, CHAT
+
+from inmind.errors import InvalidInput
+from inmind.replay import Recording, ReplayReport, replay
+
+pytestmark = pytest.mark.spec("I8")
+
+WORDS = "and so on and on " * 40
+
+
+def a_recording(messages: list[dict[str, Any]], **more: Any) -> Recording:
+    return replace(Recording(name="r", format="openai", messages=messages), **more)
+
+
+def played(messages: list[dict[str, Any]], window: int = 128_000, **more: Any) -> ReplayReport:
+    (report,) = replay([a_recording(messages, **more)], window=window)
+    return report
+
+
+def a_lookup(number: int, id: str, result: str = "ok") -> list[dict[str, Any]]:
+    return [a_call(f"c{number}", "get_page", json.dumps({"page_id": id})), a_result(f"c{number}", result)]
+
+
+def chatter(turns: int) -> list[dict[str, Any]]:
+    return [message for turn in range(turns) for message in (user(f"{turn} {WORDS}"), assistant(f"{turn} {WORDS}"))]
+
+
+def test_a_prompt_is_prepared_for_each_message_of_the_agent() -> None:
+    report = played(CHAT[1:], system=CHAT[:1])
+    assert (report.prompts, report.memory.ledger.calls, report.bare.ledger.calls) == (4, 4, 4)
+    assert report.memory.did_not_fit == report.bare.did_not_fit == 0
+
+
+def test_a_greeting_that_nobody_asked_for_is_no_call() -> None:
+    assert played([assistant("Hi! How can I help?")]).prompts == 0
+    assert played([assistant("Hi! How can I help?"), user("Hi"), assistant("Hello")]).prompts == 1
+
+
+def test_anthropic_recordings_are_played_in_their_own_words() -> None:
+    report = played(ANTHROPIC["messages"], format="anthropic", system=ANTHROPIC["system"], tools=ANTHROPIC["tools"])
+    assert report.prompts == 2
+    assert report.memory.ledger.tokens > report.bare.ledger.tokens > 0
+
+
+def test_an_agent_without_memory_finds_all_that_it_sent_before_in_the_cache() -> None:
+    report = played(chatter(3))
+    ledger = report.bare.ledger
+    last = ledger.tokens - sum_of_prompts_before_the_last(3)
+    assert ledger.uncached == 0
+    assert ledger.written == last  # everything was new once and only once
+    assert ledger.cached == ledger.tokens - last
+
+
+def sum_of_prompts_before_the_last(turns: int) -> int:
+    return played(chatter(turns)[:-2]).bare.ledger.tokens
+
+
+def test_with_a_warm_cache_memory_leaves_most_of_the_prompt_in_it() -> None:
+    report = played(chatter(10))
+    assert report.memory.ledger.cached >= 0.9 * report.bare.ledger.cached
+
+
+def test_an_id_that_a_tool_gave_is_held_when_the_agent_uses_it() -> None:
+    report = played(CHAT[1:])
+    (use,) = report.uses
+    assert (use.tool, use.argument, use.id, use.prompt) == ("rename_page", "page_id", "page-123", 3)
+    assert (use.known, use.held, use.in_prompt, use.in_bare, use.user_given) == (True, True, True, True, False)
+
+
+def test_an_id_that_the_user_gave_says_so() -> None:
+    (use,) = played([user("Show page-77"), *a_lookup(1, "page-77"), assistant("Here.")]).uses
+    assert (use.known, use.user_given, use.from_nowhere) == (True, True, False)
+
+
+def test_an_id_that_nobody_gave_comes_from_nowhere() -> None:
+    report = played([user("Show my page"), *a_lookup(1, "page-99"), assistant("Here.")])
+    (use,) = report.uses
+    assert use.from_nowhere
+    assert not use.lost
+    assert report.known == 0
+
+
+def test_arguments_that_are_no_json_use_no_ids() -> None:
+    assert played([user("Hi"), a_call("c", "get_page", "{page-1"), a_result("c"), assistant("?")]).uses == []
+
+
+def test_in_a_small_window_memory_still_has_the_id_that_the_history_has_lost() -> None:
+    made = [user("Make a page"), a_call("c1", "create_page"), a_result("c1", '{"page": {"id": "page-123"}}')]
+    report = played([*made, assistant("Done."), *chatter(12), user("Show it"), *a_lookup(2, "page-123")], window=4_000)
+    (use,) = report.uses
+    assert report.memory.cut_messages > 0
+    assert report.bare.cut_tokens > 0
+    assert (use.held, use.lost, use.lost_without_memory) == (True, False, True)
+
+
+def test_ids_in_messages_that_were_dropped_before_they_were_ever_sent_are_known_to_memory() -> None:
+    long = f'{{"page": {{"id": "page-123", "text": "{WORDS * 30}"}}}}'
+    shown = [user("Show my page"), a_call("c1", "get_page"), a_result("c1", long), assistant("Too long.")]
+    report = played([*shown, user("Rename it"), *a_lookup(2, "page-123"), assistant("Done.")], window=4_000)
+    (use,) = report.uses
+    assert report.memory.did_not_fit == report.bare.did_not_fit == 1
+    assert (use.held, use.lost, use.lost_without_memory) == (True, False, True)
+
+
+def test_a_history_that_fills_the_window_leaves_the_ids_their_place() -> None:
+    pages = [f"page-{number}-with-a-name-of-some-length" for number in range(8)]
+    made = [message for number, page in enumerate(pages) for message in a_lookup(number, page, f'{{"id": "{page}"}}')]
+    used = [message for number, page in enumerate(pages) for message in a_lookup(100 + number, page)]
+    for length in range(10, 16):  # somewhere on the way the window is almost full
+        talk = [user("Make pages"), *made, assistant("Done."), *chatter(length), user("Show them"), *used]
+        report = played(talk, window=4_000)
+        later = [use for use in report.uses if use.prompt > len(pages)]
+        assert report.memory.cut_messages > 0
+        assert [use.id for use in later if use.lost] == []
+
+
+def test_recordings_do_not_know_each_other() -> None:
+    first = a_recording([user("Show page-77"), *a_lookup(1, "page-77"), assistant("Here.")])
+    second = a_recording([user("Show it"), *a_lookup(1, "page-77"), assistant("Here.")])
+    _, report = replay([first, second])
+    (use,) = report.uses
+    assert (use.known, use.held) == (False, False)
+
+
+def test_nothing_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    reports = replay([a_recording(CHAT[1:]), a_recording(CHAT[1:])])
+    next(reports)
+    assert len(list(tmp_path.iterdir())) == 1
+    reports.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_window_that_no_session_takes_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="window"):
+        played(CHAT[1:], window=10)

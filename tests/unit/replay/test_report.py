@@ -1,0 +1,108 @@
+"""Numbers that are read off facts, and add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind import Ledger, Rates
+from inmind.replay import ReplayReport, total
+from inmind.replay.report import Side, Use, percentile
+
+pytestmark = pytest.mark.spec("I8")
+
+RATES = Rates.per_million(input=1.0)
+
+
+VISIBLE = Use(
+    recording="r", prompt=1, tool="t", argument="id", id="x", known=True, held=False, in_prompt=True, in_bare=True
+)
+
+
+def a_use(**facts: Any) -> Use:
+    return replace(VISIBLE, **facts)
+
+
+def ids(*uses: Use) -> dict[str, Any]:
+    return ReplayReport(name="r", uses=uses).as_json(RATES)["ids"]
+
+
+def test_an_id_that_is_in_mind_is_held_and_one_that_is_only_in_the_history_is_visible() -> None:
+    counts = ids(a_use(held=True), a_use(held=True), a_use())
+    assert (counts["known"], counts["held"], counts["visible"], counts["lost"]) == (3, 2, 1, 0)
+    assert counts["held_share"] == pytest.approx(2 / 3)
+
+
+def test_an_id_that_was_said_and_is_nowhere_in_the_prompt_is_lost_even_if_it_is_in_mind() -> None:
+    counts = ids(a_use(in_prompt=False), a_use(held=True, in_prompt=False), a_use(in_bare=False))
+    assert (counts["lost"], counts["lost_though_held"]) == (2, 1)
+    assert (counts["lost_without_memory"], counts["visible"]) == (1, 1)
+
+
+def test_an_id_that_nobody_said_comes_from_nowhere_and_is_not_lost() -> None:
+    counts = ids(a_use(known=False, in_prompt=False, in_bare=False), a_use(known=False, is_id=False, in_prompt=False))
+    assert (counts["from_nowhere"], counts["new_names"], counts["lost"], counts["lost_without_memory"]) == (1, 1, 0, 0)
+    assert counts["held_share"] is None
+
+
+def test_the_ids_that_went_wrong_are_named_with_their_call() -> None:
+    report = ReplayReport(name="r", uses=[a_use(id="gone", in_prompt=False), a_use(id="made up", known=False)])
+    shown = report.as_json(RATES)
+    assert [use["id"] for use in shown["lost_ids"]] == ["gone"]
+    assert shown["ids_from_nowhere"] == [
+        {"recording": "r", "prompt": 1, "tool": "t", "argument": "id", "id": "made up"}
+    ]
+
+
+def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_ratio() -> None:
+    memory, bare = Side(ledger=Ledger(cached=10, written=4)), Side(ledger=Ledger(written=4, uncached=1))
+    report = ReplayReport(name="r", memory=memory, bare=bare)
+    assert report.price_ratio(RATES) == pytest.approx((10 * 0.1 + 4 * 1.25) / (4 * 1.25 + 1))
+    assert ReplayReport(name="r").price_ratio(RATES) is None
+
+
+def reports() -> st.SearchStrategy[ReplayReport]:
+    numbers = st.integers(0, 1000)
+    ledgers = st.builds(Ledger, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
+    sides = st.builds(Side, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
+    uses = st.builds(a_use, known=st.booleans(), held=st.booleans(), in_prompt=st.booleans(), in_bare=st.booleans())
+    left_out = st.dictionaries(st.sampled_from(["a", "b"]), numbers)
+    times = st.lists(st.floats(0, 1), max_size=3)
+    sizes = st.lists(numbers, max_size=3)
+    return st.builds(
+        ReplayReport,
+        name=st.just("r"),
+        memory=sides,
+        bare=sides,
+        uses=st.lists(uses, max_size=4),
+        entity_tokens=sizes,
+        seconds=times,
+        left_out=left_out,
+    )
+
+
+@given(st.lists(reports(), max_size=4), st.integers(0, 4))
+def test_a_total_of_totals_is_the_total(parts: list[ReplayReport], cut: int) -> None:
+    halves = [total(parts[:cut], "first"), total(parts[cut:], "second")]
+    assert total(halves, "all") == total(parts, "all")
+
+
+@given(st.lists(reports(), max_size=4))
+def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
+    whole = total(parts, "all")
+    assert whole.recordings == len(parts)
+    assert whole.held == sum(part.held for part in parts)
+    assert whole.lost == sum(part.lost for part in parts)
+    assert whole.memory.ledger.tokens == sum(part.memory.ledger.tokens for part in parts)
+    assert whole.bare.cut_tokens == sum(part.bare.cut_tokens for part in parts)
+
+
+@given(st.lists(st.integers(0, 100), min_size=1), st.integers(1, 100))
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values: list[int], percent: int) -> None:
+    found = percentile(values, percent)
+    assert 100 * sum(value <= found for value in values) >= percent * len(values)
+    assert 100 * sum(value < found for value in values) < percent * len(values)
