@@ -483,6 +483,12 @@ def test_what_another_session_of_the_same_resource_has_seen_is_known_here(memory
     assert here.check_call("get_order", {"order_id": "#W7777777"}).ok
 
 
+@pytest.mark.spec("B8", "B9")
+def test_what_another_session_has_from_a_checkpoint_is_known_here_too(memory: Memory) -> None:
+    memory.restore({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "yesterday", resource="ada")
+    assert memory.session("today", resource="ada").check_call("get_page", {"page_id": "page-123"}).ok
+
+
 @pytest.mark.spec("B8", "A4")
 def test_what_was_taken_back_here_is_not_known_from_here(session: Session) -> None:
     session.track([{"id": "page-999", "type": "page"}])

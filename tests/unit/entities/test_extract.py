@@ -510,6 +510,7 @@ def test_a_call_that_the_host_calls_failed_adds_nothing() -> None:
         {"status": "failed", "id": "page-123", "title": "Nightly build", "at": "12:00"},
         {"status": 200, "id": "page-123"},
         "This is page-123, which says: not found. " + "And it says much else. " * 20,
+        "Page one was not found," + " " * 300 + "but page-123 was.",
     ],
     ids=str,
 )
