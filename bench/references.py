@@ -32,7 +32,7 @@ from typing import Any, cast
 from bench.table import Row, Table
 from inmind import EntityLayer, EntityRules, Memory, Session
 from inmind.entities.block import lines
-from inmind.entities.extract import things_of
+from inmind.entities.extract.things import things_of
 from inmind.journal import ToolObserved
 from inmind.replay.files import content_of
 from inmind.replay.readers import read

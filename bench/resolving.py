@@ -37,10 +37,10 @@ from typing import Any, Literal
 import zstandard
 
 from bench.table import Row, Table
-from inmind.entities.calls import tool_named
 from inmind.entities.entity import Entity
-from inmind.entities.resolution import Resolution
-from inmind.entities.resolve import resolve
+from inmind.entities.extract.calls import tool_named
+from inmind.entities.resolve.resolution import Resolution
+from inmind.entities.resolve.resolver import resolve
 from inmind.entities.rules import FROM_ONE_LIST, WINDOW
 from inmind.entities.window import Entities
 from inmind.journal import EntitiesLeft, EntitiesSeen, Event, Happened, Origin, Part, ThingSeen, Trust

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from inmind.entities.extract import things_of
+from inmind.entities.extract.things import things_of
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.entities.window import Entities
 from inmind.history import Line

@@ -2,7 +2,7 @@
 
 from inmind.entities.entity import Entity
 from inmind.entities.ground import CallCheck
-from inmind.entities.resolution import Resolution
+from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.errors import InmindError

@@ -16,7 +16,7 @@ from inmind.entities.checkpoint import deserialize, thing_from
 from inmind.entities.entity import Entity
 from inmind.entities.ground import CallCheck, check_call
 from inmind.entities.nouns import same_type
-from inmind.entities.resolution import Resolution
+from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.rules import EntityRules
 from inmind.entities.sight import Happening, leaving, sighted
 from inmind.errors import InvalidInput, NotFound
@@ -76,7 +76,9 @@ class Attention:
         return self._commit(decide, key)
 
     def resolve(self, text: str) -> Resolution:
-        from inmind.entities.resolve import resolve  # its words of two languages are a fifth of what importing us takes
+        from inmind.entities.resolve.resolver import (
+            resolve,  # its words of two languages are a fifth of what importing us takes
+        )
 
         mind = self._stream.refresh()
         said = last_reply(mind.line)

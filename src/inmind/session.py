@@ -17,7 +17,7 @@ from inmind.attention import Attention
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
 from inmind.entities.ground import CallCheck
-from inmind.entities.resolution import Resolution
+from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.journal import (

@@ -14,12 +14,12 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, Literal
 
-from inmind.entities.calls import tool_named
-from inmind.entities.ids import Found, ids_in
+from inmind.entities.extract.calls import tool_named
+from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.nouns import UNTYPED, same_type
-from inmind.entities.reference import SAME_NOUN, is_called
+from inmind.entities.resolve.reference import SAME_NOUN, is_called
+from inmind.entities.resolve.spelling import slips
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.entities.spelling import slips
 from inmind.entities.window import Entities
 from inmind.journal import Part
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from inmind.entities.extract import things_of
-from inmind.entities.mentions import mentioned
+from inmind.entities.extract.mentions import mentioned
+from inmind.entities.extract.things import things_of
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.journal import Draft, EntitiesLeft, EntitiesSeen, Origin, ToolObserved

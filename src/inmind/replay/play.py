@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from inmind.entities.ids import Found, ids_in
+from inmind.entities.ids.arguments import Found, ids_in
 from inmind.errors import ContextOverflow, InvalidInput
 from inmind.memory import RESERVE, WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.entities.entity import Entity
-from inmind.entities.meaning import MOST_CANDIDATES
-from inmind.entities.resolution import Resolution
-from inmind.entities.resolve import MOST_TEXT, resolve
+from inmind.entities.resolve.meaning import MOST_CANDIDATES
+from inmind.entities.resolve.resolution import Resolution
+from inmind.entities.resolve.resolver import MOST_TEXT, resolve
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.journal import EntitiesSeen, Part, ThingSeen

@@ -10,9 +10,9 @@ import pytest
 from builders import seen_by
 
 from inmind import Entity
-from inmind.entities.extract import MOST_USED, things_of
+from inmind.entities.extract.records import MOST_PARTS, MOST_RECORDS
+from inmind.entities.extract.things import MOST_USED, things_of
 from inmind.entities.rules import EntityRules
-from inmind.entities.shapes import MOST_PARTS, MOST_RECORDS
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
 

@@ -13,13 +13,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from inmind.entities.calls import Tool, tool_named
 from inmind.entities.checkpoint import thing_from
-from inmind.entities.ids import Found, ids_in, ids_in_text, looks_like_id
+from inmind.entities.extract.calls import Tool, tool_named
+from inmind.entities.extract.records import MOST_PARTS, MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
+from inmind.entities.ids.arguments import Found, ids_in
+from inmind.entities.ids.prose import ids_in_text
+from inmind.entities.ids.shapes import looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
 from inmind.entities.reading import failed, is_object, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
-from inmind.entities.shapes import MOST_PARTS, MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inmind.entities.entity import Entity
-from inmind.entities.reference import Kind
+from inmind.entities.resolve.reference import Kind
 
 Verdict = Literal["resolved", "ambiguous", "none"]
 

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from inmind.entities.ids import as_id, handle, ids_in_text, is_code, kind_of, looks_like_id, sense
+from inmind.entities.ids.arguments import handle
+from inmind.entities.ids.keys import sense
+from inmind.entities.ids.prose import ids_in_text
+from inmind.entities.ids.shapes import as_id, is_code, kind_of, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular, words
 from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import EntityRules

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
 
-from inmind.entities.ids import LONGEST, as_id, ids_in, ids_in_text, looks_like_id, sense
+from inmind.entities.ids.arguments import ids_in
+from inmind.entities.ids.keys import sense
+from inmind.entities.ids.prose import ids_in_text
+from inmind.entities.ids.shapes import LONGEST, as_id, looks_like_id
 from inmind.entities.rules import EntityRules
 
 pytestmark = pytest.mark.spec("B4")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.calls import tool_named
+from inmind.entities.extract.calls import tool_named
 
 pytestmark = pytest.mark.spec("B4")
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inmind.entities.nouns import is_plural, plural, singular
-from inmind.entities.reference import SAME_NOUN, Phrase, Pick
+from inmind.entities.resolve.reference import SAME_NOUN, Phrase, Pick
 
 _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*(?:['’][^\W\d_]{1,2}(?![^\W_]))?|[^\w\s]")
 _CLITIC = re.compile(r"['’](?:s|ll|d|re|ve|m)?$")

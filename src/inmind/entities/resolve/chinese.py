@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
-from inmind.entities.reference import Phrase, Pick
+from inmind.entities.resolve.reference import Phrase, Pick
 
 NOUNS: dict[str, tuple[str, ...]] = {
     noun: tuple(types.split())

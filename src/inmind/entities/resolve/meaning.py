@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from inmind.entities import chinese
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import is_plural, same_type
-from inmind.entities.reference import Kind, Phrase, is_called
-from inmind.entities.resolution import Candidate, Reference
+from inmind.entities.resolve import chinese
+from inmind.entities.resolve.reference import Kind, Phrase, is_called
+from inmind.entities.resolve.resolution import Candidate, Reference
+from inmind.entities.resolve.scene import Scene
 from inmind.entities.rules import FROM_ONE_LIST
-from inmind.entities.scene import Scene
 
 MOST_CANDIDATES = 5
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import things
 
-from inmind.entities.mentions import mentioned
+from inmind.entities.extract.mentions import mentioned
 from inmind.entities.window import Entities
 from inmind.journal import EntitiesSeen, Part, ThingSeen
 

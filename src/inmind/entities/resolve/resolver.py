@@ -28,9 +28,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from inmind.entities import chinese, english
 from inmind.entities.entity import Entity
-from inmind.entities.meaning import (
+from inmind.entities.nouns import singular
+from inmind.entities.resolve import chinese, english
+from inmind.entities.resolve.meaning import (
     HARDLY,
     MOST_CANDIDATES,
     Said,
@@ -38,12 +39,11 @@ from inmind.entities.meaning import (
     by_phrase,
     described,
 )
-from inmind.entities.naming import Mention
-from inmind.entities.nouns import singular
-from inmind.entities.reference import Kind, Phrase, is_called
-from inmind.entities.resolution import Candidate, Reference, Resolution
+from inmind.entities.resolve.naming import Mention
+from inmind.entities.resolve.reference import Kind, Phrase, is_called
+from inmind.entities.resolve.resolution import Candidate, Reference, Resolution
+from inmind.entities.resolve.scene import Scene
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.entities.scene import Scene
 from inmind.entities.window import Entities
 
 MOST_TEXT = 4_000

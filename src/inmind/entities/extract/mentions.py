@@ -9,7 +9,7 @@ from itertools import islice
 from operator import itemgetter
 
 from inmind.entities.entity import Entity
-from inmind.entities.ids import ids_in_text
+from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.entities.window import Entities
 from inmind.journal import ThingSeen

@@ -1,0 +1,93 @@
+"""The ids among the arguments of a call, and the handle that any value under any key is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from inmind.entities.ids.keys import sense
+from inmind.entities.ids.shapes import as_id, is_code, kind_of, kind_of_id
+from inmind.entities.nouns import UNTYPED
+from inmind.entities.reading import is_list, is_object, read
+from inmind.entities.rules import DEFAULT_RULES, EntityRules
+
+MOST_NODES = 20_000
+"""Values of one call that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An id among the arguments of a call."""
+
+    path: str
+    key: str
+    type: str
+    id: str
+    kind: str = "id"
+    """`id`, or a `path`, an `email`, a `url`: names that a call may well use for the first time."""
+
+
+def ids_in(value: object, *, own: str = UNTYPED, rules: EntityRules = DEFAULT_RULES) -> list[Found]:
+    """The ids among the arguments of a call, in order; `own` is what the tool is about, which a plain `id` means."""
+    found: dict[tuple[str, str], Found] = {}
+    for path, key, item in _leaves(value):
+        seen = _found(path, key, item, own, rules)
+        if seen is not None:
+            found.setdefault((seen.type, seen.id), seen)
+    return list(found.values())
+
+
+def _leaves(value: object) -> Iterator[tuple[str, str, Any]]:
+    """Every scalar with its path and the nearest key above it, in order, without recursion."""
+    pending: list[tuple[str, str, Any]] = [("", "", value)]
+    for _ in range(MOST_NODES):
+        if not pending:
+            return
+        path, key, node = pending.pop()
+        if isinstance(node, str) and node[:1] in ("[", "{"):
+            node = read(node)
+        if is_object(node):
+            pairs = islice(node.items(), MOST_NODES)
+            pending.extend(reversed([(f"{path}.{k}" if path else k, k, v) for k, v in pairs]))
+        elif is_list(node):
+            pending.extend(reversed([(f"{path}[{n}]", key, v) for n, v in enumerate(node[:MOST_NODES])]))
+        else:
+            yield path, key, node
+
+
+def _found(path: str, key: str, value: object, own: str, rules: EntityRules) -> Found | None:
+    said = handle(key, value, rules)
+    if said is None:
+        return None
+    type, id, kind = said
+    says = sense(key).says
+    return Found(path, key, rules.type_named(own) if says == "own" and key not in rules.id_keys else type, id, kind)
+
+
+def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
+    """Type, id and kind of the handle that a value under a key is; None for everything else."""
+    if key in rules.id_keys:
+        text = as_id(value)
+        return (rules.id_keys[key], text, "id") if text else None
+    says, type = sense(key)
+    if says == "private":
+        return None
+    if says in ("own", "id"):
+        text = as_id(value)
+        return (rules.type_named(type), text, kind_of_id(text)) if text else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if says == "code" and is_code(text):
+        return rules.type_named(type), text, "id"
+    if says == "path" and 0 < len(text) <= 200 and "\n" not in text:
+        return type, text, "path"
+    kind = kind_of(text)
+    if kind is None:
+        return None
+    return TYPES.get(kind) or rules.type_named(type), text, kind
+
+
+TYPES = {"path": "file", "email": "email", "url": "url"}

@@ -1,0 +1,121 @@
+"""What an id looks like by its shape alone.
+
+Only shapes count that people use for nothing else. A number of ten digits may be a product and may be a telephone; so
+prices, dates, counts, sizes and telephone numbers are ids where a key says so and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 128
+
+_UNITS = frozenset(
+    "b kb mb gb tb pb kib mib gib bit bits g kg mg lb lbs oz ml cl dl l m cm mm km mi ft in inch inches yd s ms "
+    "sec secs min mins h hr hrs d w wk mo y yr yrs am pm st nd rd th hz khz mhz ghz kw kwh wh v mv a ma mah k bn "
+    "x p px pt em rem fps dpi mp usd eur gbp cad aud inr cny rmb jpy c f pc pcs pack ct star stars sqft rpm mpg "
+    "mph kmh kph cal kcal psi bar nm um pax pp".split()
+)
+_CURRENCIES = frozenset("usd eur gbp cad aud inr cny rmb jpy chf sek nok dkk".split())
+_TECHNICAL = frozenset(
+    "sha256 sha512 sha1 h264 h265 base64 utf8 utf16 mpeg4 ipv4 ipv6 int32 int64 float32 x86_64".split()
+)
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_MEASURE = re.compile(r"[~≈<>]?\d[\d.,]*[-_]?([A-Za-z]+)")
+_NOT_AN_ID = re.compile(
+    r"\d{4}[-/.]\d\d.*"  # a date
+    r"|\d{1,2}[-/.:]\d{1,2}.*"  # a date or a time
+    r"|.*\d(?:am|pm|AM|PM)\b.*"
+    r"|\d+(?:x\d+)+"  # a size
+    r"|[vV]?\d+(?:\.\d+)+\S*"  # a version, an address of the network
+    r"|\d+(?:-[a-z]+)+(?:-\d+)?"  # 4-piece, 1-on-1
+    r"|[A-Za-z]+-?\d{1,2}"  # covid-19, python3
+    r"|[A-Z]?[a-z]+-?(?:19|20)\d\d"  # mid-2024
+    r"|[A-Z][a-z]+\d{1,3}"  # Boeing737
+    r"|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-_./]?\d{1,4}(?:\D.*)?"
+    r"|(?i:q[1-4]|fy|h[12]|ww?|week)[-_/]?(?:19|20)?\d\d"
+    r"|(?:application|audio|font|image|model|multipart|text|video)/.*"  # a kind of content
+    r"|\$.*|.*[%=<>{}()\[\]|\"'`\\,;!?*].*",
+)
+# Keys that open accounts, as their issuers mark them, and signed tokens: not to be kept wherever they stand.
+_CREDENTIAL = re.compile(
+    r"(?:sk|pk|rk)[-_](?:live|test|proj|ant)[-_].*|sk-[A-Za-z0-9]{16,}|gh[opsur]_.*|github_pat_.*|glpat-.*|xox[abeprs]-.*"
+    r"|A(?:KIA|SIA)[A-Z0-9]{12,}|AIza[\w-]{20,}|eyJ[\w-]{8,}\..*"
+)
+_COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"')\]]{3,200}")
+_EXTENSIONS = frozenset(
+    "txt md pdf doc docx xls xlsx csv tsv ppt pptx json jsonl yaml yml toml xml html htm css js jsx ts tsx py "
+    "ipynb rb rs go java kt c h cpp hpp cs php sh sql log ini cfg conf env lock png jpg jpeg gif svg webp mp3 mp4 "
+    "mov wav zip tar gz zst rtf odt tex bib eml ics db sqlite parquet swift scala lua pl r m vue".split()
+)
+_FILE = re.compile(r"(?:[\w~.@-]{0,100}/){0,20}[\w@+-][\w.@+-]{0,100}\.(\w{1,7})")
+
+
+def looks_like_id(text: str) -> bool:
+    """A shape that people use for nothing else: letters and digits in one word that is no measure, date or version."""
+    if not 4 <= len(text) <= LONGEST:
+        return False
+    digits = sum(map(str.isdigit, text))
+    if not digits:
+        return False
+    if digits == len(text) - 1 and text[0] == "#":
+        return digits >= 3
+    if not any(map(str.isalpha, text)) or not text.isascii() or any(map(str.isspace, text)):
+        return False
+    if _UUID.fullmatch(text):
+        return True
+    if len(text) > 64 or text.lower() in _TECHNICAL or _COLOUR.fullmatch(text):
+        return False
+    measure = _MEASURE.fullmatch(text)
+    if measure and (measure[1].islower() or measure[1].lower() in _UNITS or len(measure[1]) == 1):
+        return False
+    prefix = re.match(r"[A-Za-z]*", text)
+    if prefix and prefix[0].lower() in _CURRENCIES and text[prefix.end() :].replace(".", "").replace(",", "").isdigit():
+        return False
+    if _NOT_AN_ID.fullmatch(text) or _CREDENTIAL.fullmatch(text):
+        return False
+    return bool(_ID.fullmatch(text)) and not _is_file(text) and not _EMAIL.fullmatch(text)
+
+
+_ID = re.compile(r"#?[A-Za-z0-9](?:[A-Za-z0-9_:.#@+~-]*[A-Za-z0-9])?")
+
+
+def as_id(value: object) -> str | None:
+    """A value under a key that says it is an id. A number is one too; a truth, a fraction or a paragraph is not."""
+    if isinstance(value, str):
+        text = value.strip()
+        fits = 0 < len(text) <= LONGEST and text.isprintable() and not _CREDENTIAL.fullmatch(text)
+        return text if fits else None
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
+        return str(value)
+    return None
+
+
+def kind_of(text: str) -> str | None:
+    """Which kind of handle a whole text is by its shape: an id, an email, a path, a url, or none."""
+    if len(text) > 200 or len(text) < 4 or "\n" in text or " " in text:
+        return None
+    if "@" in text and _EMAIL.fullmatch(text):
+        return "email"
+    if _URL.fullmatch(text):
+        return "url"
+    if "." in text and _is_file(text):
+        return "path"
+    return "id" if looks_like_id(text) else None
+
+
+def _is_file(text: str) -> bool:
+    match = _FILE.fullmatch(text)
+    return match is not None and match[1].lower() in _EXTENSIONS and any(map(str.isalpha, text[: match.start(1)]))
+
+
+def is_code(text: str) -> bool:
+    """Under a key that speaks of a number or a code, a word with digits and letters in it."""
+    return 3 <= len(text) <= 40 and text.isascii() and not text.isalpha() and text.isalnum() and not text.isdigit()
+
+
+def kind_of_id(text: str) -> str:
+    return "email" if "@" in text and _EMAIL.fullmatch(text) else "id"
