@@ -24,6 +24,7 @@ _DEEPEST = 4
 _SENTENCE = 300
 """Characters in which a text says that something failed."""
 
+_LONGEST_LINE = 60
 _OPENING = {"{": "}", "[": "]"}
 
 
@@ -47,6 +48,18 @@ def read(result: object, *, deepest: int = _DEEPEST) -> Any:
     if _is_content(result):
         return _read_content(result, deepest)
     return result
+
+
+def listed(text: str) -> list[str]:
+    """The names in a text that has one on each line, perhaps under a heading; none for any other text."""
+    lines = [line.strip().strip("-*•").strip() for line in text[:MOST_YAML].splitlines() if line.strip()]
+    if len(lines) < 2:
+        return []
+    heading, colon, first = lines[0].partition(":")
+    if colon and len(heading) < _LONGEST_LINE:
+        lines = [first.strip(), *lines[1:]] if first.strip() else lines[1:]
+    plain = all(len(line) <= _LONGEST_LINE and ":" not in line and line[-1:] not in ".;!?{}[]," for line in lines)
+    return lines if plain else []
 
 
 def failed(result: object) -> bool:

@@ -47,6 +47,8 @@ class Tool:
     """What it may be about, in singular, the likeliest first."""
     many: bool
     """Its noun is a plural."""
+    nouns: frozenset[str] = frozenset()
+    """Every noun in its name, in singular."""
 
     @property
     def type(self) -> str:
@@ -72,7 +74,8 @@ def tool_named(name: str) -> Tool:
     nouns, many = _nouns(behind)
     if not nouns and at:
         nouns, many = _nouns(spelt[:at])
-    return Tool(verb=verb, types=_types(nouns), many=many)
+    every = frozenset(singular(word) for word in spelt if word not in _NO_NOUNS | _PREPOSITIONS and word != verb)
+    return Tool(verb=verb, types=_types(nouns), many=many, nouns=every)
 
 
 def _verb_place(spelt: tuple[str, ...]) -> int | None:

@@ -25,9 +25,7 @@ _LONG_WORD = 6
 
 def mentioned(text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES) -> tuple[ThingSeen, ...]:
     """What a message brings to the front, in the order in which it speaks of it."""
-    spelt = [
-        (text.find(f.id), f.type, _as_known(f.id, entities)) for f in ids_in_text(text, rules=rules) if f.kind != "url"
-    ]
+    spelt = [(text.find(f.id), f.type, _as_known(f.id, entities)) for f in ids_in_text(text, rules=rules)]
     found = {id: (place, ThingSeen(type, id, how="used")) for place, type, id in spelt}
     head = text[:MOST_TEXT]
     folded = head.casefold()

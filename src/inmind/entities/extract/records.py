@@ -244,6 +244,8 @@ class Shapes:
             if says == "code" and isinstance(item, str) and is_code(item):
                 return self._rules.type_named(type), item, key
         hints = self._hints(value, types)
+        if hints and (id := as_id(value.get("number"))):
+            return hints[0], id, "number"
         if not hints or any(is_object(item) or is_list(item) for item in value.values()):
             return None
         for key in _HANDLES:
@@ -373,7 +375,7 @@ def _whole_name(value: dict[str, Any]) -> str:
 
 def _declared(value: Mapping[str, Any]) -> str:
     """An object's own word for what it is, if it is one."""
-    for key in ("type", "__typename", "object"):
+    for key in ("type", "__typename", "object", "kind"):
         word = value.get(key)
         if isinstance(word, str) and 1 < len(word) <= 40 and word.replace("_", "").replace("-", "").isalpha():
             return singular("_".join(words(word)))
@@ -384,8 +386,9 @@ def _node(value: dict[str, Any]) -> dict[str, Any]:
     """An object out of what GraphQL and JSON:API put around it."""
     if "node" in value and is_object(value["node"]):
         return value["node"]
-    if "attributes" in value and "id" in value and is_object(value["attributes"]):
-        return {**value["attributes"], **{k: v for k, v in value.items() if k != "attributes"}}
+    for inner in ("attributes", "metadata"):
+        if inner in value and ("id" in value or "kind" in value) and is_object(value[inner]):
+            return {**value[inner], **{k: v for k, v in value.items() if k != inner}}
     return head_of(value)
 
 

@@ -20,10 +20,13 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.reading import failed, is_object, read
+from inmind.entities.reading import failed, is_object, listed, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
+
+_NO_KEY = "_"
+"""Stands above a value that has no key, and says nothing of it."""
 
 MOST_USED = 10
 """Arguments of one call that count as used."""
@@ -47,7 +50,8 @@ class _Outcome:
         self._rules, self._value = rules, head_of(value) if is_object(value) else value
         self._tool = _in_words_of(rules, tool_named(outcome.tool))
         self._arguments = read(outcome.arguments)
-        self._used = ids_in(self._arguments, own=self._tool.type or UNTYPED, rules=rules)
+        own, about = self._tool.type or UNTYPED, self._tool.nouns
+        self._used = ids_in(self._arguments, own=own, about=about, rules=rules)
         self._shapes = Shapes(self._tool.types, rules, many=self._tool.many)
 
     def things(self) -> tuple[ThingSeen, ...]:
@@ -61,14 +65,36 @@ class _Outcome:
         return (*seen, *self._mentioned([found for found in self._used if found.id not in met]))
 
     def _records(self) -> list[Record]:
-        about = self._about()
+        groups = self._by_names()
+        about = None if groups else self._about()
         if about is not None:
             return [about]
-        if isinstance(self._value, str):
+        groups = groups or self._shapes.groups(self._listed())
+        if not groups and isinstance(self._value, str):
             told = self._told(self._value.strip())
             return [told] if told else []
-        groups = self._shapes.groups(self._value)
+        groups = groups or self._beside()
         return [record for group in groups for record in _seated(group, self._rules)]
+
+    def _listed(self) -> Any:
+        """The value, or the lines of a text where a tool that speaks of many answers with one name a line."""
+        return (listed(self._value) or None) if isinstance(self._value, str) and self._tool.many else self._value
+
+    def _by_names(self) -> list[list[Record]]:
+        """What was asked for by name, and is answered by name: {"City Hub": "Rating: 4.2"}."""
+        asked = {found.id: found.type for found in self._used}
+        if not is_object(self._value) or not self._value or not all(key in asked for key in self._value):
+            return []
+        return [[self._shapes.described(asked[key], key, {_NO_KEY: item}) for key, item in self._value.items()]]
+
+    def _beside(self) -> list[list[Record]]:
+        """The ids in a result whose objects have none: parts of what the arguments name, or things by themselves."""
+        found = self._shapes.described(UNTYPED, "", {self._tool.type or _NO_KEY: self._value}).parts
+        named = self._named_by_arguments()
+        if not found or named is None:
+            return [[Record(part.type, part.id, part.name) for part in found.values()]] if found else []
+        found.pop(named.id, None)
+        return [[Record(named.type, named.id, parts=found)]]
 
     def _about(self) -> Record | None:
         """The thing that the arguments name and the result describes without repeating its id."""
@@ -97,7 +123,7 @@ class _Outcome:
             for found in self._used:
                 if found.type == type:
                     return found
-        return next((found for found in self._used if found.kind in ("id", "path")), None)
+        return next((found for kind in ("id", "path", "name") for found in self._used if found.kind == kind), None)
 
     def _complete(self, main: Record) -> None:
         """What the arguments add: a name for what was made, the thing it was made in."""
@@ -125,7 +151,7 @@ class _Outcome:
 
     def _mentioned(self, used: Sequence[Found]) -> Iterable[ThingSeen]:
         verb = self._tool.verb
-        return (ThingSeen(f.type, f.id, how="used", action=verb) for f in used[:MOST_USED] if f.kind != "url")
+        return (ThingSeen(f.type, f.id, how="used", action=verb) for f in used[:MOST_USED])
 
     def _thing(self, record: Record, how: str) -> ThingSeen:
         parts = tuple(list(record.parts.values())[:MOST_PARTS])

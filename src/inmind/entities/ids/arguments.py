@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from inmind.entities.ids.keys import sense
-from inmind.entities.ids.shapes import as_id, is_code, kind_of, kind_of_id
+from inmind.entities.ids.shapes import as_id, is_code, is_name, kind_of, kind_of_id
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
@@ -26,14 +26,20 @@ class Found:
     type: str
     id: str
     kind: str = "id"
-    """`id`, or a `path`, an `email`, a `url`: names that a call may well use for the first time."""
+    """`id`, or a `path`, an `email`, a `url`, a `name`: handles that a call may well use for the first time."""
 
 
-def ids_in(value: object, *, own: str = UNTYPED, rules: EntityRules = DEFAULT_RULES) -> list[Found]:
-    """The ids among the arguments of a call, in order; `own` is what the tool is about, which a plain `id` means."""
+def ids_in(
+    value: object, *, own: str = UNTYPED, about: Collection[str] = (), rules: EntityRules = DEFAULT_RULES
+) -> list[Found]:
+    """The ids among the arguments of a call, in order.
+
+    `own` is what the tool is about, which a plain `id` means. `about` are the nouns in its name: what it takes under
+    one of them goes by a name, as the channel of `get_users_in_channel`.
+    """
     found: dict[tuple[str, str], Found] = {}
     for path, key, item in _leaves(value):
-        seen = _found(path, key, item, own, rules)
+        seen = _found(path, key, item, own, rules) or _named(path, key, item, about, rules)
         if seen is not None:
             found.setdefault((seen.type, seen.id), seen)
     return list(found.values())
@@ -66,6 +72,14 @@ def _found(path: str, key: str, value: object, own: str, rules: EntityRules) -> 
     return Found(path, key, rules.type_named(own) if says == "own" and key not in rules.id_keys else type, id, kind)
 
 
+def _named(path: str, key: str, value: object, about: Collection[str], rules: EntityRules) -> Found | None:
+    says, type = sense(key)
+    if not isinstance(value, str) or not (says == "name" or (not says and type in about)):
+        return None
+    text = value.strip()
+    return Found(path, key, rules.type_named(type), text, "name") if is_name(text) else None
+
+
 def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
     """Type, id and kind of the handle that a value under a key is; None for everything else."""
     if key in rules.id_keys:
@@ -86,7 +100,7 @@ def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple
         return type, text, "path"
     kind = kind_of(text)
     if kind is None:
-        return None
+        return (rules.type_named(type), text, "name") if says == "person" and is_name(text) else None
     return TYPES.get(kind) or rules.type_named(type), text, kind
 
 

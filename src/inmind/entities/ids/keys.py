@@ -20,6 +20,11 @@ NEVER = frozenset(
     "bearer jwt otp cvv cvc ssn cookie signature nonce csrf cursor etag hash checksum trace span correlation phone "
     "telephone fax mobile zip postal postcode".split()
 )
+# Who or where somebody is: such a key holds a plain name where there are no ids.
+_PEOPLE = frozenset(
+    "assignee attendee author channel creator invitee login member organiser organizer owner participant receiver "
+    "recipient reporter sender user username".split()
+)
 # What makes a key one that opens something.
 _LOCKS = frozenset("api access private secret signing encryption ssh license".split())
 _NOT_CODES = frozenset(
@@ -37,8 +42,8 @@ class Sense(NamedTuple):
     """What a key says of its value."""
 
     says: str
-    """`own`: the id of the object; `id`: of another; `code`: an id if it has the shape of one; `path`; `private`;
-    `key`: it is an id itself; or nothing."""
+    """`own`: the id of the object; `id`: of another; `code`: an id if it has the shape of one; `path`; `person`: who
+    goes by a plain name; `name`: what something is called; `private`; `key`: it is an id itself; or nothing."""
     type: str
 
 
@@ -60,8 +65,15 @@ def sense(key: str) -> Sense:
         return Sense("own", UNTYPED)
     if last in _CODE_WORDS:
         return Sense("code", noun_of(before) or last) if _NOT_CODES.isdisjoint(parts) else Sense("private", UNTYPED)
-    if last in _PATH_WORDS:
-        return Sense("path", "folder" if {"directory", "folder"} & set(parts) else "file")
+    if last in ("key", "keys") and before:
+        return Sense("code", noun_of(before) or UNTYPED)
+    noun = noun_of(before if last in ("name", "names") else parts)
+    if last in _PATH_WORDS or (noun != noun_of(parts) and noun in _PATH_WORDS | {"dir"}):
+        return Sense("path", "folder" if {"directory", "folder", "dir"} & set(parts) else "file")
+    if noun in _PEOPLE:
+        return Sense("person", noun)
+    if last in ("name", "names") and noun:
+        return Sense("name", noun)
     return Sense("", noun_of(parts) or UNTYPED)
 
 

@@ -114,7 +114,23 @@ def _is_file(text: str) -> bool:
 
 def is_code(text: str) -> bool:
     """Under a key that speaks of a number or a code, a word with digits and letters in it."""
-    return 3 <= len(text) <= 40 and text.isascii() and not text.isalpha() and text.isalnum() and not text.isdigit()
+    return _CODE.fullmatch(text) is not None
+
+
+_CODE = re.compile(r"(?=[^\d]*\d)(?=[\W\d_]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]{2,39}")
+
+
+def is_name(text: str) -> bool:
+    """What people and places are called: a few words, and no number, sentence or answer."""
+    if not 0 < len(text) <= 60 or not text.isprintable() or text.count(" ") > 5 or text.lower() in _NO_NAMES:
+        return False
+    return text[0].isalpha() and text[-1] not in ".!?;:,"
+
+
+_NO_NAMES = frozenset(
+    "all any anyone both default everyone false given i it me my myself n/a nobody none null other self system them "
+    "they this that true undefined unknown us user we yes no you".split()
+)
 
 
 def kind_of_id(text: str) -> str:

@@ -43,7 +43,7 @@ def spoken_of(text: str, entities: Entities = SITE) -> list[str]:
         ("how much was the desk lamp?", ["11112222"]),
         ("把关于我们.jpg删掉", ["img-789"]),
         ("order #W6390527 and order #W9999999", ["#W6390527", "#W9999999"]),
-        ("see https://example.com/page-123x/9", []),
+        ("see https://example.com/page-123x/9", ["https://example.com/page-123x/9"]),
         ("it", []),
         ("", []),
     ],

@@ -621,3 +621,30 @@ def test_of_a_large_result_a_part_is_looked_at_and_a_few_things_are_taken(large:
     things = seen_by(tool, value, value)
     assert len(things) <= MOST_RECORDS + MOST_USED
     assert all(len(thing.parts) <= MOST_PARTS for thing in things)
+
+
+@pytest.mark.spec("B4")
+def test_a_text_with_a_name_on_each_line_is_a_list_where_the_tool_speaks_of_many() -> None:
+    answer = "Hotel Names: Le Marais Boutique\nGood Night\nCity Hub\nLuxury Palace\n"
+    first, *_ = seen = seen_by("get_all_hotels_in_city", answer)
+    assert [thing.id for thing in seen] == ["Le Marais Boutique", "Good Night", "City Hub"]
+    assert Part("hotel", "Luxury Palace", beside=True) in first.parts
+    assert seen_by("get_weather", "Sunny\nWarm\n") == ()
+
+
+@pytest.mark.spec("B4")
+def test_what_is_asked_for_by_name_goes_by_its_name() -> None:
+    answer = {"City Hub": "Rating: 4.2", "Good Night": "Rating: 3.9"}
+    seen = seen_by("get_rating_reviews_for_hotels", answer, {"hotel_names": ["City Hub", "Good Night"]})
+    assert said(seen) == [("hotel", "City Hub", ""), ("hotel", "Good Night", "")]
+    [channel] = seen_by("read_channel_messages", [{"sender": "Alice", "body": "hi"}], {"channel": "general"})
+    assert (channel.type, channel.id, channel.parts) == ("channel", "general", (Part("sender", "Alice"),))
+    assert said(seen_by("send_mail", "sent", {"first_name": "Ada", "title": "Hello", "body": "Dear all"})) == []
+
+
+@pytest.mark.spec("B4")
+def test_what_is_said_around_an_object_is_looked_through() -> None:
+    pod = {"kind": "Pod", "metadata": {"name": "web-1", "uid": "6f9-aa12-0b"}}
+    assert said(seen_by("kubectl_get", {"items": [pod]})) == [("pod", "6f9-aa12-0b", "web-1")]
+    assert said(seen_by("list_issues", [{"number": 42, "title": "Bug"}])) == [("issue", "42", "Bug")]
+    assert said(seen_by("get_issue", {"issueKey": "SHOP-12"})) == [("issue", "SHOP-12", "")]
