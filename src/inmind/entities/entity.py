@@ -8,6 +8,9 @@ from datetime import datetime
 from inmind.entities.nouns import same_type
 from inmind.journal import Part, ThingSeen
 
+MOST_PARTS = 64
+"""Ids that one thing carries. More than a block could ever show; a listing of thousands must not fill the state."""
+
 Key = tuple[str, str]
 """What makes two entities the same: type and id."""
 

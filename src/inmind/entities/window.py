@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from inmind.entities.entity import Entity, Key
+from inmind.entities.entity import MOST_PARTS, Entity, Key
 from inmind.entities.known import Known
 from inmind.entities.nouns import UNTYPED, same_type, singular
 from inmind.journal import (
@@ -26,9 +26,6 @@ from inmind.journal import (
     microseconds,
     moment,
 )
-
-MOST_PARTS = 100
-"""Ids that one thing carries. More than a block could ever show; a listing of thousands must not fill the state."""
 
 MOST_ALIASES = 5
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from builders import WHEN, a_page, an_event, in_mind
 
-from inmind.entities.window import MOST_PARTS, Entities
+from inmind.entities.entity import MOST_PARTS
+from inmind.entities.window import Entities
 from inmind.journal import EntitiesLeft, EntitiesRestored, EntitiesSeen, EntityPinned, Part, ThingSeen
 
 LAMP = Part("item", "11112222", "Desk Lamp")

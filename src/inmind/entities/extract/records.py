@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from inmind.entities.entity import MOST_PARTS
 from inmind.entities.ids.arguments import handle
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
@@ -22,8 +23,6 @@ from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import EntityRules
 from inmind.journal import Part
 
-MOST_PARTS = 100
-"""Ids that are taken from one thing: more than a block could show."""
 MOST_RECORDS = 120
 """Entries of one list that are looked at."""
 MOST_KEYS = 1_000
@@ -74,6 +73,7 @@ class Shapes:
         self._text = MOST_TEXT
         self._alike: dict[tuple[Any, ...], tuple[str, str]] = {}
         """Type and id key of objects that have been met, by their keys: the entries of a list are alike."""
+        self._speaking: dict[tuple[str, ...], bool] = {}
 
     def groups(self, value: Any) -> list[list[Record]]:
         """Records by the list or the key that held them, in order."""
@@ -204,7 +204,10 @@ class Shapes:
 
     def _own(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
         """Type and id of an object, and the key that holds the id."""
-        alike = (*types, None, value.get("type"), *value)
+        keys = tuple(value)
+        if not self._may_have_id(keys):
+            return None
+        alike = (*types, None, value.get("type"), *keys)
         if alike in self._alike:
             type, key = self._alike[alike]
             if id := as_id(value[key]):
@@ -213,6 +216,14 @@ class Shapes:
         if own is not None:
             self._alike[alike] = own[0], own[2]
         return own
+
+    def _may_have_id(self, keys: tuple[str, ...]) -> bool:
+        """Does any of these keys speak of an id? Asked once for all objects that have the same."""
+        may = self._speaking.get(keys)
+        if may is None:
+            may = any(sense(key).says in ("own", "id", "code") or key in self._rules.id_keys for key in keys)
+            self._speaking[keys] = may
+        return may
 
     def _own_at_first_sight(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
         typed: dict[str, tuple[str, str]] = {}
@@ -237,7 +248,7 @@ class Shapes:
 
     def _otherwise(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
         """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
-        for key, item in value.items():
+        for key, item in value.items() if self._may_have_id(tuple(value)) else ():
             says, type = sense(key)
             if says == "id" and (id := as_id(item)):
                 return self._rules.type_named(type), id, key

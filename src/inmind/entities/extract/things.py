@@ -14,13 +14,14 @@ from itertools import islice
 from typing import Any
 
 from inmind.entities.checkpoint import thing_from
+from inmind.entities.entity import MOST_PARTS
 from inmind.entities.extract.calls import Tool, tool_named
-from inmind.entities.extract.records import MOST_PARTS, MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
+from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.reading import failed, is_object, listed, read
+from inmind.entities.reading import failed, is_list, is_object, listed, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
@@ -28,6 +29,8 @@ from inmind.journal import Part, ThingSeen, ToolObserved
 _NO_KEY = "_"
 """Stands above a value that has no key, and says nothing of it."""
 
+MOST_UNNAMED = 40
+"""Entries of a list without ids that are looked through for those of others."""
 MOST_USED = 10
 """Arguments of one call that count as used."""
 
@@ -89,7 +92,8 @@ class _Outcome:
 
     def _beside(self) -> list[list[Record]]:
         """The ids in a result whose objects have none: parts of what the arguments name, or things by themselves."""
-        found = self._shapes.described(UNTYPED, "", {self._tool.type or _NO_KEY: self._value}).parts
+        value = self._value[:MOST_UNNAMED] if is_list(self._value) else self._value
+        found = self._shapes.described(UNTYPED, "", {self._tool.type or _NO_KEY: value}).parts
         named = self._named_by_arguments()
         if not found or named is None:
             return [[Record(part.type, part.id, part.name) for part in found.values()]] if found else []

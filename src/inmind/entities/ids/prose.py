@@ -20,6 +20,8 @@ _TOKEN = re.compile(
     r"(?:(?=[\w.:/+~#-]{0,60}(?:\d|@|\.[A-Za-z]))[A-Za-z0-9][\w.:/@+~#-]*|[A-Z]{5,12}(?!\w))"
     r"|(?<=[\"'])[A-Za-z][\w-]{2,40}(?=[\"'])"
 )
+# Without any of these there is no such word, and most prose has none.
+_TELLING = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
 _CUE = re.compile(
     r"(?:([A-Za-z][A-Za-z_]{1,30})(?:'s)?[ _])?\b(id|ID|Id|number|no\.?|code|reference|ref)(?: is| was|:|=)?"
     r"\s*[\"'(#]*$"
@@ -50,6 +52,8 @@ def ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[Found]
     """Ids that stand in running text, each with the type that the words before it say."""
     found: dict[str, Found] = {}
     text = text[:MOST_TEXT]
+    if not _TELLING.search(text):
+        return []
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".:/@+~#-")
         if len(token) < 2 or token in found:

@@ -10,7 +10,8 @@ import pytest
 from builders import seen_by
 
 from inmind import Entity
-from inmind.entities.extract.records import MOST_PARTS, MOST_RECORDS
+from inmind.entities.entity import MOST_PARTS
+from inmind.entities.extract.records import MOST_RECORDS
 from inmind.entities.extract.things import MOST_USED, things_of
 from inmind.entities.rules import EntityRules
 from inmind.errors import ExtractorFailed
