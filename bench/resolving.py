@@ -7,7 +7,8 @@ in their order, the rest beside the first. A thing's type is what its tool's nam
 that tells the results best apart. The system then speaks of one result (its OFFER acts say of which). A user's turn
 that wants to act on it (an INFORM_INTENT that is no search), asks about it (REQUEST) or accepts it (SELECT), in words
 that point ("that", "the house", "it", the name), refers to the result that this service offered last. Turns without
-such words ("Sounds good!") are no references and are not counted. The window alone cannot know which of its results
+such words ("Sounds good!", and "That's great.", which praises a state of affairs) are no references and are not
+counted. The window alone cannot know which of its results
 the assistant spoke of, so this is measured twice: blind, and hearing, with the assistant's last message at hand, as a
 session has it. Blind there is no bar: what would have to be known is not there.
 
@@ -397,6 +398,8 @@ _IDLE = re.compile(
     r"\b(?:that|this|it)(?:'s|s| is| was| will be| would be| should be|'ll be) "
     r"(?:all|it|correct|right|everything)\b[^.?!]*"
     r"|\b(?:that|this) (?:info|information|day|date|time|week|weekend|month|year|morning|evening)\b"
+    r"|^\W*(?:(?:ok|okay|yes)\W+)?(?:that|this)(?:['’]?s| is) (?:very |really |so )?"
+    r"(?:great|good|fine|perfect|nice|cool|ok|okay)(?:\W+(?:thanks|thank you))?\W*$"
     r"|\bi think that\b|\ball (?:of )?your\b|\b(?:got|do|about|like) it\b|\bone (?:ticket|person|table|room|way)\b"
     r"|\b(?:is|was) it\b(?= (?:possible|ok))|[a-z]+ that (?:has|have|is|are|fits|i|you|we|was|were)\b|\bfor one\b",
     re.IGNORECASE,

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from inmind.entities.checkpoint import deserialize, thing_from
 from inmind.entities.entity import Entity
-from inmind.entities.ground import CallCheck, check_call
+from inmind.entities.ground import CallCheck, Told, check_call
 from inmind.entities.nouns import same_type
 from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.rules import EntityRules
 from inmind.entities.sight import Happening, leaving, sighted
+from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
 from inmind.journal import (
     Draft,
@@ -29,9 +31,12 @@ from inmind.journal import (
     Origin,
     ThingSeen,
     ToolObserved,
+    Trust,
+    digest_of,
+    to_json,
 )
 from inmind.mind import Mind
-from inmind.prompt.heard import heard, last_reply, was_said
+from inmind.prompt.heard import heard, last_reply, words_told
 from inmind.stores.base import Appended, Key, Store
 from inmind.stores.siblings import Siblings
 from inmind.stores.stream import Decision, Stream
@@ -56,22 +61,38 @@ class Attention:
     def track(self, entities: Sequence[Any], key: Key | None) -> Appended:
         """Bring things to the front one by one, so that the last of them comes to stand first."""
         things = [thing_from(entity, f"entities[{n}]") for n, entity in enumerate(entities)]
-        return self._commit(lambda _: EntitiesSeen(tuple(reversed(things))) if things else None, key)
+        pins = {(same_type(thing.type), thing.id): thing for thing in things if thing.pinned}
 
-    def restore(self, data: object) -> Appended:
+        def decide(mind: Mind) -> list[Draft]:
+            held = {entity.key for entity in mind.entities if entity.pinned}
+            if pins and len(held | set(pins)) >= self.rules.window:
+                raise InvalidInput(field="entities", value=len(pins), expected=self._most_pinned())
+            seen = [_by_host(EntitiesSeen((thing,))) for thing in things]
+            return [*seen, *(_by_host(EntityPinned(pin.type, pin.id)) for pin in pins.values())]
+
+        # The same things are the same request, in whichever words a host has put them.
+        same = replace(key, request=digest_of([to_json(thing) for thing in things])) if key else None
+        return self._commit(decide, same)
+
+    def restore(self, data: object, key: Key | None = None) -> Appended:
+        """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
         things = deserialize(data)
-        return self._commit(lambda mind: EntitiesRestored(self._pinnable(things, mind)) if things else None, None)
+
+        def decide(mind: Mind) -> list[Draft]:
+            what = EntitiesRestored(self._pinnable(things, mind))
+            return [Draft(what=what, origin=Origin.OPERATOR, trust=Trust.DATA)] if things else []
+
+        return self._commit(decide, key)
 
     def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> Appended:
-        def decide(mind: Mind) -> Happened | None:
+        def decide(mind: Mind) -> list[Draft]:
             entity = mind.entities.get(id, type)
             if entity is None or entity not in mind.entities.window:
-                raise NotFound(what="entity in the window", name=id, hint="see session.entities for those there are")
+                raise NotFound(what=type or "entity in the window", name=id, hint=_where(id, entity, mind.entities))
             held = sum(e.pinned for e in mind.entities)
             if pinned and not entity.pinned and held + 1 >= self.rules.window:
-                most = f"at most {self.rules.window - 1} pinned, so that the window can still move"
-                raise InvalidInput(field="id", value=id, expected=most)
-            return EntityPinned(entity.type, entity.id, pinned) if pinned != entity.pinned else None
+                raise InvalidInput(field="id", value=id, expected=self._most_pinned())
+            return [_by_host(EntityPinned(entity.type, entity.id, pinned))] if pinned != entity.pinned else []
 
         return self._commit(decide, key)
 
@@ -92,8 +113,8 @@ class Attention:
             tool,
             arguments,
             mind.entities,
-            heard=lambda id: self._was_heard(mind, id),
-            elsewhere=lambda: self._siblings.ids(_owner(mind), but=mind.stream),
+            told=lambda: self._told(mind),
+            elsewhere=lambda: self._siblings.of(_owner(mind), but=mind.stream),
             rules=self.rules,
         )
 
@@ -104,33 +125,45 @@ class Attention:
         kept = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
         return tuple(replace(thing, pinned=(thing.type, thing.id) in kept) for thing in things)
 
+    def _most_pinned(self) -> str:
+        return f"at most {self.rules.window - 1} pinned, so that the window can still move"
+
     def _sighted(self, mind: Mind, told: Sequence[Happening], behind: int, now: datetime) -> list[Draft]:
         version = mind.seq + behind
         return sighted(mind.entities, told, self.rules, now=now, stream=mind.stream, version=version)
 
-    def _commit(self, decide: Callable[[Mind], Happened | None], key: Key | None) -> Appended:
+    def _commit(self, decide: Callable[[Mind], list[Draft]], key: Key | None) -> Appended:
         """What the host itself says of things, and what leaves for it."""
 
         def decision(mind: Mind, now: datetime) -> Decision[Mind, None]:
-            what = decide(mind)
-            if what is None:
-                return Decision([], None)
-            draft = Draft(what=what, origin=Origin.OPERATOR)
-            foreseen = self._stream.foresee(mind, mind.seq, [draft], now)
-            return Decision([draft, *leaving(foreseen.entities, self.rules)], None)
+            drafts = decide(mind)
+            foreseen = self._stream.foresee(mind, mind.seq, drafts, now)
+            return Decision([*drafts, *(leaving(foreseen.entities, self.rules) if drafts else [])], None)
 
         return self._stream.commit(decision, key=key).appended
 
     def _deep(self, mind: Mind) -> Iterator[Entity]:
         yield from mind.entities.beyond
-        yield from self._siblings.entities(_owner(mind), but=mind.stream)
+        for other in self._siblings.of(_owner(mind), but=mind.stream):
+            yield from chain(other.window, other.beyond)
 
-    def _was_heard(self, mind: Mind, id: str) -> bool:
-        """The slow way, for an id that no sighting has: is it anywhere in what this session was told?"""
-        if id in str(mind.standing.system) or was_said(id, mind.line):
-            return True
-        observed = self._store.read(mind.stream, kind=ToolObserved.kind)
-        return any(id in str(event.what.result) for event in observed if isinstance(event.what, ToolObserved))
+    def _told(self, mind: Mind) -> Told:
+        """The slow way, for an id that no sighting has: everything that this session was told."""
+        events = self._store.read(mind.stream, kind=ToolObserved.kind)
+        observed = (event.what for event in events if isinstance(event.what, ToolObserved))
+        return words_told(mind.line, system=mind.standing.system, observed=observed)
+
+
+def _by_host(what: Happened) -> Draft:
+    return Draft(what=what, origin=Origin.OPERATOR)
+
+
+def _where(id: str, entity: Entity | None, entities: Entities) -> str:
+    """What to do about a thing that is not in the window."""
+    if entity is not None:
+        return "it has left the window: bring it back with session.track"
+    other = entities.get(id)
+    return f"it is of another type: {other.type}" if other else "see session.entities for those there are"
 
 
 def _place(event: str) -> int:

@@ -248,10 +248,13 @@ class ThingSeen:
     name: str = ""
     """What it is called there; empty where it was not named."""
     how: str = "seen"
-    """`seen` alive, `listed` alive among others, `used` (spoken of, which says nothing of its life), or `deleted`."""
+    """`seen` alive, `listed` alive among others, `told` of by a result that is about it, `used` in a call or a message
+    (both say nothing of its life), or `deleted`."""
     action: str = ""
     parent: tuple[str, str] | None = None
     parts: tuple[Part, ...] = ()
+    more: int = 0
+    """Ids that were inside of it, or beside it in its list, and are not among the parts."""
     aliases: tuple[str, ...] = ()
     pinned: bool = False
 

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from inmind.attention import Attention
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS, Documents
+from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, InvalidInput, UnsafeStorage
 from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
@@ -37,7 +38,7 @@ from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
 from inmind.stores.meta import MetaFile
-from inmind.stores.siblings import Siblings
+from inmind.stores.siblings import NOBODY, Siblings
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.stream import Decision, Stream
 from inmind.stores.transcript import Transcript
@@ -125,7 +126,7 @@ class Memory:
         if self._closed:
             raise Closed
         name = _named(id, "id")
-        owner = _named("default" if resource is None else resource, "resource")
+        owner = _named(NOBODY if resource is None else resource, "resource")
         limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
         count = estimator() if counter is None else _counting(counter)
         if language not in LANGUAGES:
@@ -145,12 +146,22 @@ class Memory:
             self._sessions.add(session)
         return session
 
-    def restore(self, data: object, id: str | None = None, *, resource: str | None = None) -> Session:
+    def restore(
+        self,
+        data: object,
+        id: str | None = None,
+        *,
+        resource: str | None = None,
+        entities: EntityRules = DEFAULT_RULES,
+    ) -> Session:
         """A session with the things of a checkpoint in mind, as `Session.serialize` gave it in any version.
 
-        Without an id a new one is begun; an existing one has them in front of what it has.
+        Without an id a new one is begun; an existing one has them in front of what it has. A window of another size
+        is told by `entities`, as to `session`. What is refused begins no session.
         """
-        session = self.session(f"restored-{uuid4().hex[:12]}" if id is None else id, resource=resource)
+        deserialize(data)
+        name = f"restored-{uuid4().hex[:12]}" if id is None else id
+        session = self.session(name, resource=resource, entities=entities)
         session.restore(data)
         return session
 

@@ -220,7 +220,7 @@ class Session:
         """
         if isinstance(entities, str) or not isinstance(entities, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="entities", value=entities, expected="a list")
-        return self._attention.track(entities, key_for(key, "track", [repr(entity) for entity in entities]))
+        return self._attention.track(entities, key_for(key, "track"))
 
     def pin(self, id: str, type: str | None = None, *, key: str | None = None) -> Appended:
         """Keep a thing in the window, however much else comes."""
@@ -233,9 +233,9 @@ class Session:
         """The window as a checkpoint that a host may keep; `Memory.restore` takes it, now and in later versions."""
         return serialize(self.entities)
 
-    def restore(self, data: object) -> Appended:
+    def restore(self, data: object, *, key: str | None = None) -> Appended:
         """Bring the things of a checkpoint back to mind, in front of what is there; any older version will do."""
-        return self._attention.restore(data)
+        return self._attention.restore(data, key_for(key, "restore", data))
 
     # -- documents -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The one escaper and the one truncater: how stored text stands in a prompt, a terminal, a budget.
+"""The one escaper, the one truncater, the one finder: how stored text stands in a prompt, a terminal, a budget.
 
 Stored text is data. Inside a prompt it is wrapped in tags of ours, so it must not be able to close them, open
 others, or hide what it says from the person who inspects it. Everything that renders goes through here; a
@@ -7,9 +7,10 @@ second copy of an escaper is where the hole would be.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,6 +31,7 @@ _HIDDEN = re.compile(
     "\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
+_WORD = re.compile(r"[A-Za-z0-9_]")
 
 # Characters of a text whose escaping is remembered: a cache of large texts would keep them all in memory.
 _MOST_REMEMBERED = 64 * 1024
@@ -78,6 +80,25 @@ def cut(text: str, *, budget: int, count: Callable[[str], int], pointer: str) ->
         length = _most(len(lines[0]), lambda n: fits(lines[0][:n]))
         body = lines[0][: _before_mark(lines[0], length)]
     return Cut(text=f"{body}\n{pointer}" if body else pointer, lines_left_out=len(lines) - kept)
+
+
+def stands_in(text: str, id: str) -> bool:
+    """Does the text have this id, and not merely a longer word with it inside?"""
+    return any(True for _ in places_of(id, text))
+
+
+def places_of(id: str, text: str) -> Iterator[int]:
+    """Where an id begins as a word of its own, also as JSON may have escaped it."""
+    for spelt in {id, json.dumps(id)[1:-1], json.dumps(id, ensure_ascii=False)[1:-1]} - {""}:
+        # Words of ASCII only: in Chinese, they follow an id without a space.
+        opens, closes = _WORD.match(spelt[0]), _WORD.match(spelt[-1])
+        place = text.find(spelt)
+        while place >= 0:
+            end = place + len(spelt)
+            inside = (opens and place and _WORD.match(text, place - 1)) or (closes and _WORD.match(text, end))
+            if not inside:
+                yield place
+            place = text.find(spelt, place + 1)
 
 
 def counted(number: int, noun: str) -> str:

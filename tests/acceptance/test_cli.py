@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders import assistant, user
 
-from inmind import Memory
+from inmind import EntityRules, Memory
 
 
 def inmind(*arguments: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -74,6 +74,32 @@ def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Path) -> None:
     request = json.loads(inmind("show", "prompt", "support-42", "--call", "1", "--json", home=used).stdout)["request"]
     with Memory.open(used) as memory:
         assert request == memory.session("support-42").prompt(1).request
+
+
+def test_a_session_that_was_never_asked_has_no_prompt_to_show(home: Path) -> None:
+    with Memory.open(home) as memory:
+        memory.session("fresh").add([user("Hi")])
+    ran = inmind("show", "prompt", "fresh", home=home)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "inmind: NOT_FOUND: no prompt in session 'fresh': none was prepared yet\n"
+
+
+def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_terminal(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s", entities=EntityRules(window=2))
+        session.observe("delete_page", {"page_id": "page-1"}, "ok")
+        session.observe("get_page", {}, {"page": {"id": "page-2", "name": "Two"}})
+        session.observe("get_page", {}, {"page": {"id": "page-3", "name": "Three\u202e\x1b[2J\nno line"}})
+        session.pin("page-3")
+        session.observe("delete_page", {"page_id": "page-2"}, "ok")
+    ran = inmind("show", "entities", "s", home=home)
+    assert ran.returncode == 0
+    assert '"Two" (page-2) [deleted]' in ran.stdout
+    (pinned,) = (line for line in ran.stdout.splitlines() if line.startswith("Pinned: "))
+    assert pinned.startswith('Pinned: page-3, "Three')
+    assert pinned.endswith('no line".')
+    assert "1 thing more known, and out of mind; 1 of them deleted." in ran.stdout
+    assert all(line.isprintable() for line in ran.stdout.split("\n"))
 
 
 def test_overview_and_journal_are_shown(used: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ import pytest
 from builders import a_call, a_result, assistant, turns, user
 
 from inmind import Entity, EntityLayer, EntityRules, Memory, Session
-from inmind.errors import ExtractorFailed, InvalidInput, NotFound
-from inmind.journal import EntitiesLeft, Origin
+from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
+from inmind.journal import EntitiesLeft, Event, Origin, Trust
 from inmind.stores.stream import SNAPSHOT_EVERY
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 
 def page(id: str, title: str) -> dict[str, Any]:
@@ -182,6 +182,48 @@ def test_things_that_are_tracked_one_by_one_end_with_the_last_in_front(session: 
     assert names(session) == ["About", "Home"]
 
 
+@pytest.mark.spec("B2")
+def test_of_two_that_are_tracked_with_one_id_the_last_has_the_word(session: Session) -> None:
+    session.track([Entity("page-1", "page", "Old"), Entity("page-2", "page", "Two"), Entity("page-1", "page", "New")])
+    assert [(e.name, e.aliases) for e in session.entities] == [("New", ("Old",)), ("Two", ())]
+
+
+@pytest.mark.spec("B1", "B2")
+def test_what_is_tracked_brings_its_earlier_names(session: Session) -> None:
+    opened(session, "Home")
+    session.track([Entity("page-home", "page", "Start", aliases=("Begin", "Prologue")), Entity("page-2", "page")])
+    assert [(e.name, e.aliases) for e in session.entities] == [
+        ("page-2", ()),
+        ("Start", ("Home", "Begin", "Prologue")),
+    ]
+    found = session.resolve('open "Prologue"').entity
+    assert found is not None
+    assert found.id == "page-home"
+
+
+@pytest.mark.spec("A6")
+def test_the_same_things_in_other_words_are_tracked_once(session: Session) -> None:
+    first = session.track([{"id": "page-1", "type": "page", "name": "Home"}], key="k")
+    again = session.track([{"name": "Home", "type": "page", "id": "page-1", "aliases": []}], key="k")
+    assert (again.first, again.last, again.repeated) == (first.first, first.last, True)
+    with pytest.raises(KeyReused):
+        session.track([{"id": "page-1", "type": "page", "name": "About"}], key="k")
+
+
+@pytest.mark.spec("B3")
+def test_what_is_tracked_as_pinned_is_pinned_as_long_as_the_window_can_move(memory: Memory) -> None:
+    session = memory.session("small", entities=EntityRules(window=3))
+    session.track([Entity("page-a", "page", "A", pinned=True)])
+    opened(session, "B", "C", "D")
+    assert names(session) == ["D", "C", "A"]
+    before = session.mind.seq
+    with pytest.raises(InvalidInput, match="at most 2"):
+        session.track([Entity(f"page-{n}", "page", pinned=True) for n in range(2)])
+    assert session.mind.seq == before
+    session.track([Entity("page-a", "page", pinned=True), Entity("page-c", "page", pinned=True)])
+    assert [e.pinned for e in session.entities] == [True, True, False]
+
+
 @pytest.mark.parametrize("wrong", ["page", [7], [{"id": "x"}], [{"id": "a\nb", "type": "page"}], None])
 def test_what_cannot_be_tracked_is_refused_and_nothing_is_stored(session: Session, wrong: Any) -> None:
     before = session.mind.seq
@@ -222,6 +264,20 @@ def test_what_is_not_in_the_window_cannot_be_pinned(session: Session) -> None:
     opened(session, *(f"E{n}" for n in range(12)))
     with pytest.raises(NotFound):
         session.pin("page-e0")
+
+
+@pytest.mark.spec("B3")
+def test_what_cannot_be_pinned_is_said_with_what_to_do_about_it(session: Session) -> None:
+    opened(session, *(f"E{n}" for n in range(12)))
+    with pytest.raises(NotFound, match=r"track"):
+        session.pin("page-e0")
+    gone = session.entities.get("page-e0")
+    session.track([gone])
+    session.pin("page-e0")
+    with pytest.raises(NotFound, match="another type: page"):
+        session.pin("page-e11", "order")
+    with pytest.raises(NotFound, match=r"session\.entities"):
+        session.pin("page-nowhere", "page")
 
 
 @pytest.mark.spec("B5")
@@ -388,6 +444,28 @@ def test_a_broken_checkpoint_is_refused_whole(session: Session) -> None:
     assert session.mind.seq == before
 
 
+@pytest.mark.spec("B9")
+def test_a_broken_checkpoint_begins_no_session(memory: Memory) -> None:
+    with pytest.raises(InvalidInput):
+        memory.restore({"entities": [{"id": "page-1"}], "version": 1}, "s")
+    assert memory.sessions() == []
+
+
+@pytest.mark.spec("B9", "B5")
+def test_a_large_window_is_restored_into_one_as_large(memory: Memory) -> None:
+    rules = EntityRules(window=25)
+    large = memory.session("large", entities=rules)
+    opened(large, *(f"E{n}" for n in range(25)))
+    assert names(memory.restore(large.serialize(), "again", entities=rules)) == names(large)
+
+
+@pytest.mark.spec("B9", "J5")
+def test_what_a_checkpoint_brings_is_trusted_as_data(memory: Memory) -> None:
+    session = memory.restore({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "s")
+    restored = session.journal()[-1]
+    assert (restored.kind, restored.origin, restored.trust) == ("restored", Origin.OPERATOR, Trust.DATA)
+
+
 @pytest.mark.spec("B9", "B3")
 def test_a_checkpoint_with_more_than_the_window_holds_keeps_to_the_window(memory: Memory) -> None:
     many = [{"id": f"page-{n}", "type": "page", "pinned": True} for n in range(15)]
@@ -487,6 +565,69 @@ def test_what_another_session_of_the_same_resource_has_seen_is_known_here(memory
 def test_what_another_session_has_from_a_checkpoint_is_known_here_too(memory: Memory) -> None:
     memory.restore({"entities": [{"id": "page-123", "type": "page"}], "version": 1}, "yesterday", resource="ada")
     assert memory.session("today", resource="ada").check_call("get_page", {"page_id": "page-123"}).ok
+
+
+@pytest.mark.spec("B7", "B8")
+def test_sessions_that_name_no_resource_are_strangers(memory: Memory) -> None:
+    alice = memory.session("alice")
+    alice.observe("get_order", {}, {"order_id": "#W6390527", "items": [{"item_id": "8384507844"}]})
+    bob = memory.session("bob")
+    assert bob.resource == alice.resource
+    assert bob.resolve("cancel my order").entity is None
+    [finding] = bob.check_call("cancel_order", {"order_id": "#W6390527"}).unknown
+    assert finding.nearest == ()
+
+
+@pytest.mark.spec("B8")
+def test_what_anybody_but_the_model_said_counts_with_whole_words(session: Session) -> None:
+    said = json.dumps({"ok": True, "text": "Shipped to 90210, quantity 42, with parcel LX-77120-A."})
+    talk = [user("use the code SPRING-2031"), a_call("c1", "track", '{"parcel_id": "Q-5551234"}'), a_result("c1", said)]
+    session.prepare(talk, system="The shop's own account is acct_550017.")
+    session.observe("note", {}, "Reference ZK-4471-B.")
+
+    def standing(id: Any) -> str:
+        [finding] = session.check_call("get_item", {"item_id": id}).findings
+        return finding.standing
+
+    for heard in ("SPRING-2031", "LX-77120-A", "acct_550017", "ZK-4471-B"):
+        assert standing(heard) in ("held", "heard")
+        assert standing(heard[:-1]) == "unknown"
+    assert [standing(id) for id in ("90210", 42, "Shipped", "quantity")] == ["unknown"] * 4
+
+
+@pytest.mark.spec("B8")
+def test_where_nothing_was_said_nothing_is_heard(session: Session) -> None:
+    for id in ("null", "None"):
+        assert not session.check_call("get_page", {"page_id": id})
+
+
+@pytest.mark.spec("B8")
+@pytest.mark.parametrize("error", [True, False])
+def test_an_id_that_a_failed_call_repeats_was_not_heard(session: Session, error: bool) -> None:
+    session.observe("get_order", {"order_id": "#W9999999"}, "Error: order #W9999999 not found", error=error)
+    failed = [a_call("c1", "get_order", '{"order_id": "#W9999999"}'), a_result("c1", "Error: no order #W9999999")]
+    session.add([user("go"), *failed])
+    assert not session.check_call("get_order", {"order_id": "#W9999999"})
+
+
+@pytest.mark.spec("B8")
+def test_what_tools_did_is_read_once_however_many_ids_are_unknown(home: Path) -> None:
+    store = ReadingCounted()
+    session = Memory(home, store).session("s", resource="ada")
+    for n in range(20):
+        session.observe("get_page", {}, page(f"page-{n}", "Page"))
+    store.reads = 0
+    check = session.check_call("get_orders", {"order_ids": [f"#W{n:07}" for n in range(50)]})
+    assert len(check.unknown) == 50
+    assert store.reads <= 5
+
+
+class ReadingCounted(InMemoryStore):
+    reads = 0
+
+    def read(self, *given: Any, **options: Any) -> Sequence[Event]:
+        self.reads += 1
+        return super().read(*given, **options)
 
 
 @pytest.mark.spec("B8", "A4")

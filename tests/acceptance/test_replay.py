@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from builders import assistant, user
+from builders import a_call, a_result, assistant, user
 from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, TAU, TAU2, a_file, a_line, lines
 
 from inmind import Memory
@@ -64,12 +64,16 @@ def test_the_json_has_everything_for_each_recording_each_file_and_all(tmp_path: 
         "name",
         "recordings",
         "prompts",
+        "why_nothing",
         "with_memory",
         "without_memory",
         "price_ratio",
         "ids",
         "lost_ids",
         "ids_from_nowhere",
+        "names",
+        "lost_names",
+        "memory_tokens",
         "entity_tokens",
         "milliseconds_per_call",
         "left_out",
@@ -139,12 +143,77 @@ def test_text_out_of_a_recording_cannot_act_in_a_terminal(tmp_path: Path) -> Non
 @pytest.mark.parametrize("form", [["--json"], []])
 def test_an_unreadable_file_is_one_line_and_nothing_is_half_done(tmp_path: Path, form: list[str]) -> None:
     good = a_file(tmp_path, CHAT, name="good.json")
-    bad = a_file(tmp_path, lines(CHAT) + b"{broken\n", name="bad.jsonl")
+    bad = a_file(tmp_path, lines(CHAT) + b"{broken\n" + lines(CHAT), name="bad.jsonl")
     ran = replay(good, bad, *form)
     assert (ran.returncode, ran.stdout) == (1, b"")
     (line,) = ran.stderr.decode().splitlines()
     assert line.startswith("inmind: INVALID_INPUT: ")
     assert f"bad.jsonl:{len(CHAT) + 1}: expected JSON" in line
+
+
+def test_of_several_broken_files_each_is_named_on_a_line_of_its_own(tmp_path: Path) -> None:
+    good, gone = a_file(tmp_path, CHAT, name="good.json"), str(tmp_path / "gone.json")
+    broken = [a_file(tmp_path, b"{", name=f"{n}.json") for n in range(2)]
+    ran = replay(broken[0], good, gone, broken[1])
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    first, second, third = ran.stderr.decode().splitlines()
+    assert first.startswith(f"inmind: INVALID_INPUT: {broken[0]}:1: expected JSON")
+    assert second.startswith("inmind: NOT_FOUND: no file ")
+    assert third.startswith(f"inmind: INVALID_INPUT: {broken[1]}:1: expected JSON")
+
+
+def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
+    path = a_file(tmp_path, lines(CHAT) + b'{"role": "user", "cont')
+    assert shown(path)["total"]["left_out"] == {"torn last lines": 1}
+    ran = replay(path)
+    assert (ran.returncode, "Left out: 1 torn last lines." in ran.stdout.decode()) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[], [user("Hi"), user("Anybody?")], [user("Hi"), a_result("c1")], [assistant("Hi!")]],
+    ids="empty users-only result-without-call greeting".split(),
+)
+def test_a_file_in_which_nothing_can_be_played_is_said_in_words(tmp_path: Path, content: object) -> None:
+    path = a_file(tmp_path, content, name="quiet.json")
+    ran = replay(path)
+    assert ran.returncode == 0
+    assert "Nothing was played in quiet: no message of an agent in it that answers one." in ran.stdout.decode()
+    assert " 0 ids" not in ran.stdout.decode()
+    assert shown(path)["total"]["why_nothing"] == "no message of an agent in it that answers one"
+
+
+def test_recordings_in_which_nothing_can_be_played_are_counted_by_file(tmp_path: Path) -> None:
+    some = a_file(tmp_path, [CHAT, [], [user("Hi")]], name="some.json")
+    none = a_file(tmp_path, b"[[], []]", name="none.json")
+    text = " ".join(replay(some, none).stdout.decode().split())
+    assert "Nothing was played in 2 of 3 recordings of some: no message of an agent" in text
+    assert "Nothing was played in none: no message of an agent" in text
+
+
+def test_the_columns_are_explained_and_short_recordings_are_called_so(tmp_path: Path) -> None:
+    text = replay(a_file(tmp_path, CHAT)).stdout.decode()
+    for column in ("tokens, price:", "cached:", "held:", "lost/without:", "ms:"):
+        assert column in text
+    said = " ".join(text.split())
+    adds = shown(a_file(tmp_path, CHAT))["total"]["memory_tokens"]["mean"]
+    assert f"Memory adds {adds:.0f} tokens to a prompt on average" in said
+    assert "the ratios say little about longer ones" in said
+    long = " ".join(replay(a_file(tmp_path, [user("word " * 9_000), *CHAT[1:]])).stdout.decode().split())
+    assert "Memory adds" in long
+    assert "the ratios say little" not in long
+
+
+def test_names_are_said_apart_from_ids(tmp_path: Path) -> None:
+    talk = [
+        user("Who is in the channel general?"),
+        a_call("c1", "get_users_in_channel", '{"channel": "general"}'),
+        a_result("c1", '["Alice"]'),
+        assistant("Alice."),
+    ]
+    text = " ".join(replay(a_file(tmp_path, talk)).stdout.decode().split())
+    assert "The agent's calls use no id." in text
+    assert "Of 1 name in the agent's calls 1 had been said before (1 first by the user)" in text
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

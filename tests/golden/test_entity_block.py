@@ -85,7 +85,7 @@ ORDER = ThingSeen(
 USER = ThingSeen("user", "mei_kovacs_8020", "Mei Kovacs", parts=(Part("payment_method", "paypal_7644869"),))
 
 
-def test_parts_stand_with_their_thing_and_nothing_is_said_twice() -> None:
+def test_parts_stand_with_every_thing_that_carries_them_and_no_thing_is_said_twice() -> None:
     assert block(in_mind(ORDER, USER)) == text("""
         [WORKING MEMORY]
         users:
@@ -94,6 +94,7 @@ def test_parts_stand_with_their_thing_and_nothing_is_said_twice() -> None:
         orders:
           - "#W6390527" (#W6390527)
             items: Desk Lamp 8384507844, Water Bottle 8538875209
+            payment_methods: paypal_7644869
     """)
 
 

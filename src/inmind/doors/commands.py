@@ -17,8 +17,8 @@ from rich.table import Table
 
 from inmind import InmindError, Memory, Rates, Session
 from inmind.doors.demo import play
+from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
-from inmind.doors.replay import replay_files, show_replay
 from inmind.entities.block import block
 from inmind.errors import NotFound
 from inmind.journal import encode
@@ -126,7 +126,10 @@ def show_prompt(
 ) -> None:
     """What a call sent and why each part is in it; --json prints the request, byte for byte."""
     with _failing_in_one_line(), _session(session) as opened:
-        number = opened.mind.standing.calls if call is None else call
+        calls = opened.mind.standing.calls
+        if not calls:
+            raise NotFound(what="prompt in session", name=session, hint="none was prepared yet")
+        number = calls if call is None else call
         prompt = opened.prompt(number)
         if as_json:
             return _print_json({"call": prompt.call, "format": prompt.format, "request": prompt.request})
@@ -150,8 +153,11 @@ def show_entities(session: SessionId, as_json: AsJson = False) -> None:
             return _print_json(opened.serialize())
         entities = opened.entities
         _say(block(entities))
-        if beyond := sum(1 for _ in entities.beyond):
-            _say(f"\n{counted(beyond, 'thing')} more known, and out of mind.")
+        if pinned := [entity for entity in entities if entity.pinned]:
+            _say(f"\nPinned: {'; '.join(' '.join(str(entity).split()) for entity in pinned)}.")
+        if beyond := list(entities.beyond):
+            deleted = sum(entity.deleted for entity in beyond)
+            _say(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
     return None
 
 
@@ -237,13 +243,17 @@ def _failing_in_one_line() -> Generator[None]:
     try:
         yield
     except InmindError as error:
-        _fail(f"{error.code}: {error}")
+        _fail(error)
+    except BrokenFiles as broken:
+        _fail(*broken.errors)
     except BrokenPipeError:
         _leave_quietly()
 
 
-def _fail(message: str) -> NoReturn:
-    Console(stderr=True).print(f"inmind: {printable(message)}", markup=False, highlight=False, soft_wrap=True)
+def _fail(*errors: InmindError) -> NoReturn:
+    for error in errors:
+        message = printable(f"inmind: {error.code}: {error}")
+        Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean, median
@@ -12,23 +13,51 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from inmind import Rates
+from inmind import InmindError, Rates
 from inmind.replay import Recording, ReplayReport, read, replay, short, total
-from inmind.replay.report import percentile
+from inmind.replay.report import Uses, percentile
 from inmind.text import counted, printable
 
 MOST_LISTED = 20
 """Ids that are named one by one; the JSON has them all."""
 
+SHORT = 4
+"""A prompt with fewer times the tokens that memory adds says more about those than about memory."""
+
+LEGEND = (
+    "tokens, price: with memory against without. cached: of the tokens, with memory.",
+    "held: ids in mind when the agent used them. lost/without: ids in no part of the",
+    "prompt, with memory / without. ms: median time of prepare.",
+)
+
 Replayed = list[tuple[str, list[ReplayReport]]]
 
 
+class BrokenFiles(Exception):
+    """Files that cannot be played, each with what is wrong with it."""
+
+    def __init__(self, errors: Sequence[InmindError]) -> None:
+        super().__init__(*errors)
+        self.errors = errors
+
+
 def replay_files(paths: Sequence[str], *, window: int, limit: int | None, keep: Path | None = None) -> Replayed:
-    """Everything is read before anything is played, so that a broken file costs no waiting."""
-    recorded = [(path, read(path, limit=limit)) for path in paths]
+    recorded = list(_read_all(paths, limit))
     reports = replay((recording for _, several in recorded for recording in several), window=window, keep=keep)
     shown = _with_progress(reports, recorded)
     return [(path, [next(shown) for _ in several]) for path, several in recorded]
+
+
+def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Recording]]]:
+    """Everything before anything is played: a broken file costs no waiting, and each of several is named."""
+    broken: list[InmindError] = []
+    for path in paths:
+        try:
+            yield path, read(path, limit=limit)
+        except InmindError as error:
+            broken.append(error)
+    if broken:
+        raise BrokenFiles(broken)
 
 
 def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: bool = False) -> None:
@@ -37,9 +66,13 @@ def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: boo
     rows = [report for _, reports in replayed for report in reports] if each else files
     console.print(_table([*rows, whole] if len(rows) != 1 else rows, rates))
     console.print()
-    console.print(_comparison(whole, rates))
-    console.print()
-    for sentence in _in_words(whole):
+    if whole.prompts or whole.memory.did_not_fit:
+        for line in LEGEND:
+            console.print(line, style="dim")
+        console.print()
+        console.print(_comparison(whole, rates))
+        console.print()
+    for sentence in (*_silences(replayed), *_in_words(whole)):
         console.print(Text(printable(sentence)))
     for line in _listed(whole):
         console.print(Text(printable(line)), soft_wrap=True)
@@ -91,9 +124,9 @@ def _cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
         _times(report.memory.ledger.tokens / bare if bare else None),
         f"{report.memory.ledger.cached_share:.0%}",
         _times(report.price_ratio(rates)),
-        f"{len(report.uses)}",
-        _share(report.held_share),
-        f"{report.lost}/{report.lost_without_memory}",
+        f"{len(report.ids)}",
+        _share(report.ids.held_share),
+        f"{report.ids.lost}/{report.ids.lost_without_memory}",
         f"{1000 * median(report.seconds):.1f}" if report.seconds else "-",
     )
 
@@ -109,7 +142,7 @@ def _comparison(report: ReplayReport, rates: Rates) -> Table:
     table.add_row("served from cache", f"{memory.ledger.cached_share:.1%}", f"{bare.ledger.cached_share:.1%}")
     prices = (f"${side.ledger.price(rates):,.4f}" for side in (memory, bare))
     table.add_row("price", *prices, _times(report.price_ratio(rates)))
-    table.add_row("ids lost", f"{report.lost:,}", f"{report.lost_without_memory:,}")
+    table.add_row("ids lost", f"{report.ids.lost:,}", f"{report.ids.lost_without_memory:,}")
     table.add_row("messages cut", f"{memory.cut_messages:,}", f"{bare.cut_messages:,}")
     table.add_row("tokens cut", f"{memory.cut_tokens:,}", f"{bare.cut_tokens:,}")
     table.add_row("calls that did not fit", f"{memory.did_not_fit:,}", f"{bare.did_not_fit:,}")
@@ -117,31 +150,64 @@ def _comparison(report: ReplayReport, rates: Rates) -> Table:
 
 
 def _in_words(report: ReplayReport) -> Iterator[str]:
-    visible = report.count(lambda use: use.known and not use.held and use.in_prompt)
-    given = report.count(lambda use: use.user_given)
-    yield (
-        f"Of {counted(len(report.uses), 'id')} in the agent's calls {report.known} had been said before "
-        f"({given} first by the user): {report.held} held, {visible} only in the history."
-    )
-    if report.lost:
-        unshown = report.count(lambda use: use.lost and use.held)
-        yield f"{report.lost} stood nowhere in the prompt, {unshown} of them held and cut from the block."
-    if report.seconds:
+    if report.prompts:
+        yield from _of_uses(report.ids, "id")
+        yield from _of_uses(report.names, "name") if report.names else ()
+        yield from _of_sizes(report)
         yield (
-            f"Entities take {mean(report.entity_tokens):.0f} tokens of a prompt on average, "
-            f"{max(report.entity_tokens)} at most. prepare: "
-            f"{1000 * median(report.seconds):.1f} ms (median), {1000 * percentile(report.seconds, 95):.1f} ms (p95)."
+            f"prepare: {1000 * median(report.seconds):.1f} ms (median), "
+            f"{1000 * percentile(report.seconds, 95):.1f} ms (p95)."
         )
     if report.left_out:
         yield f"Left out: {', '.join(f'{count} {what}' for what, count in sorted(report.left_out.items()))}."
 
 
+def _of_uses(uses: Uses, noun: str) -> Iterator[str]:
+    if not uses:
+        yield f"The agent's calls use no {noun}."
+        return
+    yield (
+        f"Of {counted(len(uses), noun)} in the agent's calls {uses.known} had been said before "
+        f"({uses.user_given} first by the user): {uses.held} held, {uses.visible} only in the history."
+    )
+    if uses.lost:
+        yield f"{uses.lost} stood nowhere in the prompt, {uses.lost_though_held} of them held and cut from the block."
+
+
+def _of_sizes(report: ReplayReport) -> Iterator[str]:
+    added = mean(report.memory_tokens)
+    yield (
+        f"Memory adds {added:.0f} tokens to a prompt on average: guide, overview, meter, and entities with "
+        f"{mean(report.entity_tokens):.0f} ({max(report.entity_tokens)} at most)."
+    )
+    bare = report.bare.ledger
+    alone = bare.tokens / bare.calls if bare.calls else 0
+    if 0 < alone < SHORT * added:
+        yield (
+            f"They are about as many in a long conversation; without them a prompt here has {alone:.0f}, so that the "
+            "ratios say little about longer ones."
+        )
+
+
+def _silences(replayed: Replayed) -> Iterator[str]:
+    """Files, and recordings of them, in which nothing could be played."""
+    for path, reports in replayed:
+        whole = total(reports, name=short(path))
+        silent = Counter(report.why_nothing for report in reports if report.why_nothing)
+        if whole.why_nothing:
+            yield f"Nothing was played in {whole.name}: {whole.why_nothing}."
+        else:
+            for why, count in silent.items():
+                yield f"Nothing was played in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
+
+
 def _listed(report: ReplayReport) -> Iterator[str]:
-    lost = [use for use in report.uses if use.lost]
-    invented = [use for use in report.uses if use.from_nowhere]
-    for what, uses in (("Lost", lost), ("From nowhere", invented)):
+    lost = [use for use in report.ids.each if use.lost]
+    unsaid = [use for use in report.names.each if use.lost]
+    invented = [use for use in report.ids.each if use.from_nowhere]
+    for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("From nowhere", "id", invented)):
         if uses:
-            yield f"{what}: {counted(len(uses), 'id')}"
+            yield f"{what}: {counted(len(uses), noun)}"
         for use in uses[:MOST_LISTED]:
             yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
         if len(uses) > MOST_LISTED:

@@ -9,13 +9,15 @@
         payment_methods: paypal_7644869
     (2 more not shown)
 
-Types stand in the order of their most recent thing. A part that is a thing of its own is not said twice, and one that
-several things share stands with the most recent. When the block is over its budget the oldest parts go first, and
-the block says how many went; the things themselves go last, oldest first.
+Types stand in the order of their most recent thing. A part that is a thing of its own is not said twice. When the block
+is over its budget, a part that several things share stays with the most recent of them, then the names of parts go,
+then the oldest parts, and the block says how many went; the things themselves go last, oldest first.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +31,7 @@ from inmind.tokens import Counter
 BANNER = "[WORKING MEMORY]"
 EMPTY = "No entities tracked yet."
 DELETED = " [deleted]"
+BESIDE = "also listed"
 BESIDE = "also listed"
 
 
@@ -49,27 +52,39 @@ def lines(entities: Entities, *, budget: int | None = None, count: Counter = len
     """The block below its banner, inside a budget if there is one."""
     if not entities.window:
         return Cut(EMPTY, 0)
-    stand = _standing(entities.window)
+    stand = _standing(entities.window, once=False)
     hidden = sum(entity.parts_left_out for entity in entities.window)
     whole = Cut(_render(stand, left_out=hidden, names=len(stand)), hidden)
     if budget is None or count(whole.text) <= budget:
         return whole
-    return _fitted(stand, hidden, budget, count)
+    return _fitted(_standing(entities.window, once=True), hidden, budget, count)
 
 
-def since(entities: Entities, sources: Container[str], visible: Callable[[str], bool]) -> str:
-    """What was spoken of since a block was shown that came from these sources, in one line.
+def since(
+    entities: Entities, sources: Container[str], visible: Callable[[str], bool], *, budget: int, count: Counter
+) -> str:
+    """What was spoken of since a block was shown that came from these sources, in one line inside a budget.
 
     Where the message that told of it still stands in the conversation, the order and the name are enough; where it
-    does not, the parts are said too.
+    does not, the parts are said too, those of the most recent things first.
     """
     fresh = [entity for entity in entities if entity.source not in sources]
-    return "; ".join(_in_one_line(entity, parts=not visible(entity.told_in)) for entity in fresh)
+    full = [_in_one_line(entity, parts=not visible(entity.told_in)) for entity in fresh]
+    short = [_in_one_line(entity, parts=False) for entity in fresh]
+
+    def without_parts(n: int) -> str:
+        return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
+
+    def without_things(n: int) -> str:
+        return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
+
+    step = without_parts if count(without_parts(len(full))) <= budget else without_things
+    return step(_fewest(len(full), lambda n: count(step(n)) <= budget))
 
 
 def _in_one_line(entity: Entity, *, parts: bool) -> str:
     name = "" if entity.name == entity.id else f' "{_called(entity.name)}"'
-    said = [f"{_line(entity.type)}{name} ({_line(entity.id)}){DELETED if entity.deleted else ''}"]
+    said = [f"{_line(entity.type)}{name} ({_id(entity.id)}){DELETED if entity.deleted else ''}"]
     said += [line.strip() for line in _parts(entity.parts, named=True)] if parts else []
     return ", ".join(said)
 
@@ -97,13 +112,15 @@ def _fitted(stand: Sequence[_Line], hidden: int, budget: int, count: Counter) ->
     return without_things(len(stand) - 1)
 
 
-def _standing(window: Sequence[Entity]) -> list[_Line]:
-    """Every id once, with the most recent thing that carries it; one that is a thing's name is said there."""
+def _standing(window: Sequence[Entity], *, once: bool) -> list[_Line]:
+    """Things with their parts, but for those that are things or names of things; each part with one thing only, or
+    with all that carry it."""
     met = {said for entity in window for said in (entity.id, entity.name)}
     stand: list[_Line] = []
     for entity in window:
         parts = tuple(part for part in entity.parts if part.id not in met)
-        met.update(part.id for part in parts)
+        if once:
+            met.update(part.id for part in parts)
         stand.append(_Line(entity, parts))
     return stand
 
@@ -128,21 +145,30 @@ def _render(stand: Sequence[_Line], *, left_out: int, names: int) -> str:
 
 
 def _thing(entity: Entity) -> str:
-    return f'  - "{_called(entity.name)}" ({_line(entity.id)}){DELETED if entity.deleted else ""}'
+    return f'  - "{_called(entity.name)}" ({_id(entity.id)}){DELETED if entity.deleted else ""}'
 
 
 def _parts(parts: Sequence[Part], *, named: bool) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for part in parts:
-        name = _line(part.name) if named and part.name != part.id else ""
+        name = _id(part.name) if named and part.name and part.name != part.id else ""
         label = BESIDE if part.beside else plural(_line(part.type))
-        by_type.setdefault(label, []).append(f"{name} {_line(part.id)}" if name else _line(part.id))
+        by_type.setdefault(label, []).append(f"{name} {_id(part.id)}" if name else _id(part.id))
     return [f"    {label}: {', '.join(said)}" for label, said in by_type.items()]
 
 
 def _called(name: str) -> str:
     """A name as it may stand between quotes: were one in it, the rest could pass for an id."""
     return _line(name).replace('"', "'")
+
+
+def _id(text: str) -> str:
+    """An id as it is; between quotes where it has in it what could pass for the end of one, or for a mark of ours."""
+    line = _line(text)
+    return json.dumps(line, ensure_ascii=False) if _MARKS.search(line) else line
+
+
+_MARKS = re.compile(r"[()\[\],;\"]")
 
 
 def _line(text: str) -> str:

@@ -1,14 +1,20 @@
 """The window as a checkpoint that a host keeps, and every version of it that was ever given out.
 
-Version 1 is the oldest: id, name and type of each, the most recent first. Version 2 has everything that is known.
+Version 1 is the oldest: id, name and type of each, the most recent first. Version 2 has what a thing is and how it
+behaves in a window: its earlier names, its parent, its parts, whether it is pinned, deleted, or was only listed. When
+it was seen, and by which event, is written for whoever reads a checkpoint; in the session that takes it, things are
+seen when they are restored. What left the window before is not among it.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from inmind.entities.entity import Entity
+from inmind.entities.extract.records import name_of
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput
 from inmind.journal import Part, ThingSeen
@@ -36,8 +42,14 @@ def deserialize(data: object) -> tuple[ThingSeen, ...]:
 
 
 def thing_from(value: object, field: str) -> ThingSeen:
-    """An entity as a host hands it in: one of ours, or an object with id, type and name."""
-    return _read(_written(value) if isinstance(value, Entity) else value, field)
+    """An entity as a host hands it in: one of ours, or an object with id, type and name.
+
+    A host speaks of it by itself, so it is not one of a list; and an object may have its name under any usual key.
+    """
+    if isinstance(value, Entity):
+        return _read({**_written(value), "listed": False}, field)
+    thing = _read(value, field)
+    return thing if thing.name else replace(thing, name=name_of({**cast(Mapping[str, Any], value)}, thing.type))
 
 
 def _written(entity: Entity) -> dict[str, Any]:
@@ -53,7 +65,9 @@ def _written(entity: Entity) -> dict[str, Any]:
         "source": entity.source,
         "deleted": entity.deleted,
         "pinned": entity.pinned,
-        "parts": [{"type": part.type, "id": part.id, "name": part.name} for part in entity.parts],
+        "listed": entity.listed,
+        "parts": [part._asdict() for part in entity.parts],
+        "parts_left_out": entity.parts_left_out,
     }
 
 
@@ -62,19 +76,21 @@ def _read(item: object, field: str) -> ThingSeen:
         raise InvalidInput(field=field, value=item, expected="an object with id, type and name")
     given = cast(Mapping[str, Any], item)
     id, type = _text(given.get("id"), f"{field}.id"), _text(given.get("type"), f"{field}.type")
-    name = _text(given.get("name") or "", f"{field}.name", empty=True)
+    name = _line(given.get("name"), f"{field}.name")
     parent = given.get("parent")
     parts = _listed(given.get("parts"), f"{field}.parts")
+    aliases = [_line(alias, f"{field}.aliases") for alias in _listed(given.get("aliases"), f"{field}.aliases")]
     return ThingSeen(
         type=type,
         id=id,
         name="" if name == id else name,
-        how="deleted" if given.get("deleted") is True else "seen",
-        action=_text(given.get("action") or "", f"{field}.action", empty=True),
+        how="deleted" if given.get("deleted") is True else "listed" if given.get("listed") is True else "seen",
+        action=_line(given.get("action"), f"{field}.action"),
         parent=_pair(parent, f"{field}.parent") if parent else None,
         parts=tuple(_part(part, f"{field}.parts[{n}]") for n, part in enumerate(parts)),
-        aliases=tuple(_text(alias, f"{field}.aliases") for alias in _listed(given.get("aliases"), f"{field}.aliases")),
+        aliases=tuple(filter(None, aliases)),
         pinned=given.get("pinned") is True,
+        more=_number(given.get("parts_left_out"), f"{field}.parts_left_out"),
     )
 
 
@@ -82,8 +98,8 @@ def _part(value: object, field: str) -> Part:
     if not isinstance(value, Mapping):
         raise InvalidInput(field=field, value=value, expected="an object with type and id")
     given = cast(Mapping[str, Any], value)
-    name = _text(given.get("name") or "", f"{field}.name", empty=True)
-    return Part(_text(given.get("type"), f"{field}.type"), _text(given.get("id"), f"{field}.id"), name)
+    type, id = _text(given.get("type"), f"{field}.type"), _text(given.get("id"), f"{field}.id")
+    return Part(type, id, _line(given.get("name"), f"{field}.name"), beside=given.get("beside") is True)
 
 
 def _pair(value: object, field: str) -> tuple[str, str]:
@@ -101,13 +117,30 @@ def _listed(value: object, field: str) -> list[Any]:
     return list(cast(list[Any], value))
 
 
-def _text(value: object, field: str, *, empty: bool = False) -> str:
-    """An id may be a number where it comes from; here it is a text of one line."""
+def _number(value: object, field: str) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
+        raise InvalidInput(field=field, value=value, expected="how many, 0 or more")
+    return value
+
+
+def _text(value: object, field: str) -> str:
+    """What something goes by, exactly as it is. An id may be a number where it comes from."""
+    text = _line(value, field)
+    if not text or (isinstance(value, str) and text != value):
+        raise InvalidInput(field=field, value=value, expected="a text of one line, without control characters")
+    return text
+
+
+def _line(value: object, field: str) -> str:
+    """What something is called: a text of one line, or none. What nobody can see is left out of it."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
         value = str(value)
-    if not isinstance(value, str) or not (value or empty) or len(value) > 500 or not _is_line(value):
+    value = value or ""
+    if not isinstance(value, str) or len(value) > 500 or not _is_line(value):
         raise InvalidInput(field=field, value=value, expected="a text of one line, at most 500 characters")
-    return value
+    return value if value.isprintable() else "".join(c for c in value if unicodedata.category(c) != "Cc")
 
 
 def _is_line(value: str) -> bool:

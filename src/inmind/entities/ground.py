@@ -4,35 +4,46 @@ It reports and never refuses: a host may know ids that no tool has shown. What w
 in the window, in what left it, in the words of a message, in other sessions of the resource, and the dear ways to
 find out are gone only when the cheap ones have failed. For an id that nobody has seen it says which it may have
 been meant to be.
+
+Some ids say by their shape that they are one, and then it is enough that they were seen. A small number or a plain
+word says nothing by itself: it stands in many texts and names things of many types, so more is asked of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, islice
 from typing import Any, Literal
 
-from inmind.entities.extract.calls import tool_named
+from inmind.entities.entity import Entity
+from inmind.entities.extract.calls import Tool, tool_named
 from inmind.entities.ids.arguments import Found, ids_in
-from inmind.entities.nouns import UNTYPED, same_type
+from inmind.entities.ids.keys import sense
+from inmind.entities.ids.shapes import kind_of
+from inmind.entities.nouns import UNTYPED, same_type, words
 from inmind.entities.resolve.reference import SAME_NOUN, is_called
 from inmind.entities.resolve.spelling import slips
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.entities.window import Entities
+from inmind.entities.window import SMALL, Entities
 from inmind.journal import Part
+from inmind.text import stands_in
 
 Standing = Literal["held", "known", "heard", "elsewhere", "deleted", "new", "unknown"]
-"""How an id stands with this session: in mind; seen before and no longer in mind; only in the words of a message;
-seen by another session of the resource; of a thing that was deleted; a path or an address that a call may well be
-the first to use; never seen by anybody."""
+"""How an id stands with this session: in mind; seen before and no longer in mind; only in the words of a message or
+of a tool; seen by another session of the resource; of a thing that was deleted; one that a call may well be the first
+to use, as a path, an address, or the id of what it makes; never seen by anybody."""
 
 MOST_COMPARED = 2_000
 """Known ids that an unknown one is compared with, the newest first."""
 MOST_NEAREST = 3
-MOST_UNKNOWN = 50
+MOST_UNKNOWN = 20
 """Unknown ids of one call for which the nearest are looked for."""
+
+_CREATES = frozenset("create insert make new register".split())
+# Whoever calls makes these up, so that a call which is repeated can be told from a second one.
+_CALLERS_OWN = frozenset("dedupe deduplication idempotence idempotency".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +80,9 @@ class CallCheck:
         """Was every id seen before, and is nothing among them deleted?"""
         return all(finding.standing not in ("unknown", "deleted") for finding in self.findings)
 
+    def __bool__(self) -> bool:
+        return self.ok
+
     def __str__(self) -> str:
         if not self.findings:
             return f"{self.tool}: no ids among the arguments"
@@ -77,73 +91,195 @@ class CallCheck:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The words of a session, by whose they are. The model's are not among them: they prove nothing."""
+
+    operator: str = ""
+    people: str = ""
+    tools: str = ""
+
+    def teller(self, id: str) -> str:
+        """Who has said this id; empty if nobody has.
+
+        What a person writes is meant, whatever it looks like, and people leave out a "#". Tools write so much that any
+        small number and any word stands somewhere in it: there only what can be nothing but an id counts.
+        """
+        if stands_in(self.people, id) or (id[:1] == "#" and stands_in(self.people, id[1:])):
+            return "a person"
+        if stands_in(self.operator, id):
+            return "the operator"
+        return "a tool" if _speaks_for_itself(id) and stands_in(self.tools, id) else ""
+
+
 def check_call(
     tool: str,
     arguments: Any,
     entities: Entities,
     *,
-    heard: Callable[[str], bool] = lambda _: False,
-    elsewhere: Callable[[], Mapping[str, Part]] = dict[str, Part],
+    told: Callable[[], Told] = Told,
+    elsewhere: Callable[[], Iterable[Entities]] = tuple[Entities, ...],
     rules: EntityRules = DEFAULT_RULES,
 ) -> CallCheck:
     """How each id among the arguments stands.
 
-    `heard` says whether an id is in any text of the session, `elsewhere` gives what other sessions of the resource
-    have seen. Both may be slow: neither is asked about an id that the window or its past knows.
+    `told` gives every text of the session, `elsewhere` what each other session of the resource has seen. Both may be
+    slow: they are asked once at most, and not for an id that the window or its past knows.
     """
-    guard = _Guard(entities, heard=heard, elsewhere=cache(elsewhere))
-    about = tool_named(tool).type or UNTYPED
-    return CallCheck(tool=tool, findings=tuple(map(guard.finding, ids_in(arguments, own=about, rules=rules))))
+    called = tool_named(tool)
+    guard = _Guard(called, entities, told=told, elsewhere=elsewhere)
+    # A single word that is no verb we know says what is done rather than what with: approve(id=7).
+    own = called.type if called.verb or len(called.nouns) > 1 else UNTYPED
+    return CallCheck(tool=tool, findings=tuple(map(guard.finding, ids_in(arguments, own=own or UNTYPED, rules=rules))))
 
 
 class _Guard:
     """What is known, asked in the order of what it costs."""
 
     def __init__(
-        self, entities: Entities, *, heard: Callable[[str], bool], elsewhere: Callable[[], Mapping[str, Part]]
+        self,
+        tool: Tool,
+        entities: Entities,
+        *,
+        told: Callable[[], Told],
+        elsewhere: Callable[[], Iterable[Entities]],
     ) -> None:
-        self._entities, self._heard, self._elsewhere = entities, heard, elsewhere
+        self._tool, self._here, self._told = tool, _Seen(entities), cache(told)
+        self._elsewhere = cache(lambda: [_Seen(other) for other in elsewhere()])
         self._searched = 0
 
     def finding(self, found: Found) -> Finding:
-        known = self._entities.ids.get(found.id)
-        thing = self._entities.get(found.id) if known is not None else None
-        if thing is not None and thing.deleted:
-            return _finding(found, "deleted", f'{found.id}, "{thing.name}", was deleted')
-        if self._entities.holds(found.id):
-            return _finding(found, "held", f"{found.id} is in mind{self._if_mistaken(found, known)}")
+        known = self._here.known(found)
         if known is not None:
-            return _finding(found, "known", f"{found.id} was seen earlier{self._if_mistaken(found, known)}")
-        if self._heard(found.id):
-            return _finding(found, "heard", f"{found.id} was said in this session, by no tool")
-        if found.id in self._elsewhere():
+            return self._seen(found, known)
+        respelt = self._here.respelt(found)
+        if respelt is not None:
+            return self._unknown(found, respelt)
+        if teller := self._told().teller(found.id):
+            why = f"stands in what {teller} answered" if teller == "a tool" else f"was said by {teller}"
+            return _finding(found, "heard", f"{found.id} {why}")
+        if any(other.known(found) for other in self._elsewhere()):
             return _finding(found, "elsewhere", f"{found.id} was seen in another session")
-        if found.kind != "id":
-            return _finding(found, "new", f"{found.id} was never seen; a {found.kind} may be new")
+        if may_be := _may_be_new(found, self._tool):
+            return _finding(found, "new", f"{found.id} was never seen; {may_be}")
         return self._unknown(found)
 
-    def _unknown(self, found: Found) -> Finding:
+    def _seen(self, found: Found, known: Part) -> Finding:
+        thing = self._here.thing(found, known)
+        if thing is not None and thing.deleted:
+            return _finding(found, "deleted", f'{found.id}, "{thing.name}", was deleted')
+        if self._here.holds(found):
+            return _finding(found, "held", f"{found.id} is in mind{self._if_mistaken(found, known)}")
+        return _finding(found, "known", f"{found.id} was seen earlier{self._if_mistaken(found, known)}")
+
+    def _unknown(self, found: Found, respelt: Part | None = None) -> Finding:
         self._searched += 1
         nearest = self._nearest(found) if self._searched <= MOST_UNKNOWN else ()
+        if respelt is not None:
+            nearest = tuple(dict.fromkeys((respelt, *nearest)))[:MOST_NEAREST]
         meant = " or ".join(map(_shown, nearest))
-        why = f"{found.id} was never seen" + (f"; perhaps {meant} was meant" if meant else "")
+        namesake = self._here.entities.ids.get(found.id)
+        seen = f"was seen as {_a(namesake.type)}, not as {_a(found.type)}" if namesake else "was never seen"
+        why = f"{found.id} {seen}" + (f"; perhaps {meant} was meant" if meant else "")
         return _finding(found, "unknown", why, nearest)
 
     def _nearest(self, found: Found) -> tuple[Part, ...]:
-        known = chain(
-            islice((part for _, part in self._entities.ids), MOST_COMPARED),
-            islice(self._elsewhere().values(), MOST_COMPARED),
-        )
-        near = [(distance, part) for part in known if (distance := _distance(found, part)) is not None]
+        others = chain.from_iterable(other.entities.ids for other in self._elsewhere())
+        known = chain(islice(self._here.entities.ids, MOST_COMPARED), islice(others, MOST_COMPARED))
+        near = [
+            (distance, part)
+            for id, part in known
+            if id != found.id and (distance := _distance(found, part)) is not None
+        ]
         near.sort(key=lambda pair: (pair[0] + (0 if _is_a(pair[1], found.type) else 0.5), pair[1].id))
         return tuple(dict.fromkeys(part for _, part in near))[:MOST_NEAREST]
 
-    def _if_mistaken(self, found: Found, known: Part | None) -> str:
+    def _if_mistaken(self, found: Found, known: Part) -> str:
         """An order's id where a user's is asked for. Only said where ids of users are known: a key may name a role."""
-        if known is None or UNTYPED in (found.type, known.type) or _is_a(known, found.type):
+        if UNTYPED in (found.type, known.type) or _is_a(known, found.type):
             return ""
-        expected = any(_is_a(part, found.type) for _, part in islice(self._entities.ids, MOST_COMPARED))
+        expected = any(_is_a(part, found.type) for _, part in islice(self._here.entities.ids, MOST_COMPARED))
         return f", but as the id of another type: {known.type}, not {found.type}" if expected else ""
+
+
+class _Seen:
+    """What one session has seen, asked by what a call means: an id that says nothing by itself with its type."""
+
+    def __init__(self, entities: Entities) -> None:
+        self.entities = entities
+
+    def known(self, found: Found) -> Part | None:
+        part = self.entities.ids.get(found.id)
+        if part is None or _speaks_for_itself(found.id) or _fits(part, found.type):
+            return part
+        return next((part for part in self._namesakes.get(found.id, ()) if _fits(part, found.type)), None)
+
+    def thing(self, found: Found, known: Part) -> Entity | None:
+        return self.entities.get(found.id, None if _speaks_for_itself(found.id) else known.type)
+
+    def holds(self, found: Found) -> bool:
+        if _speaks_for_itself(found.id):
+            return self.entities.holds(found.id)
+        return any(part.id == found.id and _fits(part, found.type) for part in _parts(self.entities.window))
+
+    def respelt(self, found: Found) -> Part | None:
+        """What a tool has shown in another spelling, with a # or in capitals. Tools take an id as they spell it."""
+        if found.kind != "id":
+            return None
+        bare = found.id.removeprefix("#")
+        spellings = (form for plain in (bare, bare.upper(), bare.lower()) for form in (plain, f"#{plain}"))
+        known = (self.entities.ids.get(form) for form in spellings if form != found.id)
+        return next((part for part in known if part and _fits(part, found.type) and self._was_shown(part)), None)
+
+    def _was_shown(self, part: Part) -> bool:
+        """By a tool, rather than spelt by a person as people do."""
+        thing = self.entities.get(part.id)
+        return thing is None or bool(thing.action)
+
+    @cached_property
+    def _namesakes(self) -> dict[str, list[Part]]:
+        """Everything that goes by one of the ids that many things go by."""
+        by_id: dict[str, list[Part]] = {}
+        for part in chain(_parts(self.entities.window), _parts(self.entities.beyond)):
+            if not _speaks_for_itself(part.id):
+                by_id.setdefault(part.id, []).append(part)
+        return by_id
+
+
+def _parts(entities: Iterable[Entity]) -> Iterator[Part]:
+    for entity in entities:
+        yield Part(entity.type, entity.id, entity.name)
+        yield from entity.parts
+
+
+def _may_be_new(found: Found, tool: Tool) -> str:
+    """Why a call may be the first to use this; empty where it may not."""
+    if found.kind != "id":
+        return f"{_a(found.kind)} may be new"
+    own, at_top = sense(found.key).says == "own", found.path == found.key
+    # Something is added by the id that it has: only a plain `id` is that of what is made.
+    if at_top and (tool.verb in _CREATES or (tool.verb == "add" and own)) and (own or found.type == tool.type):
+        return "what is made may be given a new id"
+    spelt = set(words(found.key))
+    if spelt & _CALLERS_OWN or ("request" in spelt and "request" not in tool.nouns):
+        return f"whoever calls chooses the {found.key}"
+    return ""
+
+
+def _speaks_for_itself(id: str) -> bool:
+    """Can this be nothing but an id, by its shape?"""
+    return kind_of(id) is not None or (id.isdigit() and len(id) >= SMALL)
+
+
+def _fits(part: Part, type: str) -> bool:
+    """May what is known as this be meant by an id of that type? A role is filled by a user."""
+    if UNTYPED in (part.type, type) or _is_a(part, type) or is_called(type, {part.type}):
+        return True
+    return sense(type).says == "person" and is_called(part.type, {"user", *SAME_NOUN["user"]})
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in tuple('aeio') else 'a'} {noun}"
 
 
 def _finding(found: Found, standing: Standing, why: str, nearest: tuple[Part, ...] = ()) -> Finding:

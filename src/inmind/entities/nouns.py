@@ -33,6 +33,22 @@ _ALIKE = frozenset(
     "content data equipment feedback fish furniture hardware info information luggage media metadata money news "
     "series sheep software species staff".split()
 )
+COMMON = frozenset(
+    "account alarm album appointment article asset bill board booking branch bug build campaign card cart case "
+    "category channel chapter chat claim client collection comment commit company contact contract conversation "
+    "course customer dashboard database dataset deal delivery deployment device document draft email employee "
+    "entry event expense feature file flight folder form game group hotel image incident inventory invoice issue "
+    "item job key label lead lesson list loan location meeting member message milestone module movie node note "
+    "notebook offer order organization package page parcel passenger patient payment person photo playlist policy "
+    "post product profile project property purchase query quote receipt recipe record refund release reminder "
+    "report repository request reservation resource restaurant return review role room route rule run sale "
+    "schedule section server service session shipment shop site song space sprint stock store story student "
+    "subscription supplier survey table tag task team template tenant test thread ticket tournament train "
+    "transaction trip tweet user variant vehicle vendor version video visit volume voucher website widget "
+    "workflow workspace pr".split()
+)
+"""What things are called in many applications. Any noun is a type; these are believed where little speaks for one."""
+
 _WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
 
 

@@ -18,6 +18,7 @@ MOST_JSON = 4_000_000
 """Characters of a text that are still read as JSON: parsing more would hold up the agent."""
 MOST_YAML = 200_000
 MOST_LITERAL = 50_000
+MOST_ROWS = 1_000
 
 # JSON inside JSON inside a content block is as deep as real tools go.
 _DEEPEST = 4
@@ -41,6 +42,9 @@ def read(result: object, *, deepest: int = _DEEPEST) -> Any:
     if isinstance(result, str):
         return _read_text(result, deepest)
     if is_object(result):
+        columns, rows = result.get("columns"), result.get("rows")
+        if is_list(columns) and is_list(rows) and rows and all(isinstance(column, str) for column in columns):
+            return [dict(zip(columns, row, strict=False)) if is_list(row) else row for row in rows[:MOST_ROWS]]
         if is_object(result.get("structuredContent")):
             return result["structuredContent"]
         if _is_content(result.get("content")) and "id" not in result:
@@ -74,16 +78,46 @@ def failed(result: object) -> bool:
         return False
     if result.get("isError") is True or result.get("is_error") is True:
         return True
-    if any(result.get(flag) is False for flag in ("success", "ok", "succeeded")):
+    if any(result.get(flag) in (False, "false") for flag in ("success", "ok", "succeeded")):
         return True
     if any(result.get(field) for field in ("error", "exception")) and not result.get("success"):
         return True
     if result.get("errors") and not _holds_anything(result.get("data")):
-        return "data" in result
-    status = result.get("status", result.get("statusCode"))
-    if isinstance(status, int) and 400 <= status < 600:
+        return "data" in result or not any(is_object(item) or item is True for item in result.values())
+    bare = "id" not in result or len(result) < 4  # a build with the status failed is no failed call
+    if bare and any(_is_bad(result.get(field)) for field in _STATUS):
         return True
-    return isinstance(status, str) and status.lower() in {"error", "failed", "failure"} and len(result) < 4
+    alone = not any(is_object(item) or is_list(item) for item in result.values())
+    said = (result.get(field) for field in ("message", "detail", "reason", "error_description"))
+    return alone and any(isinstance(text, str) and failed(text) for text in said)
+
+
+def refused(result: object) -> bool:
+    """Does the answer to a deletion leave it open, or deny, that anything was deleted?"""
+    if isinstance(result, str):
+        return len(result) < _SENTENCE and _UNDONE.search(result) is not None
+    if is_object(result):
+        done = (item for key, item in result.items() if "delet" in key.lower() or "remov" in key.lower())
+        if any(item is False or item == 0 for item in done) or result.get("dry_run") is True:
+            return True
+        return any(isinstance(item, str) and refused(item) for item in result.values())
+    return result is False
+
+
+def is_empty(value: object) -> bool:
+    """Nothing was found."""
+    return value is None or value in ("", [], {}) or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+
+
+_STATUS = ("status", "statusCode", "status_code", "code", "result")
+_NOTHING = frozenset({"", "none", "null", "[]", "{}", "nothing found", "no results", "no results found", "not found"})
+_BAD_WORDS = re.compile(r"error|fail|denied|forbidden|unauthori[sz]ed|not_?found|invalid", re.IGNORECASE)
+
+
+def _is_bad(status: object) -> bool:
+    if isinstance(status, int) and not isinstance(status, bool):
+        return 400 <= status < 600
+    return isinstance(status, str) and len(status) < 40 and " " not in status and _BAD_WORDS.search(status) is not None
 
 
 def _holds_anything(data: object) -> bool:
@@ -92,13 +126,24 @@ def _holds_anything(data: object) -> bool:
 
 
 _FAILURE = re.compile(
-    r"\s*\W{0,3}(?:an? )?(?:error|exception|traceback|fatal|failed to|failure|错误|失败)\b|\s*错误|\s*失败",
+    r"\s*\W{0,3}(?:an? )?(?:"
+    r"(?:\w+(?:error|exception)|error|exception|failure|fatal|failed)(?:\s*[:!(\[–—-]|\s*$|\s+(?:\d|code|occurred|while|when|to)\b)"
+    r"|traceback\b|错误|失败)",
     re.IGNORECASE,
 )
-# One sentence that says no. A longer answer, or an object, may hold these words and speak of something else.
+# One sentence that says no. A longer answer, or an object, may hold these words and speak of something else; so does
+# one that begins with what was done.
 _REFUSAL = re.compile(
-    r"\s*(?![{\[])[^\n{\[]{0,150}(?:\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|"
-    r"\b(?:permission|access) denied\b|\bunauthori[sz]ed\b|\bforbidden\b|\btimed out\b|未找到|不存在)[^\n]{0,60}\s*\Z",
+    r"\s*(?![{\[])(?!(?:created|updated|added|saved|sent|moved|renamed|done|success\w*|ok)\b)[^\n{\[]{0,150}"
+    r"(?:\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|\b(?:permission|access) denied\b|\bunauthori[sz]ed\b|"
+    r"\bforbidden\b|\btimed out\b|\brate limit\b|未找到|不存在|失败)[^\n]{0,60}\s*\Z",
+    re.IGNORECASE,
+)
+_UNDONE = re.compile(
+    r"\b(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|denied|locked|"
+    r"time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|failed|"
+    r"failure|would delete)\b"
+    r"|无法|失败|不能|拒绝|确认",
     re.IGNORECASE,
 )
 
@@ -163,10 +208,10 @@ def _literal(text: str) -> Any:
 # -- YAML -------------------------------------------------------------------------------------------------
 
 _YAML_LINE = re.compile(
-    r"(?:- +)*(?:[\w$@./-][\w $@./-]{0,60}|\"[^\"]{1,60}\"|'[^']{1,60}') *:(?: |$)|- +\S", re.MULTILINE
+    r"(?:- +)*(?:[\w$@./-]{1,60}(?: [\w$@./-]{1,40}){0,2}|\"[^\"]{1,60}\"|'[^']{1,60}') *:(?: |$)|- +\S", re.MULTILINE
 )
 _ITEM = re.compile(r"-(?: +|$)")
-_PAIR = re.compile(r"([\w$@./-][\w $@./()-]{0,80}|\"[^\"]{1,80}\"|'[^']{1,80}') *:(?: +|$)(.*)")
+_PAIR = re.compile(r"([\w$@./-]{1,80}(?: [\w$@./()-]{1,40}){0,2}|\"[^\"]{1,80}\"|'[^']{1,80}') *:(?: +|$)(.*)")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None, "[]": [], "{}": {}}
 
@@ -290,7 +335,7 @@ def _scalar(text: str) -> Any:
         return float(text) if "." in text else int(text)
     if _OPENING.get(text[0]) == text[-1]:
         value = _json(text)
-        if value is None:
-            value = [_scalar(item) for item in text[1:-1].split(",")] if text[0] == "[" else text
-        return value
+        if value is None and text[0] == "[" and "[" not in text[1:]:
+            return [_scalar(item) for item in text[1:-1].split(",")]
+        return text if value is None else value
     return text

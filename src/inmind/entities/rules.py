@@ -53,7 +53,8 @@ class EntityRules:
     def type_named(self, noun: str) -> str:
         """The host's type that a noun means; the noun itself where it means none."""
         for type, nouns in self.types.items():
-            if noun == type or noun in ([nouns] if isinstance(nouns, str) else nouns):
+            others = [nouns] if isinstance(nouns, str) else nouns
+            if noun == type or noun in (other.replace(" ", "_") for other in others):
                 return type
         return noun
 

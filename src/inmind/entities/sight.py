@@ -10,7 +10,7 @@ from inmind.entities.extract.mentions import mentioned
 from inmind.entities.extract.things import things_of
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
-from inmind.journal import Draft, EntitiesLeft, EntitiesSeen, Origin, ToolObserved
+from inmind.journal import Draft, EntitiesLeft, EntitiesSeen, Origin, ToolObserved, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +49,5 @@ def leaving(entities: Entities, rules: EntityRules) -> list[Draft]:
     if not out:
         return []
     what = EntitiesLeft(tuple(entity.as_seen() for entity in out))
-    return [Draft(what=what, origin=Origin.OPERATOR, sources=tuple(dict.fromkeys(e.source for e in out)))]
+    sources = tuple(dict.fromkeys(entity.source for entity in out))
+    return [Draft(what=what, origin=Origin.OPERATOR, sources=sources, trust=Trust.DATA)]

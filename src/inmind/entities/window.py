@@ -143,13 +143,15 @@ class Entities:
         front: dict[Key, None] = {}
         for thing in things:
             before = self._before(thing, window)
-            entity = replace(_grown(before or self._new(thing, at), thing, at, source), told_in=told_in)
+            entity = _grown(before or self._new(thing, at), thing, at, source)
+            if thing.how != "used" or before is None:  # what only names it does not show what is inside
+                entity = replace(entity, told_in=told_in)
             if before is not None and before.key != entity.key:
                 window.pop(before.key, None)
                 front.pop(before.key, None)
                 left = left.put(before.key, None)
             if thing.how == "deleted":
-                window = {key: _without(thing, other) for key, other in window.items()}
+                window = {key: _without(thing, other, source) for key, other in window.items()}
             if not entity.deleted:
                 front.setdefault(entity.key)
                 window[entity.key] = entity
@@ -173,7 +175,9 @@ class Entities:
         for key in ((same_type(thing.type), thing.id), (UNTYPED, thing.id)):
             if found := window.get(key) or self.left.get(key):
                 return found
-        if thing.how in ("seen", "listed") and thing.type != UNTYPED:
+        if thing.how in ("seen", "listed", "told") and thing.type != UNTYPED:
+            return None
+        if thing.how == "deleted" and thing.type != UNTYPED:  # another type is another thing: it must not die
             return None
         alike = (e for e in window.values() if e.id == thing.id and _may_be(thing, e.type))
         found = next(alike, None)
@@ -188,7 +192,10 @@ class Entities:
     def _new(self, thing: ThingSeen, at: datetime) -> Entity:
         """It may have been a part of something before, and then it has a name and a type."""
         known = self.ids.get(thing.id)
-        name = thing.name or (known.name if known else "")
+        if known is not None and not _may_be(thing, known.type):
+            known = None
+        same = known is not None and UNTYPED not in (thing.type, known.type) and known.type == thing.type
+        name = thing.name or (known.name if known and (same or thing.type == UNTYPED) else "")
         type = known.type if known and thing.type == UNTYPED else thing.type
         return Entity(thing.id, type, name, first_seen=at, listed=thing.how == "listed")
 
@@ -204,9 +211,9 @@ class Entities:
         restored = [
             replace(
                 _grown(Entity(thing.id, thing.type, thing.name, first_seen=at), thing, at, source),
-                aliases=thing.aliases,
                 deleted=thing.how == "deleted",
                 pinned=thing.pinned,
+                listed=thing.how == "listed",
             )
             for thing in things
         ]
@@ -233,9 +240,8 @@ def _grown(entity: Entity, thing: ThingSeen, at: datetime, source: str) -> Entit
     parts = {part.id: part if part.name else _named(part, older.get(part.id)) for part in thing.parts}
     parts |= {id: part for id, part in older.items() if id not in parts}
     name = thing.name or entity.name
-    aliases = entity.aliases
-    if name != entity.name and entity.name != entity.id:
-        aliases = tuple(dict.fromkeys([entity.name, *aliases]))[:MOST_ALIASES]
+    before = [entity.name] if entity.name not in (name, entity.id) else []
+    aliases = tuple(dict.fromkeys([*before, *thing.aliases, *entity.aliases]))[:MOST_ALIASES]
     return replace(
         entity,
         type=thing.type if entity.type == UNTYPED else entity.type,
@@ -245,10 +251,10 @@ def _grown(entity: Entity, thing: ThingSeen, at: datetime, source: str) -> Entit
         action=thing.action or entity.action,
         last_seen=at,
         source=source,
-        deleted=thing.how == "deleted" or (entity.deleted and thing.how == "used"),
+        deleted=thing.how == "deleted" or (entity.deleted and thing.how in ("used", "told")),
         listed=entity.listed and thing.how == "listed",
         parts=tuple(parts.values())[:MOST_PARTS],
-        parts_left_out=max(entity.parts_left_out, len(parts) - MOST_PARTS),
+        parts_left_out=max(entity.parts_left_out, thing.more + max(0, len(parts) - MOST_PARTS)),
     )
 
 
@@ -259,10 +265,10 @@ def _may_be(thing: ThingSeen, type: str) -> bool:
     return not (thing.id.isdigit() and len(thing.id) < SMALL)
 
 
-def _without(gone: ThingSeen, entity: Entity) -> Entity:
-    """An entity that no longer carries what was deleted."""
+def _without(gone: ThingSeen, entity: Entity, source: str) -> Entity:
+    """An entity that no longer carries what was deleted; no message shows it like that."""
     parts = tuple(part for part in entity.parts if part.id != gone.id or not _may_be(gone, part.type))
-    return entity if len(parts) == len(entity.parts) else replace(entity, parts=parts)
+    return entity if len(parts) == len(entity.parts) else replace(entity, parts=parts, source=source, told_in="")
 
 
 def _named(part: Part, older: Part | None) -> Part:

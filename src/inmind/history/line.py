@@ -63,8 +63,15 @@ class Line:
         return self._wires[: self.length]
 
     def holds(self, id: str) -> bool:
-        """Is the message of this event one of them? Who asks, asks for a recent one, so the end is looked at first."""
-        return any(self._entries[place].id == id for place in range(self.length - 1, -1, -1))
+        """Is the message of this event one of the recent ones? Looked for from the end, up to what is older than it.
+
+        In a line that was spliced an older message may stand behind a newer one; then the answer is no.
+        """
+        seq = int(id.rpartition("#")[2] or 0)
+        for place in range(self.length - 1, -1, -1):
+            if self._entries[place].seq <= seq:
+                return self._entries[place].id == id
+        return False
 
     def name(self, upto: int | None = None) -> str:
         """What the first `upto` messages are called, all of them by default."""

@@ -25,7 +25,7 @@ REWRITE = 1.15
 CHEAP = 500
 """Tokens behind the anchor that are written anew without a second thought: a conversation that has just begun."""
 
-Since = Callable[[AnchoredBlock], str]
+Since = Callable[[AnchoredBlock, Callable[[str], int]], str]
 """A layer's own way of saying what changed since a block of it was shown."""
 
 
@@ -81,7 +81,7 @@ def settle(
     """Move the anchor, or say the changes in the tail. `own`: layers that have their own way of saying theirs."""
     if anchor is None:
         return Settled(moved="first call", changes="")
-    changes, sources = changes_between(anchor.blocks, blocks, own)
+    changes, sources = changes_between(anchor.blocks, blocks, own, count)
     if not changes:
         return Settled(moved="", changes="")
     if not stake.rides:
@@ -102,7 +102,10 @@ def settle(
 
 
 def changes_between(
-    before: Sequence[AnchoredBlock], after: Sequence[AnchoredBlock], own: Mapping[str, Since] = {}
+    before: Sequence[AnchoredBlock],
+    after: Sequence[AnchoredBlock],
+    own: Mapping[str, Since] = {},
+    count: Callable[[str], int] = len,
 ) -> tuple[str, tuple[str, ...]]:
     """What differs, layer by layer, in words that a model can apply, and the events it comes from."""
     old = {block.layer: block for block in before}
@@ -116,7 +119,7 @@ def changes_between(
         elif then is None:
             said.append(f"{layer}:\n{now.text}")
         elif then.text != now.text:
-            since = own[layer](then) if layer in own else ""
+            since = own[layer](then, count) if layer in own else ""
             told = f"{layer}, the most recent first: {since}" if since else _difference(layer, then.text, now.text)
             said.append(told)
         else:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inmind.entities.ground import Told
+from inmind.entities.reading import failed
 from inmind.entities.sight import Happening
 from inmind.history import Line
-from inmind.journal import Draft, MessageAdded, Origin, ToolObserved
+from inmind.journal import Draft, MessageAdded, Origin, ToolObserved, to_json
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call, Message, Opaque, Result, Text
+from inmind.prompt.formats.parts import Call, Message, Opaque, Part, Result, Text
 
 FURTHEST = 64
 """Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
@@ -47,14 +49,23 @@ def last_reply(line: Line) -> Reply | None:
     return None
 
 
-def was_said(id: str, line: Line) -> bool:
-    """Does this stand in anything that a person, a tool or the operator said? What the model said proves nothing."""
+def words_told(line: Line, *, system: object, observed: Iterable[ToolObserved]) -> Told:
+    """Everything that was said in a session, but by the model.
+
+    What a failed call answers is left out: it repeats an id that does not exist.
+    """
+    people: list[str] = []
+    operator = [to_json(system)] if system else []
+    tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or failed(outcome.result))]
     for entry in line:
         message = FORMATS[entry.format].read(entry.wire)
-        parts = message.results if message.role == "assistant" else message.parts
-        if any(id in text for part in parts for text in _texts(part)):
-            return True
-    return False
+        for result in message.results:
+            if not (result.error or failed(_answer(result))):
+                tools += _texts(result.parts)
+        if message.role != "assistant":
+            said = people if message.role == "user" else tools if message.role == "tool" else operator
+            said += _texts(message.parts)
+    return Told(operator="\n".join(operator), people="\n".join(people), tools="\n".join(tools))
 
 
 def _told_by(message: Message, line: Line, calls: dict[str, Call], draft: Draft) -> Iterator[str | ToolObserved]:
@@ -86,11 +97,9 @@ def _answer(result: Result) -> Any:
     return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
 
 
-def _texts(part: object) -> Iterator[str]:
-    if isinstance(part, Text):
-        yield part.text
-    elif isinstance(part, Result):
-        for inner in part.parts:
-            yield from _texts(inner)
-    elif isinstance(part, Opaque):
-        yield str(part.body)
+def _texts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, Opaque):
+            yield to_json(part.body)

@@ -62,7 +62,7 @@ class Recalled:
     """A line above the text, of the layer's own and not from memory: it is not escaped."""
     shorten: Callable[[int, Counter], Cut] | None = None
     """How to say it in so many tokens; without this it is cut at the end."""
-    since: Callable[[AnchoredBlock], str] | None = None
+    since: Callable[[AnchoredBlock, Counter], str] | None = None
     """What to say beside a block that was shown earlier; without this it is the lines that differ."""
 
     def __post_init__(self) -> None:
@@ -194,7 +194,9 @@ class EntityLayer(PlainLayer):
             trust=Trust.DATA if len(entities) else Trust.OPERATOR,
             banner=BANNER,
             shorten=lambda budget, count: lines(entities, budget=budget, count=count),
-            since=lambda shown: since(entities, shown.sources, moment.visible),
+            since=lambda shown, count: since(
+                entities, shown.sources, moment.visible, budget=self.budget.max, count=count
+            ),
         )
 
 

@@ -6,8 +6,6 @@ that is still sent. Each id is looked for once, however many calls use it.
 
 from __future__ import annotations
 
-import json
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
@@ -16,12 +14,12 @@ from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Image, Opaque, Part, Result, Text
 from inmind.replay.recording import Recording
+from inmind.text import places_of
 
 HEAD = -1
 """The place of what stands before the conversation: system prompt and tools."""
 
 _BETWEEN = "\x00"
-_WORD = re.compile(r"[A-Za-z0-9_]")
 
 
 class Appearances:
@@ -38,7 +36,7 @@ class Appearances:
     def places(self, id: str) -> tuple[int, ...]:
         """The messages that have it, in order, by their index; `HEAD` before them."""
         if id not in self._found:
-            texts = {bisect_right(self._starts, found) - 1 for found in _found_in(self._text, id)}
+            texts = {bisect_right(self._starts, found) - 1 for found in places_of(id, self._text)}
             self._found[id] = tuple(text + HEAD for text in sorted(texts))
         return self._found[id]
 
@@ -56,25 +54,6 @@ class Appearances:
     def user_said_it_first(self, id: str) -> bool:
         first = next(iter(self.places(id)), HEAD)
         return first != HEAD and self._roles[first] == "user"
-
-
-def stands_in(text: str, id: str) -> bool:
-    """Does the text have this id, and not merely a longer word with it inside?"""
-    return any(True for _ in _found_in(text, id))
-
-
-def _found_in(text: str, id: str) -> Iterator[int]:
-    """Where it begins, also as JSON may have escaped it."""
-    for spelt in {id, json.dumps(id)[1:-1], json.dumps(id, ensure_ascii=False)[1:-1]} - {""}:
-        # Words of ASCII only: in Chinese, they follow an id without a space.
-        opens, closes = _WORD.match(spelt[0]), _WORD.match(spelt[-1])
-        place = text.find(spelt)
-        while place >= 0:
-            end = place + len(spelt)
-            inside = (opens and place and _WORD.match(text, place - 1)) or (closes and _WORD.match(text, end))
-            if not inside:
-                yield place
-            place = text.find(spelt, place + 1)
 
 
 def _texts(part: Part) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """What stands in a file, as JSON values with their places, however it is packed.
 
 A file is read whole before anything is played: a broken line is found before the first call, and not in the middle
-of a long run. How it is packed is told by its first bytes and not by its name, since a pipe has none.
+of a long run. Only the last line may be broken: whoever writes line by line may be at it still, or was stopped there.
+How it is packed is told by its first bytes and not by its name, since a pipe has none.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from inmind.errors import InvalidInput, NotFound
 
 STDIN = "-"
+
+TORN = "torn last lines"
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -40,18 +43,14 @@ class Content:
     name: str
     values: Sequence[Placed]
     by_line: bool
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How much of it could not be read, by what it is."""
 
 
 def content_of(path: str) -> Content:
     """Everything in a file, or on standard input for "-"."""
     name = "<stdin>" if path == STDIN else path
-    data = _unpacked(_bytes(path), name)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        place = f"{name}:{data[: error.start].count(10) + 1}"
-        raise InvalidInput(field=place, value=data[error.start : error.end], expected="text in UTF-8") from None
-    return _parsed(text, name)
+    return _parsed(_text(_unpacked(_bytes(path), name), name), name)
 
 
 def _bytes(path: str) -> bytes:
@@ -90,14 +89,27 @@ def _unpacked_zstd(data: bytes, name: str) -> bytes:
         raise InvalidInput(field=name, value=str(error), expected="a whole zstd file") from error
 
 
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.end == len(data) and error.reason == "unexpected end of data":
+            # Torn inside a character. No JSON ends with this sign, so that the line is known to be torn as well.
+            return data[: error.start].decode("utf-8-sig") + "\N{REPLACEMENT CHARACTER}"
+        place = f"{name}:{data[: error.start].count(10) + 1}"
+        raise InvalidInput(field=place, value=data[error.start : error.end], expected="text in UTF-8") from None
+
+
 def _parsed(text: str, name: str) -> Content:
     # At "\n" and nowhere else: U+2028 and its like end a line for Python and stand inside a text for JSON.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         raise InvalidInput(field=name, value="", expected="JSON, or JSON lines")
     if len(lines) > 1 and _is_json(lines[0][1]):
-        values = [Placed(_value(line, name, number), f"{name}:{number}") for number, line in lines]
-        return Content(name, values, by_line=True)
+        torn = not _is_json(lines[-1][1])
+        whole = lines[:-1] if torn else lines
+        values = [Placed(_value(line, name, number), f"{name}:{number}") for number, line in whole]
+        return Content(name, values, by_line=True, left_out={TORN: 1} if torn else {})
     return Content(name, [Placed(_value(text, name, 1), name)], by_line=False)
 
 

@@ -20,7 +20,10 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from inmind.entities.extract.calls import tool_named
 from inmind.entities.ids.arguments import Found, ids_in
+from inmind.entities.nouns import UNTYPED
+from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
 from inmind.memory import RESERVE, WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS
@@ -30,12 +33,13 @@ from inmind.prompt.layer import EntityLayer
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.plan import Limits
 from inmind.prompt.report import Prompt
-from inmind.replay.appearances import Appearances, stands_in
+from inmind.replay.appearances import Appearances
 from inmind.replay.bare import BareAgent
 from inmind.replay.host import Host, Sizes, turns_of
 from inmind.replay.recording import Recording
 from inmind.replay.report import ReplayReport, Side, Use, added
 from inmind.session import Session
+from inmind.text import stands_in
 
 BETWEEN_CALLS = timedelta(seconds=5)
 
@@ -45,6 +49,8 @@ MOST_RESERVED = 1 / 8
 ENTITIES = EntityLayer()
 BLOCK = f"memory:{ENTITIES.name}"
 """What a prompt's report calls the tokens of that layer."""
+THE_HOSTS_OWN = frozenset({"tools", "system", "history"})
+"""Parts of a prompt that are there without memory too."""
 
 
 def replay(
@@ -95,6 +101,7 @@ class _Play:
         self._around = 0  # tokens of a prompt beside its history and its entities
         self._seconds: list[float] = []
         self._entity_tokens: list[int] = []
+        self._memory_tokens: list[int] = []
         self._uses: list[Use] = []
 
     def through(self, clock: _Clock) -> ReplayReport:
@@ -108,6 +115,7 @@ class _Play:
             ledger = added(ledger, bare or Ledger())
             tokens = prompt.report.tokens
             self._entity_tokens.append(tokens.get(BLOCK, 0) + tokens["changes"])
+            self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in THE_HOSTS_OWN))
             self._uses += self._used_at(stop, sent_bare=bare is not None)
         return ReplayReport(
             name=self._recording.name,
@@ -115,6 +123,7 @@ class _Play:
             bare=_side(self._bare.host, ledger),
             uses=self._uses,
             entity_tokens=self._entity_tokens,
+            memory_tokens=self._memory_tokens,
             seconds=self._seconds,
             left_out=self._recording.left_out,
         )
@@ -164,29 +173,38 @@ class _Play:
         memory = "\n".join([*(block.text for block in mind.standing.blocks), mind.standing.tail])
         said = self._appearances
         for call in calls:
-            for found in _ids_of(call):
+            for found in _handles_of(call):
                 yield Use(
                     recording=self._recording.name,
                     prompt=len(self._seconds),
                     tool=call.name,
                     argument=found.path,
                     id=found.id,
-                    is_id=found.kind == "id",
+                    kind=found.kind,
                     known=said.known(found.id, stop),
-                    held=mind.entities.holds(found.id),
+                    held=_in_mind(mind.entities, found),
                     in_prompt=said.sent(found.id, self._host.start, stop) or stands_in(memory, found.id),
                     in_bare=sent_bare and said.sent(found.id, self._bare.host.start, stop),
                     user_given=said.user_said_it_first(found.id),
                 )
 
 
-def _ids_of(call: Call) -> Iterable[Found]:
-    """Each id once; none in arguments that are no JSON."""
+def _handles_of(call: Call) -> Iterable[Found]:
+    """Each id or name once, as extraction finds them; none in arguments that are no JSON."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return ()
-    return {found.id: found for found in ids_in(arguments)}.values()
+    tool = tool_named(call.name)
+    return {found.id: found for found in ids_in(arguments, own=tool.type or UNTYPED, about=tool.nouns)}.values()
+
+
+def _in_mind(entities: Entities, found: Found) -> bool:
+    """An id is held as one. A name is held also where it is what something in mind is called."""
+    if entities.holds(found.id):
+        return True
+    called = (name for entity in entities for name in (*entity.names, *(part.name for part in entity.parts)))
+    return found.kind == "name" and found.id in called
 
 
 def _side(host: Host, ledger: Ledger) -> Side:

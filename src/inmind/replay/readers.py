@@ -1,18 +1,21 @@
 """Recordings out of files, in whichever form they were recorded; the form is told by the content.
 
     a list of messages, or a message a line            OpenAI chat
+    such lists in a list, or on lines                  a conversation each
     {messages, tools} alone, in a list, or on lines    OpenAI chat (AgentDojo's too), or Anthropic where it says so
     {type, message, uuid, parentUuid} on lines         a session of Claude Code
     [{task_id, traj: [...]}]                           tau-bench
     {info, simulations: [{messages}]}                  tau2-bench
     [{traj: {history: [...]}}]                         SWE-agent
 
-Everything is checked here, so that a file is either played whole or refused with the place and what was expected.
+Everything is checked here, so that a file is either played whole or refused with the place and what was expected;
+what is left out is counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -37,6 +40,14 @@ def read(path: str, *, limit: int | None = None) -> list[Recording]:
 
 
 def recordings_in(content: Content, *, limit: int | None = None) -> list[Recording]:
+    recordings = _recordings(content, limit)
+    if content.left_out:  # at the end of the file
+        last = recordings.pop()
+        recordings.append(replace(last, left_out={**last.left_out, **content.left_out}))
+    return recordings
+
+
+def _recordings(content: Content, limit: int | None) -> list[Recording]:
     values = content.values
     name = short(content.name)
     if is_claude_code(values):
@@ -57,6 +68,8 @@ def recordings_in(content: Content, *, limit: int | None = None) -> list[Recordi
 def _case(placed: Placed, *, name: str) -> Recording:
     """One conversation with what was recorded around it."""
     case = placed.value
+    if is_list(case):
+        return _conversation(Placed({}, placed.place), _items(placed), name)
     for keys in (("messages",), ("traj",), ("traj", "history"), ("history",)):
         found = case
         for key in keys:

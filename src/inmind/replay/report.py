@@ -1,7 +1,8 @@
 """What a replay showed, in numbers that add up: over calls, recordings and files.
 
-Every id that the agent's calls used is a fact about one moment (was it held, was it anywhere in the prompt, had it been
-said at all); the counts are read off those facts, so that no two of them can contradict each other.
+Every id or name that the agent's calls used is a fact about one moment (was it held, was it anywhere in the prompt, had
+it been said at all); the counts are read off those facts, so that no two of them can contradict each other. Names are
+counted apart: a call is more often the first to say one, and a model can tell it again without having been told.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from inmind.prompt.ledger import Ledger, Rates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One id in the arguments of one recorded call, and where it was when the model made that call."""
+    """One id or name in the arguments of one recorded call, and where it was when the model made that call."""
 
     recording: str
     prompt: int
@@ -25,8 +26,8 @@ class Use:
     tool: str
     argument: str
     id: str
-    is_id: bool = True
-    """And not an address or a path, which a call may well name for the first time."""
+    kind: str = "id"
+    """`id`, or a `path`, an `email`, a `url`, a `name`: those a call may well use for the first time."""
     known: bool
     """It had been said before, by anybody."""
     held: bool
@@ -48,7 +49,77 @@ class Use:
 
     @property
     def from_nowhere(self) -> bool:
-        return self.is_id and not self.known
+        return self.kind == "id" and not self.known
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Counts over what calls used."""
+
+    each: Sequence[Use]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def count(self, fact: Callable[[Use], bool]) -> int:
+        return sum(map(fact, self.each))
+
+    @property
+    def known(self) -> int:
+        return self.count(lambda use: use.known)
+
+    @property
+    def held(self) -> int:
+        return self.count(lambda use: use.known and use.held)
+
+    @property
+    def held_share(self) -> float | None:
+        """Of those that had been said before; None where no call used one."""
+        return self.held / self.known if self.known else None
+
+    @property
+    def visible(self) -> int:
+        """Not in mind, and in the history that was sent."""
+        return self.count(lambda use: use.known and not use.held and use.in_prompt)
+
+    @property
+    def lost(self) -> int:
+        return self.count(lambda use: use.lost)
+
+    @property
+    def lost_though_held(self) -> int:
+        return self.count(lambda use: use.lost and use.held)
+
+    @property
+    def lost_without_memory(self) -> int:
+        return self.count(lambda use: use.lost_without_memory)
+
+    @property
+    def user_given(self) -> int:
+        return self.count(lambda use: use.user_given)
+
+    @property
+    def new(self) -> int:
+        """Never said before, and of a kind that a call may be the first to say."""
+        return self.count(lambda use: not use.known and not use.from_nowhere)
+
+    @property
+    def from_nowhere(self) -> int:
+        return self.count(lambda use: use.from_nowhere)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "used": len(self),
+            "known": self.known,
+            "held": self.held,
+            "held_share": self.held_share,
+            "visible": self.visible,
+            "lost": self.lost,
+            "lost_though_held": self.lost_though_held,
+            "lost_without_memory": self.lost_without_memory,
+            "user_given": self.user_given,
+            "new": self.new,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +150,8 @@ class ReplayReport:
     memory: Side = field(default_factory=Side)
     bare: Side = field(default_factory=Side)
     uses: Sequence[Use] = ()
+    memory_tokens: Sequence[int] = ()
+    """What memory adds to each prompt: the guide, the overview, the entities, the meter."""
     entity_tokens: Sequence[int] = ()
     """What the entities take of each prompt: their block, and what the tail says has changed since it was sent."""
     seconds: Sequence[float] = ()
@@ -89,29 +162,25 @@ class ReplayReport:
     def prompts(self) -> int:
         return len(self.seconds)
 
-    def count(self, fact: Callable[[Use], bool]) -> int:
-        return sum(map(fact, self.uses))
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing was played; empty where something was."""
+        if self.prompts:
+            return ""
+        if not self.recordings:
+            return "no recording in it"
+        if self.memory.did_not_fit:
+            return "not one of its calls fits the window"
+        return "no message of an agent in it that answers one"
 
     @property
-    def known(self) -> int:
-        return self.count(lambda use: use.known)
+    def ids(self) -> Uses:
+        """Addresses and paths among them."""
+        return Uses([use for use in self.uses if use.kind != "name"])
 
     @property
-    def held(self) -> int:
-        return self.count(lambda use: use.known and use.held)
-
-    @property
-    def lost(self) -> int:
-        return self.count(lambda use: use.lost)
-
-    @property
-    def lost_without_memory(self) -> int:
-        return self.count(lambda use: use.lost_without_memory)
-
-    @property
-    def held_share(self) -> float | None:
-        """Of the ids that had been said before; None where no call used one."""
-        return self.held / self.known if self.known else None
+    def names(self) -> Uses:
+        return Uses([use for use in self.uses if use.kind == "name"])
 
     def price_ratio(self, rates: Rates) -> float | None:
         bare = self.bare.ledger.price(rates)
@@ -119,32 +188,22 @@ class ReplayReport:
 
     def as_json(self, rates: Rates) -> dict[str, Any]:
         """Everything, under names that stay."""
+        ids, names = self.ids, self.names
         return {
             "name": self.name,
             "recordings": self.recordings,
             "prompts": self.prompts,
+            "why_nothing": self.why_nothing or None,
             "with_memory": _side(self.memory, rates),
             "without_memory": _side(self.bare, rates),
             "price_ratio": self.price_ratio(rates),
-            "ids": {
-                "used": len(self.uses),
-                "known": self.known,
-                "held": self.held,
-                "held_share": self.held_share,
-                "visible": self.count(lambda use: use.known and not use.held and use.in_prompt),
-                "lost": self.lost,
-                "lost_though_held": self.count(lambda use: use.lost and use.held),
-                "lost_without_memory": self.lost_without_memory,
-                "user_given": self.count(lambda use: use.user_given),
-                "new_names": self.count(lambda use: not use.known and not use.is_id),
-                "from_nowhere": self.count(lambda use: use.from_nowhere),
-            },
-            "lost_ids": [_found(use) for use in self.uses if use.lost],
-            "ids_from_nowhere": [_found(use) for use in self.uses if use.from_nowhere],
-            "entity_tokens": {
-                "mean": mean(self.entity_tokens) if self.entity_tokens else 0,
-                "largest": max(self.entity_tokens, default=0),
-            },
+            "ids": {**ids.as_json(), "from_nowhere": ids.from_nowhere},
+            "lost_ids": [_found(use) for use in ids.each if use.lost],
+            "ids_from_nowhere": [_found(use) for use in ids.each if use.from_nowhere],
+            "names": names.as_json(),
+            "lost_names": [_found(use) for use in names.each if use.lost],
+            "memory_tokens": _sizes(self.memory_tokens),
+            "entity_tokens": _sizes(self.entity_tokens),
             "milliseconds_per_call": {
                 "median": 1000 * median(self.seconds) if self.seconds else None,
                 "p95": 1000 * percentile(self.seconds, 95) if self.seconds else None,
@@ -156,6 +215,7 @@ class ReplayReport:
 def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
     memory, bare, left_out = Side(), Side(), Counter[str]()
     uses: list[Use] = []
+    memory_tokens: list[int] = []
     entity_tokens: list[int] = []
     seconds: list[float] = []
     recordings = 0
@@ -163,6 +223,7 @@ def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
         recordings += report.recordings
         memory, bare = memory + report.memory, bare + report.bare
         uses += report.uses
+        memory_tokens += report.memory_tokens
         entity_tokens += report.entity_tokens
         seconds += report.seconds
         left_out.update(report.left_out)
@@ -172,6 +233,7 @@ def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
         memory=memory,
         bare=bare,
         uses=uses,
+        memory_tokens=memory_tokens,
         entity_tokens=entity_tokens,
         seconds=seconds,
         left_out=left_out,
@@ -201,6 +263,10 @@ def _side(side: Side, rates: Rates) -> dict[str, Any]:
         "cut_tokens": side.cut_tokens,
         "did_not_fit": side.did_not_fit,
     }
+
+
+def _sizes(tokens: Sequence[int]) -> dict[str, float]:
+    return {"mean": mean(tokens) if tokens else 0, "largest": max(tokens, default=0)}
 
 
 def _found(use: Use) -> dict[str, Any]:

@@ -7,16 +7,18 @@ can be thrown away at any time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from inmind.entities.entity import Entity
 from inmind.entities.window import Entities
-from inmind.journal import EntitiesLeft, EntitiesRestored, EntitiesSeen, Part, SessionOpened
+from inmind.journal import EntitiesLeft, EntitiesRestored, EntitiesSeen, SessionOpened
 from inmind.stores.base import Store
 from inmind.stores.fork import tell_after_fork
+
+NOBODY = "default"
+"""The resource of sessions that name none. It is nobody in particular, so its sessions are strangers to each other:
+what one customer has ordered must not come up in the talk with the next."""
 
 
 @dataclass
@@ -38,25 +40,20 @@ class Siblings:
     def after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def entities(self, resource: str, *, but: str) -> list[Entity]:
-        """Things that the resource's other sessions have seen, the most recently seen of each session first."""
-        return [entity for stream in self._of(resource, but) for entity in (*stream.seen.window, *stream.seen.beyond)]
-
-    def ids(self, resource: str, *, but: str) -> dict[str, Part]:
-        """Every id they have seen, in whatever role."""
-        return {id: part for stream in self._of(resource, but) for id, part in stream.seen.ids}
-
-    def _of(self, resource: str, but: str) -> Iterator[_Stream]:
+    def of(self, resource: str, *, but: str) -> list[Entities]:
+        """What each other session of the resource has seen, as values: looking something up in them copies nothing."""
+        if resource == NOBODY:
+            return []
         with self._lock:
             for name in self._store.streams("session/"):
                 if name not in self._streams:
                     (opened,) = self._store.read(name, until=1)
-                    owner = opened.what.resource if isinstance(opened.what, SessionOpened) else ""
+                    owner = opened.what.resource if isinstance(opened.what, SessionOpened) else NOBODY
                     self._streams[name] = _Stream(owner)
             ours = [(name, s) for name, s in self._streams.items() if s.resource == resource and name != but]
             for name, stream in ours:
                 self._follow(name, stream)
-            return iter([stream for _, stream in ours])
+            return [stream.seen for _, stream in ours]
 
     def _follow(self, name: str, stream: _Stream) -> None:
         version = self._store.version(name)

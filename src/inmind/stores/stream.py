@@ -24,6 +24,10 @@ log = logging.getLogger("inmind")
 SNAPSHOT_EVERY = 200
 """Events between snapshots: folding this many takes about as long as reading the snapshot."""
 
+SNAPSHOT_SHARE = 2_000
+"""Characters of a snapshot that one event pays for: a state that grows is frozen less often, or all the freezing
+together would grow with its square."""
+
 # Every lost race means that another writer won it, so this many in a row is a fault and not bad luck.
 MOST_RETRIES = 1_000
 
@@ -61,6 +65,7 @@ class Stream(Generic[S]):
         """Where the snapshot stands that could not be used; 0 when there is none."""
         self._state, self._version = self._load(until=None)
         self._snapshot_at = self._version
+        self._snapshot_size = 0
         self._forked = False
         tell_after_fork(self)
 
@@ -157,7 +162,8 @@ class Stream(Generic[S]):
 
     def _advance(self, state: S, version: int) -> None:
         self._state, self._version = state, version
-        if version - self._snapshot_at >= SNAPSHOT_EVERY or 0 < self._spoilt < version:
+        due = max(SNAPSHOT_EVERY, self._snapshot_size // SNAPSHOT_SHARE)
+        if version - self._snapshot_at >= due or 0 < self._spoilt < version:
             self._keep_snapshot()
 
     def _take(self, event: Event) -> None:
@@ -168,6 +174,7 @@ class Stream(Generic[S]):
         """A snapshot only saves time: when it cannot be written the call that came here has still succeeded."""
         self._snapshot_at, self._spoilt = self._version, 0
         body = self._sealed(self._version, to_json(self._fold.freeze(self._state)))
+        self._snapshot_size = len(body)
         snapshot = Snapshot(seq=self._version, fold=self._fold.version, body=body)
         try:
             self._store.keep_snapshot(self.name, snapshot)

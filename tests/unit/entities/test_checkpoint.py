@@ -13,6 +13,7 @@ from strategies import things
 
 from inmind import Entity
 from inmind.entities.checkpoint import VERSION, deserialize, serialize, thing_from
+from inmind.entities.entity import MOST_PARTS
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput
 from inmind.journal import EntitiesRestored, Part, ThingSeen
@@ -25,10 +26,9 @@ def restored(data: Any) -> Entities:
 
 
 def known(entities: Entities) -> list[tuple[Any, ...]]:
-    """All of a thing but when and by which event it came here, and which of its parts had only stood beside it."""
+    """All of a thing but when and by which event it came here."""
     return [
-        (e.key, e.name, e.aliases, e.parent, e.action, e.deleted, e.pinned, [part[:3] for part in e.parts])
-        for e in entities
+        (e.key, e.name, e.aliases, e.parent, e.action, e.deleted, e.pinned, e.parts, e.parts_left_out) for e in entities
     ]
 
 
@@ -38,6 +38,45 @@ def test_what_was_serialized_comes_back_through_json(seen: list[ThingSeen]) -> N
     data = json.loads(json.dumps(serialize(entities)))
     assert data["version"] == VERSION
     assert known(restored(data)) == known(entities)
+
+
+def test_what_was_only_listed_is_said_to_be_and_what_is_dead_is_dead() -> None:
+    listed, dead = a_page("page-1", how="listed"), a_page("page-2", how="listed")
+    entities = in_mind(listed, dead, a_page("page-2", how="deleted"), a_page("page-3"))
+    assert {thing.id: thing.how for thing in deserialize(serialize(entities))} == {
+        "page-1": "listed",
+        "page-2": "deleted",
+        "page-3": "seen",
+    }
+
+
+def test_the_parts_that_a_thing_has_no_place_for_are_still_counted() -> None:
+    items = tuple(Part("item", f"item-{n}", beside=n % 2 == 1) for n in range(MOST_PARTS + 5))
+    entities = in_mind(ThingSeen("order", "#W1234567", parts=items))
+    assert entities[0].parts_left_out == 5
+    assert known(restored(serialize(entities))) == known(entities)
+
+
+@pytest.mark.parametrize("field", ["id", "type"])
+@pytest.mark.parametrize("hidden", ["\x00", "\x07", "\x1b", "\x7f", "\x9b"], ids=ascii)
+def test_control_characters_are_refused_in_what_a_thing_goes_by(field: str, hidden: str) -> None:
+    thing = {"id": "page-1", "type": "page", field: f"pa{hidden}ge"}
+    for refuse in (lambda: deserialize({"entities": [thing]}), lambda: thing_from(thing, "data.entities[0]")):
+        with pytest.raises(InvalidInput) as refused:
+            refuse()
+        assert refused.value.field == f"data.entities[0].{field}"
+    with pytest.raises(InvalidInput):
+        deserialize({"entities": [{"id": "x", "type": "page", "parts": [{"id": "y", "type": "item", field: hidden}]}]})
+
+
+def test_control_characters_are_left_out_of_what_a_thing_is_called() -> None:
+    names = {
+        "name": "Ho\x00me",
+        "aliases": ["St\x1bart", "\x07"],
+        "parts": [{"id": "i", "type": "item", "name": "L\x00"}],
+    }
+    [thing] = deserialize({"entities": [{"id": "page-1", "type": "page", **names}]})
+    assert (thing.name, thing.aliases, thing.parts) == ("Home", ("Start",), (Part("item", "i", "L"),))
 
 
 def test_the_oldest_version_is_id_name_and_type() -> None:
@@ -83,6 +122,8 @@ def test_an_id_may_have_been_a_number_and_what_is_there_twice_stands_where_it_fi
         ({"entities": [{"id": "x", "type": "page", "aliases": "Old"}]}, "data.entities[0].aliases"),
         ({"entities": [{"id": "x", "type": "page", "aliases": [1.5]}]}, "data.entities[0].aliases"),
         ({"entities": [{"id": "x", "type": "page", "parts": [7]}]}, "data.entities[0].parts[0]"),
+        ({"entities": [{"id": "x", "type": "page", "parts_left_out": -1}]}, "data.entities[0].parts_left_out"),
+        ({"entities": [{"id": "x", "type": "page", "parts_left_out": "2"}]}, "data.entities[0].parts_left_out"),
         ({"entities": [{"id": "x", "type": "page", "parts": [{"id": "y"}]}]}, "data.entities[0].parts[0].type"),
     ],
     ids=str,
@@ -100,6 +141,19 @@ def test_an_entity_that_a_host_hands_in_is_taken_with_all_that_it_says() -> None
     seen = thing_from(entity, "entity")
     assert (seen.name, seen.aliases, seen.parent, seen.parts) == ("New", ("Old",), ("site", "s-1"), entity.parts)
     assert thing_from({"id": "page-123", "type": "page", "name": "About Us"}, "entity") == a_page()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({"title": "Foo"}, "Foo"), ({"name": "Foo", "title": "Bar"}, "Foo"), ({"label": 7}, ""), ({}, "")],
+    ids=["title", "name and title", "no text", "none"],
+)
+def test_an_object_that_a_host_hands_in_has_its_name_under_any_usual_key(given: dict[str, Any], name: str) -> None:
+    assert thing_from({"id": "page-1", "type": "page", **given}, "entity").name == name
+
+
+def test_what_a_host_speaks_of_is_not_one_of_a_list() -> None:
+    assert thing_from(Entity("p-1", "page", listed=True), "entity").how == "seen"
 
 
 @pytest.mark.parametrize(

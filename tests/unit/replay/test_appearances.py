@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.replay import Recording
-from inmind.replay.appearances import Appearances, stands_in
+from inmind.replay.appearances import Appearances
+from inmind.text import stands_in
 
 pytestmark = pytest.mark.spec("I8")
 

@@ -125,6 +125,15 @@ def test_a_file_with_nothing_but_a_title_is_an_empty_conversation(tmp_path: Path
     assert session(tmp_path, {"type": "summary", "summary": "A title", "leafUuid": "x"}).messages == []
 
 
+def test_a_session_that_is_still_being_written_is_played_up_to_its_last_whole_line(tmp_path: Path) -> None:
+    written = lines(
+        [a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", "Hello"), a_line("user", "3", "2", "?")]
+    )
+    (recording,) = read(a_file(tmp_path, written[:-20], name="session.jsonl"))
+    assert said(recording) == [("user", "Hi"), ("assistant", "Hello")]
+    assert recording.left_out == {"torn last lines": 1}
+
+
 def test_a_message_of_another_shape_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         session(tmp_path, a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", {"not": "blocks"}))

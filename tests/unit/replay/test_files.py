@@ -12,7 +12,7 @@ import zstandard
 from recorded_transcripts import a_file, lines
 
 from inmind.errors import InvalidInput, NotFound
-from inmind.replay.files import content_of
+from inmind.replay.files import TORN, content_of
 
 pytestmark = pytest.mark.spec("I8")
 
@@ -55,9 +55,12 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (lines([{"a": 1}, {"a": 2}]) + b'{"a": \n{"a": 4}\n', 3, "JSON"),
         (b'{\n  "a": 1,\n  b\n}', 3, "JSON"),
         (b'{"a": 1}\n"\xff"\n', 2, "UTF-8"),
-        (b'{"a": 1}\n' + b"[" * 100_000, 2, "sane size"),
-        (b'{"a": 1}\n' + b"1" * 10_000, 2, "sane size"),
+        (b'{"a": 1}\n' + b"[" * 100_000 + b"\n1\n", 2, "sane size"),
+        (b'{"a": 1}\n' + b"1" * 10_000 + b"\n1\n", 2, "sane size"),
+        (b'{"a": 1}\n{"a": \n{"a"', 2, "JSON"),
+        (b'{"a": ', 1, "JSON"),
     ],
+    ids="line value byte depth number two-lines only-line".split(),
 )
 def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, data: bytes, line: int, expected: str) -> None:
     path = a_file(tmp_path, data)
@@ -67,8 +70,28 @@ def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, data: byt
     assert expected in caught.value.expected
 
 
+WRITTEN = '{"a": 1}\n\n{"a": "caf\u00e9"}'.encode()
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n"], ids="here newline blank-line".split())
+@pytest.mark.parametrize("written", range(WRITTEN.rindex(b"\n") + 2, len(WRITTEN)))
+def test_a_last_line_that_is_torn_anywhere_is_left_out_and_counted(tmp_path: Path, written: int, end: bytes) -> None:
+    torn_in_a_character = WRITTEN[written - 1] == 0xC3
+    content = content_of(a_file(tmp_path, WRITTEN[:written] + (b"" if torn_in_a_character else end)))
+    assert content.by_line
+    assert [placed.value for placed in content.values] == [{"a": 1}]
+    assert content.left_out == {TORN: 1}
+
+
+def test_a_last_line_that_is_whole_is_kept_also_without_its_newline(tmp_path: Path) -> None:
+    content = content_of(a_file(tmp_path, WRITTEN))
+    assert ([placed.value for placed in content.values][1:], content.left_out) == ([{"a": "café"}], {})
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b" \n\n", gzip.compress(b"[1]" * 1000)[:-9], zstandard.compress(b"[1]" * 1000)[:8] + b"x"]
+    "data",
+    [b"", b" \n\n", gzip.compress(b"[1]" * 1000, mtime=0)[:-9], zstandard.compress(b"[1]" * 1000)[:8] + b"x"],
+    ids="empty blank gzip zstd".split(),
 )
 def test_an_empty_or_broken_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = a_file(tmp_path, data)

@@ -89,7 +89,32 @@ def test_an_id_that_nobody_gave_comes_from_nowhere() -> None:
     (use,) = report.uses
     assert use.from_nowhere
     assert not use.lost
-    assert report.known == 0
+    assert report.ids.known == 0
+
+
+def test_a_plain_name_that_a_call_goes_by_is_used_like_an_id_and_counted_apart() -> None:
+    listed = [a_call("c1", "get_channels"), a_result("c1", '["general", "random"]')]
+    asked = [a_call("c2", "get_users_in_channel", '{"channel": "general"}'), a_result("c2", '["Alice"]')]
+    report = played([user("Who is there?"), *listed, *asked, assistant("Alice.")])
+    (use,) = report.uses
+    assert (use.kind, use.id, use.known, use.held) == ("name", "general", True, True)
+    assert (len(report.ids), len(report.names), report.names.held) == (0, 1, 1)
+
+
+def test_a_name_is_held_where_something_in_mind_is_called_that() -> None:
+    made = [a_call("c1", "create_project"), a_result("c1", '{"project": {"id": "prj-1", "name": "Apollo"}}')]
+    later = [a_call("c2", "rename", '{"project_name": "Apollo"}'), a_result("c2"), assistant("Done.")]
+    (use,) = played([user("Make a project"), *made, assistant("Done."), user("Rename it"), *later]).uses
+    assert (use.kind, use.id, use.held) == ("name", "Apollo", True)
+
+
+def test_what_memory_adds_is_known_for_each_prompt() -> None:
+    report = played(chatter(3))
+    assert len(report.memory_tokens) == report.prompts == 3
+    assert sum(report.memory_tokens) == report.memory.ledger.tokens - report.bare.ledger.tokens
+    assert all(
+        0 < entities < all_of_it for entities, all_of_it in zip(report.entity_tokens, report.memory_tokens, strict=True)
+    )
 
 
 def test_arguments_that_are_no_json_use_no_ids() -> None:

@@ -42,6 +42,23 @@ def test_conversations_on_lines_are_many_and_a_limit_takes_the_first(tmp_path: P
     assert len(read(path, limit=1)) == 1
 
 
+@pytest.mark.parametrize("form", [list, lines], ids="list lines".split())
+def test_lists_of_messages_in_a_list_or_on_lines_are_a_conversation_each(tmp_path: Path, form: Any) -> None:
+    path = a_file(tmp_path, form([CHAT, [], CHAT[1:3]]), name="chats.json")
+    first, empty, last = read(path)
+    assert (first.name, first.system, first.messages) == ("chats #1", [SYSTEM], CHAT[1:])
+    assert (empty.messages, last.messages) == ([], CHAT[1:3])
+    assert len(read(path, limit=2)) == 2
+
+
+def test_a_torn_last_line_is_counted_with_the_last_conversation(tmp_path: Path) -> None:
+    path = a_file(tmp_path, lines([{"messages": CHAT}, TAU2["simulations"][0]]) + b'{"messages": [{"ro')
+    assert [recording.left_out for recording in read(path)] == [
+        {},
+        {"calls and results of the user's own tools": 2, "torn last lines": 1},
+    ]
+
+
 def test_anthropic_messages_keep_blocks_system_and_tools_and_lose_what_the_api_said_of_them(tmp_path: Path) -> None:
     recording = only(tmp_path, ANTHROPIC)
     assert (recording.format, recording.system, recording.tools) == (
@@ -129,6 +146,8 @@ def test_a_users_message_ends_up_as_one_that_a_provider_takes(tmp_path: Path, co
         ([{"messages": CHAT}, {"qa": ["?"]}], "[1]"),
         ([user("Hi"), {"role": "robot", "content": "Hi"}], "[1].role"),
         ([{"messages": [user("Hi"), 7]}], "[0]: messages[1]"),
+        ([[user("Hi")], [user("Hi"), 7]], "[1][1]"),
+        ([[user("Hi")], "Hi"], "[1]"),
         ({"messages": [{"role": "tool", "content": "x"}]}, ": messages[0].tool_call_id"),
         ({"messages": [user("Hi")], "tools": [7]}, ": tools[0]"),
         ({"messages": [user("Hi")], "system": 7}, ": system"),

@@ -44,8 +44,8 @@ def test_an_id_that_was_said_and_is_nowhere_in_the_prompt_is_lost_even_if_it_is_
 
 
 def test_an_id_that_nobody_said_comes_from_nowhere_and_is_not_lost() -> None:
-    counts = ids(a_use(known=False, in_prompt=False, in_bare=False), a_use(known=False, is_id=False, in_prompt=False))
-    assert (counts["from_nowhere"], counts["new_names"], counts["lost"], counts["lost_without_memory"]) == (1, 1, 0, 0)
+    counts = ids(a_use(known=False, in_prompt=False, in_bare=False), a_use(known=False, kind="path", in_prompt=False))
+    assert (counts["from_nowhere"], counts["new"], counts["lost"], counts["lost_without_memory"]) == (1, 1, 0, 0)
     assert counts["held_share"] is None
 
 
@@ -56,6 +56,31 @@ def test_the_ids_that_went_wrong_are_named_with_their_call() -> None:
     assert shown["ids_from_nowhere"] == [
         {"recording": "r", "prompt": 1, "tool": "t", "argument": "id", "id": "made up"}
     ]
+
+
+def test_names_are_counted_apart_from_ids() -> None:
+    ada = a_use(id="Ada", kind="name", held=True)
+    report = ReplayReport(
+        name="r", uses=[a_use(held=True), ada, replace(ada, in_prompt=False), replace(ada, known=False)]
+    )
+    shown = report.as_json(RATES)
+    assert (shown["ids"]["used"], shown["ids"]["lost"], shown["lost_ids"]) == (1, 0, [])
+    assert [shown["names"][fact] for fact in ("used", "known", "held", "lost", "new")] == [3, 2, 2, 1, 1]
+    assert [use["id"] for use in shown["lost_names"]] == ["Ada"]
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (ReplayReport(name="r", seconds=[0.1], memory=Side(did_not_fit=1)), ""),
+        (ReplayReport(name="r"), "no message of an agent in it that answers one"),
+        (ReplayReport(name="r", memory=Side(did_not_fit=1)), "not one of its calls fits the window"),
+        (total([], "r"), "no recording in it"),
+    ],
+    ids="played silent too-long empty".split(),
+)
+def test_a_report_says_why_nothing_was_played(report: ReplayReport, why: str) -> None:
+    assert (report.why_nothing, report.as_json(RATES)["why_nothing"]) == (why, why or None)
 
 
 def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_ratio() -> None:
@@ -69,7 +94,14 @@ def reports() -> st.SearchStrategy[ReplayReport]:
     numbers = st.integers(0, 1000)
     ledgers = st.builds(Ledger, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
     sides = st.builds(Side, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
-    uses = st.builds(a_use, known=st.booleans(), held=st.booleans(), in_prompt=st.booleans(), in_bare=st.booleans())
+    uses = st.builds(
+        a_use,
+        kind=st.sampled_from(["id", "path", "name"]),
+        known=st.booleans(),
+        held=st.booleans(),
+        in_prompt=st.booleans(),
+        in_bare=st.booleans(),
+    )
     left_out = st.dictionaries(st.sampled_from(["a", "b"]), numbers)
     times = st.lists(st.floats(0, 1), max_size=3)
     sizes = st.lists(numbers, max_size=3)
@@ -79,6 +111,7 @@ def reports() -> st.SearchStrategy[ReplayReport]:
         memory=sides,
         bare=sides,
         uses=st.lists(uses, max_size=4),
+        memory_tokens=sizes,
         entity_tokens=sizes,
         seconds=times,
         left_out=left_out,
@@ -95,8 +128,10 @@ def test_a_total_of_totals_is_the_total(parts: list[ReplayReport], cut: int) -> 
 def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
     whole = total(parts, "all")
     assert whole.recordings == len(parts)
-    assert whole.held == sum(part.held for part in parts)
-    assert whole.lost == sum(part.lost for part in parts)
+    assert whole.ids.held == sum(part.ids.held for part in parts)
+    assert whole.names.held == sum(part.names.held for part in parts)
+    assert whole.ids.lost == sum(part.ids.lost for part in parts)
+    assert len(whole.ids) + len(whole.names) == sum(len(part.uses) for part in parts)
     assert whole.memory.ledger.tokens == sum(part.memory.ledger.tokens for part in parts)
     assert whole.bare.cut_tokens == sum(part.bare.cut_tokens for part in parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from inmind.entities.nouns import is_plural, singular, words
+from inmind.entities.nouns import COMMON, is_plural, singular, words
 
 _READS = frozenset(
     "browse calculate call check count describe download execute extract fetch filter find get grep inspect invoke "
@@ -49,6 +49,8 @@ class Tool:
     """Its noun is a plural."""
     nouns: frozenset[str] = frozenset()
     """Every noun in its name, in singular."""
+    out_of: bool = False
+    """What it is done to is taken out of something else, as from a cart, and lives on."""
 
     @property
     def type(self) -> str:
@@ -56,7 +58,11 @@ class Tool:
 
     @property
     def deletes(self) -> bool:
-        return self.verb in _DELETES
+        return self.verb in _DELETES and not self.out_of
+
+    @property
+    def reads(self) -> bool:
+        return self.verb in _READS
 
     @property
     def names(self) -> bool:
@@ -72,10 +78,12 @@ def tool_named(name: str) -> Tool:
     verb = spelt[at] if at is not None else ""
     behind = spelt[at + 1 :] if at is not None else spelt
     nouns, many = _nouns(behind)
-    if not nouns and at:
+    if not nouns and at:  # pages.list is about pages; jira_search and web_search only say where
         nouns, many = _nouns(spelt[:at])
+        nouns = [noun for noun in nouns[-1:] if many or noun in COMMON]
     every = frozenset(singular(word) for word in spelt if word not in _NO_NOUNS | _PREPOSITIONS and word != verb)
-    return Tool(verb=verb, types=_types(nouns), many=many, nouns=every)
+    out_of = verb in ("remove", "unlink") and not {"from", "off"}.isdisjoint(spelt)
+    return Tool(verb=verb, types=_types(nouns), many=many, nouns=every, out_of=out_of)
 
 
 def _verb_place(spelt: tuple[str, ...]) -> int | None:

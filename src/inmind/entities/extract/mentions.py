@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from inmind.entities.entity import Entity
 from inmind.entities.ids.prose import ids_in_text
+from inmind.entities.nouns import singular
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.entities.window import Entities
 from inmind.journal import ThingSeen
@@ -20,7 +21,6 @@ MOST_BEYOND = 50
 """Things outside the window whose names are looked for, the last to leave first."""
 _WORD = re.compile(r"[a-z0-9]+|[^\W_]")
 _SHORTEST = 3
-_LONG_WORD = 6
 
 
 def mentioned(text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES) -> tuple[ThingSeen, ...]:
@@ -33,7 +33,7 @@ def mentioned(text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES)
     for type, id, names in _known(entities):
         if id in found:
             continue
-        places = [p for name in names if _begins(name) in words and (p := _place(name, head, folded)) >= 0]
+        places = [p for name in names if _begins(name) in words and (p := _place(name, type, head, folded)) >= 0]
         if places:
             found[id] = (min(places), ThingSeen(type, id, how="used"))
     return tuple(thing for _, thing in sorted(found.values(), key=itemgetter(0)))
@@ -65,18 +65,33 @@ def _called(entity: Entity) -> tuple[str, str, tuple[str, ...]]:
     return entity.type, entity.id, (*entity.names, entity.id)
 
 
-def _place(name: str, text: str, folded: str) -> int:
+def _place(name: str, type: str, text: str, folded: str) -> int:
     """Where a name stands as words of their own; -1 where it does not.
 
-    A short single word counts only as it is spelt: "Home" is a page, "home" is not.
+    A single word may be any word: it counts as it is spelt and inside of a sentence ("go to Contact"), between quotes,
+    or beside its type ("the contact page"), and not in "Please contact me".
     """
     if not name.isascii():
         return folded.find(name.casefold()) if len(name) > 1 else -1
-    if len(name) < _SHORTEST:
+    what = name.casefold()
+    if len(name) < _SHORTEST or what not in folded:
         return -1
-    loose = " " in name or len(name) >= _LONG_WORD
-    where, what = (folded, name.casefold()) if loose else (text, name)
-    if what not in where:
-        return -1
-    match = re.search(rf"(?<!\w){re.escape(what)}(?!\w)", where)
-    return match.start() if match else -1
+    for match in re.finditer(rf"(?<!\w){re.escape(what)}(?!\w)", folded):
+        start, end = match.span()
+        if not name.isalpha() or _stands_out(text[start:end] == name, text[:start], text[end:], type):
+            return start
+    return -1
+
+
+def _stands_out(as_spelt: bool, before: str, behind: str, type: str) -> bool:
+    if before[-1:] in _QUOTES and behind[:1] in _QUOTES and before and behind:
+        return True
+    beside = (*_ASCII.findall(before[-30:].casefold())[-1:], *_ASCII.findall(behind[:30].casefold())[:1])
+    if any(singular(word) == type for word in beside):
+        return True
+    begins = not before.strip() or before.rstrip()[-1] in ".!?:;\n"
+    return as_spelt and not begins
+
+
+_ASCII = re.compile(r"[a-z]+")
+_QUOTES = "\"'“”‘’«»`"

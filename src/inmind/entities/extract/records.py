@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from inmind.entities.entity import MOST_PARTS
 from inmind.entities.ids.arguments import handle
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import as_id, is_code, kind_of, looks_like_id
+from inmind.entities.ids.shapes import as_code, as_id, is_code, kind_of, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular, words
 from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import EntityRules
@@ -35,7 +36,8 @@ _DEEPEST = 30
 _LONGEST_NAME = 80
 
 NAMES = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
-_OTHER_NAMES = ("display_name", "full_name", "displayName")
+_OTHER_NAMES = (("display", "name"), ("full", "name"), ("fullname",), ("summary",))
+_GRAVES = ("deleted", "is_deleted", "isDeleted", "trashed", "in_trash")
 
 # Keys that hold things and say nothing about what they are.
 _WRAPPERS = frozenset(
@@ -46,7 +48,22 @@ _BUILT_IN = frozenset("page section collection entry media image post task".spli
 # Tools with such a noun answer with a number for each name, not with an id.
 _NUMBERS = frozenset("phone contact fax price count total amount population score balance rate stat zip number".split())
 # What some applications have instead of an id, the best first.
-_HANDLES = ("username", "handle", "login", "iban", "path", "file_path", "filename", "email", "name", "title")
+_HANDLES = (
+    "username",
+    "handle",
+    "login",
+    "slug",
+    "iban",
+    "path",
+    "file_path",
+    "filename",
+    "email",
+    "url",
+    "link",
+    "name",
+)
+# What stands beside the part of an object that holds its properties.
+_OUTSIDE = frozenset({"id", "Id", "ID", "key", "kind", "uid"})
 
 _TELLING = re.compile(r"[0-9@]|\.[A-Za-z]")
 """What a text must have for any id to be in it."""
@@ -63,6 +80,18 @@ class Record:
     parts: dict[str, Part] = field(default_factory=dict[str, Part])
     listed: bool = False
     """It is one of a list."""
+    dead: bool = False
+    """It says of itself that it was deleted."""
+    more: int = 0
+    """Ids that were there and are not among its parts."""
+    told: bool = False
+    """The arguments name it and the result only tells of it: that proves no life."""
+
+    @property
+    def how(self) -> str:
+        if self.dead:
+            return "deleted"
+        return "told" if self.told else "listed" if self.listed else "seen"
 
 
 class Shapes:
@@ -71,8 +100,10 @@ class Shapes:
     def __init__(self, types: Sequence[str], rules: EntityRules, *, many: bool) -> None:
         self._types, self._rules, self._many = types, rules, many
         self._text = MOST_TEXT
-        self._alike: dict[tuple[Any, ...], tuple[str, str]] = {}
-        """Type and id key of objects that have been met, by their keys: the entries of a list are alike."""
+        self._left_out = 0
+        self._alike: dict[tuple[Any, ...], tuple[str, str, tuple[str, ...]]] = {}
+        """Type and id key of objects that have been met, by their keys: the entries of a list are alike. And all keys
+        that speak of ids, since one without a value would have been passed over."""
         self._speaking: dict[tuple[str, ...], bool] = {}
 
     def groups(self, value: Any) -> list[list[Record]]:
@@ -86,8 +117,7 @@ class Shapes:
     def described(self, type: str, id: str, value: dict[str, Any]) -> Record:
         """What is known to have this id, with everything that an object says of it."""
         record = Record(type, id, name_of(value, type))
-        self._collect(value, record.parts, 0)
-        record.parts.pop(id, None)
+        self._look_into(value, record)
         return record
 
     # -- things --------------------------------------------------------------------------------------------
@@ -127,7 +157,8 @@ class Shapes:
     def _of_list(self, items: list[Any], types: Sequence[str]) -> list[list[Record]]:
         """The entries that are something, each once. Only those that may get a place are looked into."""
         records: dict[str, Record] = {}
-        for item in _flat(items):
+        entries = _flat(items)
+        for item in entries:
             if is_object(item):
                 deep = len(records) < self._rules.from_one_list
                 record = self._record(item, types, deep=deep) or self._nameless(item, types)
@@ -135,7 +166,11 @@ class Shapes:
                 record = self._of_scalar(item, types)
             if record is not None:
                 records.setdefault(record.id, record)
-        return [list(records.values())] if records else []
+        if not records:
+            return []
+        group = list(records.values())
+        group[-1].more += max(0, len(items) - MOST_RECORDS)
+        return [group]
 
     def _nameless(self, item: dict[str, Any], types: Sequence[str]) -> Record | None:
         """An entry that holds its thing under a key, as {"page": {...}} in a list."""
@@ -160,7 +195,8 @@ class Shapes:
         first, held = next(iter(value.items()), ("", None))
         noun = types[0] if types else UNTYPED
         if is_object(held):
-            if not _is_map_key(first, held) or not all(is_object(v) and _is_map_key(k, v) for k, v in value.items()):
+            by_id = _is_map_key(first, held) and all(is_object(v) and _is_map_key(k, v) for k, v in value.items())
+            if not by_id and not _are_entries(value):
                 return []
             items = list(value.items())[:MOST_RECORDS]
             return [self._keyed(key, item, types, noun) for key, item in items]
@@ -172,7 +208,7 @@ class Shapes:
         if any(sense(key).says for key in value):
             return []
         if all(map(looks_like_id, ids)) or _are_numbers_of_one_kind(ids):
-            return [Record(noun, id, name[:_LONGEST_NAME]) for name, id in list(value.items())[:MOST_RECORDS]]
+            return [Record(noun, id, _as_name(name)) for name, id in list(value.items())[:MOST_RECORDS]]
         return []
 
     def _keyed(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> Record:
@@ -189,10 +225,18 @@ class Shapes:
         type, id, key = own
         record = Record(type, id, name_of(value, type))
         if deep:
-            self._collect(value, record.parts, 0, skip=key)
-            record.parts.pop(id, None)
+            self._look_into(value, record, key)
             record.parent = self._parent(value, type, key)
         return record
+
+    def _look_into(self, value: Mapping[str, Any], record: Record, key: str = "") -> None:
+        """What an object holds beside its own id and name, and whether it is dead."""
+        self._left_out = 0
+        self._collect(value, record.parts, 0, skip=key)
+        for own in (record.id, record.name):
+            record.parts.pop(own, None)
+        record.more = self._left_out
+        record.dead = any(value.get(flag) is True for flag in _GRAVES)
 
     def _parent(self, value: Mapping[str, Any], type: str, own: str) -> tuple[str, str] | None:
         """The thing of another type that an object names first."""
@@ -207,14 +251,15 @@ class Shapes:
         keys = tuple(value)
         if not self._may_have_id(keys):
             return None
-        alike = (*types, None, value.get("type"), *keys)
-        if alike in self._alike:
-            type, key = self._alike[alike]
-            if id := as_id(value[key]):
-                return type, id, key
+        declared = value.get("type")
+        alike = (*types, None, declared if isinstance(declared, str) else None, *keys)
+        if alike in self._alike and all(as_id(value[key]) for key in self._alike[alike][2]):
+            type, key, _ = self._alike[alike]
+            return type, str(as_id(value[key])), key
         own = self._own_at_first_sight(value, types)
-        if own is not None:
-            self._alike[alike] = own[0], own[2]
+        speaking = tuple(key for key in keys if sense(key).says in ("own", "id", "code"))
+        if own is not None and all(as_id(value[key]) for key in speaking):
+            self._alike[alike] = own[0], own[2], speaking
         return own
 
     def _may_have_id(self, keys: tuple[str, ...]) -> bool:
@@ -234,12 +279,15 @@ class Shapes:
             if says == "own":
                 if (id := as_id(item)) and not (key == "key" and _is_pair(value)):
                     hints = self._hints(value, types)
+                    better = as_id(value.get("key")) if id.isdigit() else None
+                    if better and is_code(better):  # what people call it by, beside the number of a row
+                        id, key = better, "key"
                     return hints[0] if hints else UNTYPED, id, key
             elif says == "id":
                 if id := as_id(item):
                     typed.setdefault(self._rules.type_named(type), (id, key))
-            elif says == "code" and isinstance(item, str) and is_code(item):
-                typed.setdefault(self._rules.type_named(type), (item, key))
+            elif says == "code" and (id := as_code(type, item)):
+                typed.setdefault(self._rules.type_named(type), (id, key))
         if typed:
             for hint in self._hints(value, types):
                 if hint in typed:
@@ -252,8 +300,10 @@ class Shapes:
             says, type = sense(key)
             if says == "id" and (id := as_id(item)):
                 return self._rules.type_named(type), id, key
-            if says == "code" and isinstance(item, str) and is_code(item):
-                return self._rules.type_named(type), item, key
+            if says == "code" and (id := as_code(type, item)):
+                return self._rules.type_named(type), id, key
+            if says == "own":  # it has an id, and one that cannot be used: its name is none
+                return None
         hints = self._hints(value, types)
         if hints and (id := as_id(value.get("number"))):
             return hints[0], id, "number"
@@ -305,7 +355,7 @@ class Shapes:
             type, id, kind = found
             if kind != "url" and (kind != "path" or kind_of(id) == "path"):
                 keep(parts, Part(type, id))
-        elif self._text > 0 and len(text) > _SHORT and " " in text:
+        elif self._text > 0 and len(text) > _SHORT and " " in text and key not in NAMES:
             head = text[: self._text]
             self._text -= len(head)
             for one in ids_in_text(head, rules=self._rules):
@@ -314,8 +364,9 @@ class Shapes:
 
     def _each(self, key: str, says: str, items: list[Any], parts: dict[str, Part], depth: int, noun: str) -> None:
         alike = _are_alike(items)
-        for item in items[:MOST_RECORDS]:
-            if len(parts) >= MOST_PARTS:
+        for place, item in enumerate(items):
+            if len(parts) >= MOST_PARTS or place >= MOST_RECORDS:
+                self._left_out += len(items) - place
                 return
             if alike:
                 keep(parts, Part(self._rules.type_named(noun), item))
@@ -334,8 +385,12 @@ class Shapes:
         own = self._own(item, (noun,))
         if own is not None:
             type, id, key = own
-            keep(parts, Part(type, id, name_of(item, type)))
+            name = name_of(item, type)
+            keep(parts, Part(type, id, name))
+            known = name in parts
             self._collect(item, parts, depth, skip=key)
+            if not known and name != id:
+                parts.pop(name, None)
         elif mapped := self._of_map(item, (noun,)):
             for record in mapped:
                 keep(parts, Part(record.type, record.id, record.name))
@@ -358,19 +413,28 @@ def name_of(value: object, type: str) -> str:
     """What an object calls itself, in one line; nothing where it does not."""
     if not is_object(value):
         return ""
-    for key in NAMES:
-        if key in value and (line := _as_name(value[key])):
+    for key in _name_keys(tuple(value), type) if len(value) <= MOST_KEYS else ():
+        if line := _as_name(value[key]):
             return line
-    for key in (f"{type}_name", *_OTHER_NAMES):
-        if key in value and (line := _as_name(value[key])):
-            return line
-    return _whole_name(value) if "first_name" in value else ""
+    return _whole_name(value)
+
+
+@lru_cache(maxsize=2048)
+def _name_keys(keys: tuple[str, ...], type: str) -> tuple[str, ...]:
+    """Those of an object's keys that may hold its name, the best first, in any spelling."""
+    spelt = {words(key): key for key in reversed(keys)}
+    wanted = (*((name,) for name in NAMES), (*words(type), "name"), *_OTHER_NAMES)
+    exact = [name for name in NAMES if name in keys]
+    return tuple(dict.fromkeys([*exact, *(spelt[name] for name in wanted if name in spelt)]))
 
 
 def _as_name(item: object) -> str:
     if is_object(item):
         item = _whole_name(item)
-    return " ".join(item[: 2 * _LONGEST_NAME].split())[:_LONGEST_NAME] if isinstance(item, str) else ""
+    if not isinstance(item, str):
+        return ""
+    line = " ".join(item[: 2 * _LONGEST_NAME].split())[:_LONGEST_NAME]
+    return line if line.isprintable() else "".join(filter(str.isprintable, line))
 
 
 def is_wrapped(value: Mapping[str, Any]) -> bool:
@@ -380,7 +444,8 @@ def is_wrapped(value: Mapping[str, Any]) -> bool:
 
 
 def _whole_name(value: dict[str, Any]) -> str:
-    names = [value.get(key) for key in ("first_name", "last_name")]
+    pairs = (("first_name", "last_name"), ("firstName", "lastName"), ("given_name", "family_name"))
+    names = [value[key] for pair in pairs for key in pair if key in value]
     return " ".join(name for name in names if isinstance(name, str))[:_LONGEST_NAME]
 
 
@@ -397,8 +462,8 @@ def _node(value: dict[str, Any]) -> dict[str, Any]:
     """An object out of what GraphQL and JSON:API put around it."""
     if "node" in value and is_object(value["node"]):
         return value["node"]
-    for inner in ("attributes", "metadata"):
-        if inner in value and ("id" in value or "kind" in value) and is_object(value[inner]):
+    for inner in ("attributes", "metadata", "fields", "properties"):
+        if inner in value and is_object(value[inner]) and not _OUTSIDE.isdisjoint(value):
             return {**value[inner], **{k: v for k, v in value.items() if k != inner}}
     return head_of(value)
 
@@ -438,6 +503,14 @@ def _is_map_key(key: str, value: Mapping[str, Any]) -> bool:
     if sense(key).says == "key" or (key.isdigit() and len(key) > 4):
         return True
     return " " not in key and any(key == item or (key.isdigit() and key == str(item)) for item in value.values())
+
+
+def _are_entries(value: Mapping[str, Any]) -> bool:
+    """Objects of one make under keys that are no properties: {"u1": {"name": …}, "u2": {"name": …}}."""
+    if len(value) < 2 or not all(is_object(item) and item for item in value.values()):
+        return False
+    alike = len({tuple(item) for item in value.values()}) == 1
+    return alike and any(map(str.isdigit, "".join(value))) and not any(sense(key).says for key in value)
 
 
 def _are_numbers_of_one_kind(ids: Sequence[str]) -> bool:

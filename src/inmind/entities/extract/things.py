@@ -19,9 +19,9 @@ from inmind.entities.extract.calls import Tool, tool_named
 from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import looks_like_id
+from inmind.entities.ids.shapes import as_id, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.reading import failed, is_list, is_object, listed, read
+from inmind.entities.reading import failed, is_empty, is_list, is_object, listed, read, refused
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
@@ -43,7 +43,9 @@ def things_of(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tupl
     if own is not None:
         return _by_host(*own, outcome)
     value = read(outcome.result)
-    return () if failed(value) else _Outcome(outcome, value, rules).things()
+    if failed(value) or (is_empty(value) and tool_named(outcome.tool).reads):  # what is not there proves no id
+        return ()
+    return _Outcome(outcome, value, rules).things()
 
 
 class _Outcome:
@@ -63,7 +65,7 @@ class _Outcome:
             return self._deleted(records)
         if records:
             self._complete(records[0])
-        seen = [self._thing(record, "listed" if record.listed else "seen") for record in records[: self._rules.window]]
+        seen = [self._thing(record, record.how) for record in records[: self._rules.window]]
         met = {thing.id for thing in seen}
         return (*seen, *self._mentioned([found for found in self._used if found.id not in met]))
 
@@ -71,10 +73,11 @@ class _Outcome:
         groups = self._by_names()
         about = None if groups else self._about()
         if about is not None:
+            about.told = True
             return [about]
         groups = groups or self._shapes.groups(self._listed())
-        if not groups and isinstance(self._value, str):
-            told = self._told(self._value.strip())
+        if not groups and isinstance(self._value, str | int) and not isinstance(self._value, bool):
+            told = self._told(str(self._value).strip())
             return [told] if told else []
         groups = groups or self._beside()
         return [record for group in groups for record in _seated(group, self._rules)]
@@ -98,7 +101,7 @@ class _Outcome:
         if not found or named is None:
             return [[Record(part.type, part.id, part.name) for part in found.values()]] if found else []
         found.pop(named.id, None)
-        return [[Record(named.type, named.id, parts=found)]]
+        return [[Record(named.type, named.id, parts=found, told=True)]]
 
     def _about(self) -> Record | None:
         """The thing that the arguments name and the result describes without repeating its id."""
@@ -107,20 +110,26 @@ class _Outcome:
         if any(singular(key.lower()) == self._tool.type for key in self._value):
             return None
         named = self._named_by_arguments()
-        return self._shapes.described(named.type, named.id, self._value) if named else None
+        if named is None or named.type not in self._tool.types:
+            return None
+        return self._shapes.described(named.type, named.id, self._value)
 
     def _told(self, text: str) -> Record | None:
         """A result in words: a bare id, or ids among other words."""
-        if looks_like_id(text):
+        if looks_like_id(text) or (self._tool.names and _is_handle(text)):
             return Record(self._tool.type or UNTYPED, text)
-        found = [f for f in ids_in_text(text, rules=self._rules) if f.kind != "url"]
+        found = [self._typed(f) for f in ids_in_text(text, rules=self._rules) if f.kind != "url"]
         named = self._named_by_arguments()
         if not found and (named is None or named.type not in self._tool.types):
             return None
         if named is None:
             named, *found = found
         parts = {f.id: Part(f.type, f.id) for f in found[:MOST_PARTS] if f.id != named.id}
-        return Record(named.type, named.id, parts=parts)
+        return Record(named.type, named.id, parts=parts, told=True)
+
+    def _typed(self, found: Found) -> Found:
+        """An id that the text says nothing about is of what the tool is about."""
+        return replace(found, type=self._tool.type) if found.type == UNTYPED and self._tool.type else found
 
     def _named_by_arguments(self) -> Found | None:
         for type in self._tool.types:
@@ -141,15 +150,13 @@ class _Outcome:
 
     def _deleted(self, records: Sequence[Record]) -> tuple[ThingSeen, ...]:
         """Tombstones for what the verb was done to; everything else that the call names was only used."""
-        dead = {record.id: record for record in records if record.type == self._tool.type}
+        if refused(self._value):
+            return tuple(self._mentioned(self._used))
+        meant = {self._tool.type, UNTYPED} if self._tool.type else {found.type for found in self._used}
+        dead = {record.id: record for record in records if record.type in meant and not record.told}
         for found in self._used:
-            if found.type == self._tool.type and found.id not in dead:
+            if found.type in meant and found.id not in dead:
                 dead[found.id] = Record(found.type, found.id)
-        if not dead and len(self._used) == 1:
-            (only,) = self._used
-            dead[only.id] = Record(only.type, only.id)
-        if not dead and len(records) == 1:
-            dead[records[0].id] = records[0]
         graves = [self._thing(record, "deleted") for record in islice(dead.values(), MOST_RECORDS)]
         return (*self._mentioned([found for found in self._used if found.id not in dead]), *graves)
 
@@ -167,6 +174,7 @@ class _Outcome:
             action=self._tool.verb,
             parent=record.parent,
             parts=parts,
+            more=record.more + max(0, len(record.parts) - len(parts)),
         )
 
 
@@ -177,11 +185,21 @@ def _seated(group: Sequence[Record], rules: EntityRules) -> Sequence[Record]:
         record.listed = len(group) > 1
     for record in others:
         keep(things[0].parts, Part(record.type, record.id, record.name, beside=True))
+    things[0].more += sum(record.more for record in others)
     return things
 
 
+def _is_handle(text: str) -> bool:
+    """The whole answer of a tool that makes something, in one word with a digit in it: 42, p7."""
+    return len(text) <= 40 and " " not in text and any(map(str.isdigit, text)) and as_id(text) is not None
+
+
 def _in_words_of(rules: EntityRules, tool: Tool) -> Tool:
-    return replace(tool, types=tuple(dict.fromkeys(map(rules.type_named, tool.types)))) if rules.types else tool
+    """A tool's nouns as the host's types, those first."""
+    if not rules.types:
+        return tool
+    types = dict.fromkeys(map(rules.type_named, tool.types))
+    return replace(tool, types=tuple(sorted(types, key=lambda type: type not in rules.types)))
 
 
 def _by_host(pattern: str, extractor: Extractor, outcome: ToolObserved) -> tuple[ThingSeen, ...]:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from inmind.entities.ids.keys import sense
-from inmind.entities.ids.shapes import as_id, is_code, is_name, kind_of, kind_of_id
+from inmind.entities.ids.shapes import as_code, as_id, is_name, kind_of, kind_of_id
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
@@ -91,11 +91,11 @@ def handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple
     if says in ("own", "id"):
         text = as_id(value)
         return (rules.type_named(type), text, kind_of_id(text)) if text else None
+    if says == "code" and (text := as_code(type, value)):
+        return rules.type_named(type), text, "id"
     if not isinstance(value, str):
         return None
     text = value.strip()
-    if says == "code" and is_code(text):
-        return rules.type_named(type), text, "id"
     if says == "path" and 0 < len(text) <= 200 and "\n" not in text:
         return type, text, "path"
     kind = kind_of(text)

@@ -17,8 +17,8 @@ _PATH_WORDS = frozenset("path paths file files filepath filename filenames direc
 # A secret is not to be shown again, and a trace belongs to a machine.
 NEVER = frozenset(
     "token tokens secret secrets password passwd passphrase pwd apikey credential credentials auth authorization "
-    "bearer jwt otp cvv cvc ssn cookie signature nonce csrf cursor etag hash checksum trace span correlation phone "
-    "telephone fax mobile zip postal postcode".split()
+    "bearer jwt otp cvv cvc ssn cookie signature nonce csrf cursor etag trace span correlation phone "
+    "telephone fax zip postal postcode".split()
 )
 # Who or where somebody is: such a key holds a plain name where there are no ids.
 _PEOPLE = frozenset(

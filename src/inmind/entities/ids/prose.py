@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from inmind.entities.ids.arguments import TYPES, Found
 from inmind.entities.ids.keys import NEVER, noun_of
 from inmind.entities.ids.shapes import kind_of
-from inmind.entities.nouns import UNTYPED, words
+from inmind.entities.nouns import COMMON, UNTYPED
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 
+_LONG_NUMBER = 3
+"""Digits of what is called a number: "order number 7" may be the seventh."""
+MOST_FOUND = 64
+"""Ids that are taken from one text."""
 MOST_TEXT = 10_000
 """Characters of a text that are searched for ids: the beginning says what it is about."""
 
@@ -22,30 +27,25 @@ _TOKEN = re.compile(
 )
 # Without any of these there is no such word, and most prose has none.
 _TELLING = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
-_CUE = re.compile(
-    r"(?:([A-Za-z][A-Za-z_]{1,30})(?:'s)?[ _])?\b(id|ID|Id|number|no\.?|code|reference|ref)(?: is| was|:|=)?"
-    r"\s*[\"'(#]*$"
-)
+_CUES = frozenset("id number no code reference ref".split())
 _NO_TYPE = frozenset("with the its an a whose my your our their his her this that has have and use by of".split())
-_NO_IDS = NEVER | frozenset("card cvv cvc security verification house room page line".split())
-_SECRET = re.compile(
-    r"\b(?:password|passcode|passphrase|secret|token|api key|pin)\b\W{0,3}(?:is|was|to)?\W{0,4}$", re.IGNORECASE
+_NO_IDS = NEVER | frozenset(
+    "card cvv cvc security verification house room page line status error exit http version build".split()
 )
-_NOUN = re.compile(r"([A-Za-z][a-z]{1,30})\s*[:\"'(]*$")
-_TYPES = frozenset(
-    "account alarm album appointment article asset bill board booking branch bug build campaign card cart case "
-    "category channel chapter chat claim client collection comment commit company contact contract conversation "
-    "course customer dashboard database dataset deal delivery deployment device document draft email employee "
-    "entry event expense feature file flight folder form game group hotel image incident inventory invoice issue "
-    "item job key label lead lesson list loan location meeting member message milestone module movie node note "
-    "notebook offer order organization package page parcel passenger patient payment person photo playlist policy "
-    "post product profile project property purchase query quote receipt recipe record refund release reminder "
-    "report repository request reservation resource restaurant return review role room route rule run sale "
-    "schedule section server service session shipment shop site song space sprint stock store story student "
-    "subscription supplier survey table tag task team template tenant test thread ticket tournament train "
-    "transaction trip tweet user variant vehicle vendor version video visit volume voucher website widget "
-    "workflow workspace".split()
-)
+_NUMBERED = re.compile(r"#\d{1,9}")
+_SECRETS = frozenset("password passcode passphrase secret token pin".split())
+_AND_IS = frozenset({"is", "was", "to"})
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+class _Before(NamedTuple):
+    """What the words right before an id say of it."""
+
+    type: str = ""
+    sure: bool = False
+    """They speak of an id, or of a number or code of something."""
+    by_id: bool = False
+    secret: bool = False
 
 
 def ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[Found]:
@@ -58,21 +58,21 @@ def ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[Found]
         token = match[0].rstrip(".:/@+~#-")
         if len(token) < 2 or token in found:
             continue
-        before = text[max(0, match.start() - 40) : match.start()]
-        if _SECRET.search(before):
-            continue
         kind = kind_of(token)
-        cue = _CUE.search(before)
-        if cue is not None:
-            said = (cue[1] or "").lower()
-            type = "" if said in _NO_TYPE else noun_of(words(said))
-            if type not in _NO_IDS and (type or kind or cue[2].lower() == "id"):
-                found[token] = Found("", "", rules.type_named(type or UNTYPED), token, kind or "id")
+        said = _said_before(text, match.start())
+        if said.secret:
+            continue
+        if said.sure:
+            sure = said.by_id or (said.type and (len(token) >= _LONG_NUMBER or not token.isdigit()))
+            if said.type not in _NO_IDS and (kind or sure):
+                found[token] = Found("", "", rules.type_named(said.type or UNTYPED), token, kind or "id")
         elif kind is not None:
-            type = TYPES.get(kind) or _type_before(before) or UNTYPED
+            type = TYPES.get(kind) or (said.type if said.type in COMMON else UNTYPED)
             found[token] = Found("", "", rules.type_named(type), token, kind)
-        elif _is_capitals(token) and (type := _type_before(before)):
-            found[token] = Found("", "", rules.type_named(type), token)
+        elif said.type in COMMON and (_is_capitals(token) or _NUMBERED.fullmatch(token)):
+            found[token] = Found("", "", rules.type_named(said.type), token)
+        if len(found) >= MOST_FOUND:
+            break
     return list(found.values())
 
 
@@ -80,8 +80,18 @@ def _is_capitals(token: str) -> bool:
     return 5 <= len(token) <= 12 and token.isupper() and token.isalpha()
 
 
-def _type_before(before: str) -> str:
-    """What the word before an id says that it is: "order #W2378156"."""
-    noun = _NOUN.search(before)
-    type = noun[1].lower() if noun else ""
-    return type if type in _TYPES else ""
+def _said_before(text: str, place: int) -> _Before:
+    """ "order #W2378156", "user ID: mei_8020", "its number is 4711", "the token 9f3a"."""
+    near = text[max(0, place - 40) : place].rstrip(" \t\"'(#:=")
+    said = [word.lower() for word in _WORD.findall(near[near.rfind("\n") + 1 :])[-4:]]
+    if not said or (not near[-1:].isalpha() and near[-1:] != "."):
+        return _Before()
+    if said[-1] in _AND_IS and len(said) > 1:
+        said.pop()
+    if said[-1] in _SECRETS or said[-2:] == ["api", "key"]:
+        return _Before(secret=True)
+    if said[-1] not in _CUES:
+        return _Before(said[-1])
+    noun = said[-2] if len(said) > 1 else ""
+    noun = said[-3] if noun == "s" and len(said) > 2 else noun
+    return _Before("" if noun in _NO_TYPE else noun_of((noun,)), sure=True, by_id=said[-1] == "id")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from inmind.entities.nouns import COMMON
+
 LONGEST = 128
 
 _UNITS = frozenset(
@@ -30,7 +32,11 @@ _NOT_AN_ID = re.compile(
     r"|\d+(?:x\d+)+"  # a size
     r"|[vV]?\d+(?:\.\d+)+\S*"  # a version, an address of the network
     r"|\d+(?:-[a-z]+)+(?:-\d+)?"  # 4-piece, 1-on-1
-    r"|[A-Za-z]+-?\d{1,2}"  # covid-19, python3
+    r"|[A-Za-z]+\d{1,2}"  # python3
+    r"|[a-z]+-?\d+[a-z]{1,2}"  # gpt-4o
+    r"|[a-z]+\d+(?:\.\d+)+"  # python3.11
+    r"|\d+[a-z]\d+[a-z]?"  # 7h30m, 5e10
+    r"|[a-z]*(?:[A-Z][a-z]+)+\d+(?:[A-Z][a-z]+)+"  # iPhone15Pro
     r"|[A-Z]?[a-z]+-?(?:19|20)\d\d"  # mid-2024
     r"|[A-Z][a-z]+\d{1,3}"  # Boeing737
     r"|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-_./]?\d{1,4}(?:\D.*)?"
@@ -75,12 +81,26 @@ def looks_like_id(text: str) -> bool:
     prefix = re.match(r"[A-Za-z]*", text)
     if prefix and prefix[0].lower() in _CURRENCIES and text[prefix.end() :].replace(".", "").replace(",", "").isdigit():
         return False
+    short = _SHORT.fullmatch(text)
+    if short:
+        return _is_prefix(short[1])
     if _NOT_AN_ID.fullmatch(text) or _CREDENTIAL.fullmatch(text):
         return False
     return bool(_ID.fullmatch(text)) and not _is_file(text) and not _EMAIL.fullmatch(text)
 
 
 _ID = re.compile(r"#?[A-Za-z0-9](?:[A-Za-z0-9_:.#@+~-]*[A-Za-z0-9])?")
+
+
+_SHORT = re.compile(r"([A-Za-z]+)-(\d{1,2})")
+_NO_PREFIX = frozenset("covid gpt utf iso mp top mid sub pre post non top wi f b c a x t g v".split())
+_ABBREVIATED = frozenset("img sec usr cus inv ord msg doc proj req evt prod cat sub acc".split())
+
+
+def _is_prefix(prefix: str) -> bool:
+    """PROJ-7, INV-42, page-12: not covid-19 or gpt-4."""
+    known = prefix.lower() in COMMON or prefix.lower() in _ABBREVIATED
+    return known or (prefix.isupper() and len(prefix) > 1 and prefix.lower() not in _NO_PREFIX)
 
 
 def as_id(value: object) -> str | None:
@@ -118,6 +138,13 @@ def is_code(text: str) -> bool:
 
 
 _CODE = re.compile(r"(?=[^\d]*\d)(?=[\W\d_]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]{2,39}")
+
+
+def as_code(noun: str, value: object) -> str | None:
+    """A value under `<noun>_number` or the like: where the noun is of things, a bare number is one too."""
+    if isinstance(value, str) and is_code(value.strip()):
+        return value.strip()
+    return as_id(value) if noun in COMMON and isinstance(value, int | str) and str(value).isdigit() else None
 
 
 def is_name(text: str) -> bool:

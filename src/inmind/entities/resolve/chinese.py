@@ -2,14 +2,18 @@
 
 Chinese marks neither plural nor article, so a reference shows by its demonstrative, its number and its measure word
 (那张图片, 第二个页面), and a bare noun is as definite as the verb in front of it lets it be: 删除页面 is about a page
-that is there, 新建页面 is not.
+that is there, 新建页面 is not. What stands between that verb and the noun describes it (删除定价页面), and since no
+space says where the verb ends, the usual verbs are known here. Behind another verb we ask once too often, and that is
+the cheaper mistake.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from inmind.entities.resolve.reference import Phrase, Pick
 
@@ -75,6 +79,30 @@ _NUMBER = "(?:[一二三四五六七八九十]|[0-9]{1,2})"
 _SOME = "(?:[两俩二三四五六七八九十]|[0-9]{1,2})"
 _MAKES = re.compile("(?:新建|创建|新增|添加|增加|加|建|写|新|一" + _MEASURE + ")(?:了|个|的|一个)?$")
 _REVIVES = re.compile("恢复|还原|撤销删除|找回")
+_UNDOES = re.compile("撤销|撤回")
+
+# What is no description of the noun that it stands before: verbs, particles, pronouns, words of time and politeness.
+_PALE = (
+    "删除 删掉 删去 删 移除 移动 移到 移 打开 关闭 查看 看看 看 修改 编辑 更新 更改 改 发布 发送 发 保存 "
+    "复制 重命名 命名 添加 增加 加入 加 新建 创建 建立 建 生成 制作 做 写 设置 设计 设为 放到 放在 放 "
+    "替换 换成 换 上传 下载 分享 显示 隐藏 展示 列出 搜索 查找 寻找 找到 找 检查 测试 优化 翻译 总结 取消 "
+    "预订 预定 订 购买 买 退 付 支付 使用 用 选择 选 恢复 还原 撤销 找回 归档 导出 导入 合并 拆分 访问 "
+    "进入 返回 回到 喜欢 需要 想要 要 想 完成 开始 处理 提交 告诉 介绍 说明 描述 问 给 把 将 被 让 叫 请 "
+    "帮 帮忙 在 从 到 往 向 对 对于 跟 和 与 及 或 是 有 没有 不 也 都 就 再 还 又 先 然后 现在 刚才 刚刚 "
+    "当前 目前 今天 昨天 之前 以前 前面 一下 一些 这 那 哪 每 各 某 些 个 的 了 着 过 我 你 您 他 她 它 "
+    "我们 你们 他们 它们 咱们 吗 呢 吧 啊 什么 怎么 为什么 多少 几 整个 所有 全部 任何 新 旧 老 里 所 只 "
+    "能 可以 会 应该 必须 继续 直接 马上 立即"
+)
+_NO_DESCRIPTION = re.compile("|".join(sorted(_PALE.split(), key=len, reverse=True)))
+_BEFORE_NOUN = re.compile("[\u3400-\u9fffA-Za-z0-9_-]+ ?$")
+_LONGEST_DESCRIPTION = 24
+_LATIN = re.compile("[A-Za-z0-9_-]+")
+
+# Traditional characters of the words here, each with its simplified one: a text keeps its length.
+_SIMPLIFIED = str.maketrans(
+    "個頁這張圖條項節輛處臺塊則間筆網區記錄訂單戶顧檔郵電訊預約貨會議動賓館廳飯賬號帳評論視頻問題聯係繫鏈鍵組標籤備註發遞裝車倉庫務體詞資夾刪後兩倆們復還銷舊創寫剛當現應該對為給將請幫與從",
+    "个页这张图条项节辆处台块则间笔网区记录订单户顾档邮电讯预约货会议动宾馆厅饭账号帐评论视频问题联系系链键组标签备注发递装车仓库务体词资夹删后两俩们复还销旧创写刚当现应该对为给将请帮与从",
+)
 _HAN = re.compile("[\u3400-\u9fff]")
 
 
@@ -86,23 +114,66 @@ def read(text: str, nouns: Collection[str]) -> list[Phrase]:
     """The references in a text, in its order. `nouns` are the types that are known; those in Chinese are read too."""
     if not is_chinese(text):
         return []
-    own = tuple(sorted(noun for noun in nouns if is_chinese(noun)))
-    revives = _REVIVES.search(text) is not None
-    return list(_phrases(text, own, revives=revives))
+    own = {noun.translate(_SIMPLIFIED): noun for noun in nouns if is_chinese(noun)}
+    simple = text.translate(_SIMPLIFIED)
+    found: list[Phrase] = []
+    for phrase in _phrases(simple, own):
+        before = found[-1] if found else None
+        if before and before.noun and before.span[1] == phrase.span[0] and phrase.is_bare:
+            found[-1] = _compound(before, phrase)
+        else:
+            found.append(_with_description(simple, phrase, before) if phrase.is_bare else phrase)
+    revives, undoes = _REVIVES.search(simple) is not None, _UNDOES.search(simple) is not None
+    return [replace(phrase, deleted=phrase.deleted or revives, undone=undoes) for phrase in found]
 
 
-def _phrases(text: str, own: tuple[str, ...], *, revives: bool) -> Iterator[Phrase]:
-    for match in _pattern(own).finditer(text):
-        said = _noun(match[0], own)
+def _compound(one: Phrase, other: Phrase) -> Phrase:
+    """In a row of nouns the last is what it is about, and the others describe it: 产品页面 is a page."""
+    span = (one.span[0], other.span[1])
+    return replace(
+        one, span=span, nouns=other.nouns, noun=other.noun, words=(*one.words, one.noun), many=one.many or other.many
+    )
+
+
+def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phrase:
+    """A bare noun with the words in front of it that say which one: 定价页面, Pricing 页面."""
+    start = max(before.span[1] if before else 0, phrase.span[0] - _LONGEST_DESCRIPTION)
+    run = _BEFORE_NOUN.search(text, start, phrase.span[0])
+    if run is None or phrase.new:
+        return phrase
+    said = run[0].rstrip(" ").removesuffix("的")
+    cut = max((match.end() for match in _NO_DESCRIPTION.finditer(said)), default=0)
+    words = tuple(_words(said[cut:]))
+    if not words or (before and run.start() + cut == before.span[1]):
+        return phrase
+    return replace(phrase, span=(run.start() + cut, phrase.span[1]), words=words)
+
+
+def _words(said: str) -> Iterator[str]:
+    """What to look for in names: Latin words, and each two characters that stand together."""
+    for part in re.findall(f"{_LATIN.pattern}|{_HAN.pattern}+", said):
+        if not _HAN.match(part) or len(part) == 1:
+            yield part.lower()
+        else:
+            yield from (one + other for one, other in pairwise(part))
+
+
+def _phrases(text: str, own: Mapping[str, str]) -> Iterator[Phrase]:
+    for match in _pattern(tuple(sorted(own))).finditer(text):
+        said = _noun(match[0].rstrip("0123456789#＃ "), own)
         behind = text[match.end() : match.end() + 8]
         every = "都" in behind or "全部" in behind
         made = _MAKES.search(text, max(0, match.start() - 6), match.start()) is not None
         pick: Pick = "recent"
         place = count = 0
-        many = deleted = new = pointing = False
+        many = deleted = new = pointing = numbered = whole = False
         match match.lastgroup:
             case "dead":
                 deleted = True
+            case "numbered":
+                pick, place, numbered = "place", _count(match["k"]), True
+            case "former":
+                pick, place = "place", -1 if match[0][0] == "后" else 1
             case "nth":
                 pick, place = "place", _count(match["n"])
             case "back":
@@ -118,7 +189,7 @@ def _phrases(text: str, own: tuple[str, ...], *, revives: bool) -> Iterator[Phra
                 pick = "previous"
             case "pair":
                 many, count, pointing = True, _count(match["p"]), match[0][0] in "这那全"
-                new = not pointing and made
+                new, whole = not pointing and made, every or match[0][0] == "全"
             case "several":
                 many = pointing = True
             case "whole":
@@ -135,23 +206,28 @@ def _phrases(text: str, own: tuple[str, ...], *, revives: bool) -> Iterator[Phra
                 new, many = made, every
         yield Phrase(
             span=match.span(),
-            nouns=NOUNS.get(said, (said,)) if said else (),
+            nouns=NOUNS.get(said) or (own[said],) if said else (),
             noun=said,
             pick=pick,
             place=place,
+            numbered=numbered,
             count=count,
+            whole=whole,
             many=many,
             pointing=pointing,
-            deleted=deleted or revives,
+            deleted=deleted,
             new=new,
         )
 
 
 # The ways to refer, the longer first. N is a noun, B one that is clear by itself, M a measure word, H any character, #
-# a number and % one above one. A reference ends in its noun, if it has one, and the way is the name of its group.
+# a number and % one above one. A reference ends in its noun, if it has one and no number behind it, and the way is the
+# name of its group.
 _WAYS = {
     "dead": "(?:刚才|刚刚|刚|被|已经|已|我|之前)*+(?:删除|删掉|删|移除)了?的(?:这|那)?一?M?N?",
     "new": "(?:一|几|若干|某|新的?一?)M[^，。；！？]{0,20}?N|新的?N",
+    "numbered": "N ?(?:\\x23|＃)?(?P<k>[0-9]{1,2})(?![0-9]|M)",
+    "former": "前者|后者|头一MN?|首[张个篇条份件项位封]N",
     "nth": "(?:这|那)?第(?P<n>#)M?N?",
     "back": "倒数第(?P<b>#)M?N?",
     "ends": "(?P<e>(?<![之以当目])前|头|最后)(?P<m>%)(?:MN?|N)",

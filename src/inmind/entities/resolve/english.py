@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inmind.entities.nouns import is_plural, plural, singular
 from inmind.entities.resolve.reference import SAME_NOUN, Phrase, Pick
@@ -41,8 +41,14 @@ _ORDINALS = {
 } | {"last": -1, "final": -1, "bottom": -1, "latter": -1, "penultimate": -2}
 _OTHER = frozenset("other others remaining".split())
 _PREVIOUS = frozenset("previous prior earlier preceding".split())
+_BY_AGE: Mapping[str, Pick] = {"oldest": "oldest", "earliest": "oldest", "newest": "newest", "latest": "newest"}
 _DELETED = frozenset("deleted removed trashed erased".split())
 _REVIVE = frozenset("restore undelete recover revive unarchive resurrect restoring recovering".split())
+_REVIVES = re.compile(
+    r"\bbring(?:ing)?\b[^.;!?]{0,40}?\bback\b(?! to\b)|\b(?:get|want|have) (?:it|them|th\w+(?: \w+)?) back\b(?! to\b)",
+    re.IGNORECASE,
+)
+_UNDOES = re.compile(r"\b(?:undo|undoing|revert|reverse)\b|\bput \w+(?: \w+)? back\b(?! to\b)", re.IGNORECASE)
 
 _POINTING = frozenset("this that these those".split())
 _SEVERAL = frozenset("these those".split())
@@ -54,7 +60,7 @@ _THEM = frozenset("them they their theirs themselves these those".split())
 
 # Words that say nothing about which thing: they are stepped over.
 _PALE = frozenset(
-    "whole entire same current exact actual particular specific very new newly latest most recent recently just "
+    "whole entire same current exact actual particular specific very new newly most recent recently just "
     "created updated old existing nice great good lovely beautiful perfect amazing own said mentioned above "
     "following original main so pretty really right".split()
 )
@@ -85,12 +91,14 @@ _NARROWING = frozenset("on in at with from by near behind beside under above bel
 _SPOKEN_OF = frozenset(
     "found mentioned said offered suggested showed listed recommended discussed created made".split()
 )
+_DONE = frozenset("opened made created added edited visited viewed uploaded wrote built started saw".split())
 _CALLED = frozenset("called named titled labeled labelled entitled".split())
 
 # "it" and "that" in these stand for a state of affairs. Each is matched at the pronoun or just before it.
 _IDLE = re.compile(
     r"(?:that|this|it)(?:['’](?:s|ll|d)| is| was| will| would)?(?: be)? "
     r"(?:all|it|everything|enough|correct|right|true|raining|time|late|possible|important|necessary)\b"
+    r"|(?:that|this|it) (?:ok|okay|alright|fine)\b"
     r"|it (?:seems|looks like|turns out|appears|takes|would be (?:nice|great|good|better|helpful))\b"
     r"|(?:that|this) (?:way|time|morning|afternoon|evening|week|month|year|weekend|day|date|info|information)\b",
     re.IGNORECASE,
@@ -99,7 +107,17 @@ _IDLE_BEFORE = re.compile(
     r"\b(?:(?:got|get|forget|appreciate|do|did|doing|time is|hear) it|(?:do|did|doing|say|said|like|hear|such) that)$",
     re.IGNORECASE,
 )
+# Praise is idle when it is all that was said. Before a request it says what the request is about.
+_PRAISE = re.compile(
+    r"\W*(?:(?:ok|okay|yes|wow|oh|ah|thanks|thank you|so|well)\W+)*(?:that|this)(?:['’]?s| is| was)"
+    r"(?: (?:so|really|very|just|pretty|absolutely))? (?:great|good|fine|perfect|nice|awesome|cool|wonderful|amazing|"
+    r"excellent|fantastic|interesting|lovely|ok|okay|alright)"
+    r"(?:\W+(?:thanks|thank you|so much|very much|a lot|then))*\W*",
+    re.IGNORECASE,
+)
 _IDLE_NEXT = frozenset("?.!,;")
+_DO = re.compile(r"\b(?:do|did|doing|done) (?:it|that|this)$", re.IGNORECASE)
+_DO_NEXT = frozenset("again now too please anyway then instead for with yourself later once first".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +137,14 @@ def read(text: str, nouns: Collection[str]) -> list[Phrase]:
     """The references in a text, in its order. `nouns` are the types that are known, in the singular."""
     said = [_word(match) for match in _TOKEN.finditer(text)]
     forms = {noun: noun for noun in nouns} | {plural(noun): noun for noun in nouns}
-    revives = any(word.base in _REVIVE for word in said) or "bring back" in text.lower()
+    revives = any(word.base in _REVIVE for word in said) or _REVIVES.search(text) is not None
+    undoes = _UNDOES.search(text) is not None
     found: list[Phrase] = []
     at = 0
     while at < len(said):
         phrase, after = _phrase(text, said, at, forms, revives=revives)
         if phrase is not None:
-            found.append(phrase)
+            found.append(replace(phrase, undone=undoes))
         at = max(after, at + 1)
     return found
 
@@ -158,7 +177,23 @@ def _phrase(
         place = _number(said[at + 1].base)
         if place:
             return Phrase(span=_span(said, at, at + 2), pick="place", place=place), at + 2
+    noun = nouns.get(word, "")
+    place, after = _numbered(said, at + 1)
+    if noun and place:
+        span = _span(said, at, after)
+        return Phrase(span=span, nouns=(noun,), noun=noun, pick="place", place=place, numbered=True), after
     return None, at + 1
+
+
+def _numbered(said: Sequence[_Word], at: int) -> tuple[int, int]:
+    """The small number behind a noun ("image 3", "image #3"), or 0, and the place of the first word behind it."""
+    for before in ((), ("#",), ("number",), ("no", ".")):
+        after = at + len(before)
+        if tuple(word.base for word in said[at:after]) == before and after < len(said):
+            digits = said[after].base
+            if digits.isdigit() and (place := _number(digits)):
+                return place, after + 1
+    return 0, at
 
 
 def _indefinite(said: Sequence[_Word], at: int, nouns: Mapping[str, str]) -> tuple[Phrase | None, int]:
@@ -186,6 +221,8 @@ def _pronoun(text: str, said: Sequence[_Word], at: int, *, revives: bool) -> Phr
             return None  # "I think that the …", "the one that you …"
         if behind in _FINITE and before is not None and before.is_word and before.base not in _BEFORE_PRONOUN:
             return None  # "a house that has …"
+        if behind in _FINITE and before is not None and before.base in {"have", "has", "had"}:
+            return None  # "do you have that is …"
     many = word in _THEM
     loose = word in {"they", "their", "theirs"}
     return Phrase(span=_span(said, at, at + 1), many=many, loose=loose, pointing=True, deleted=revives)
@@ -195,9 +232,11 @@ def _is_idle(text: str, said: Sequence[_Word], at: int) -> bool:
     word = said[at]
     if word.base not in {"it", "that", "this"}:
         return False
-    if _IDLE.match(text, word.start):
+    if _IDLE.match(text, word.start) or _PRAISE.fullmatch(text):
         return True
     behind = said[at + 1].base if at + 1 < len(said) else "."
+    if behind in _DO_NEXT and _DO.search(text, max(0, word.start - 20), word.end):
+        return True
     return behind in _IDLE_NEXT and _IDLE_BEFORE.search(text, max(0, word.start - 20), word.end) is not None
 
 
@@ -220,7 +259,7 @@ class _Walk:
         self.place = 0
         self.count = 0
         self.many = self.begin in _SEVERAL or self.begin in {"all", "both", "each", "every"}
-        self.deleted = self.loose = self.narrowed = False
+        self.deleted = self.loose = self.narrowed = self.numbered = False
         self.at = self.start = at
         self.after = at + 1
         self.pointing = self.begin in _POINTING
@@ -254,8 +293,10 @@ class _Walk:
             words=tuple(word for word in self.words if word not in SAME_NOUN.get(self.head, ())) if self.headed else (),
             pick=self.pick,
             place=self.place,
+            numbered=self.numbered,
             many=many,
             count=self.count,
+            whole=self.begin in {"both", "all"} and self.head != "",
             loose=self.loose,
             narrowed=self.narrowed,
             whose=self.begin if self.begin in _POSSESSIVE else "",
@@ -280,6 +321,8 @@ class _Walk:
                 self.many = self.many or base == "others"
             elif base in _PREVIOUS:
                 self.pick = "previous"
+            elif base in _BY_AGE and not self.words:
+                self.pick = _BY_AGE[base]
             elif base in _DELETED:
                 self.deleted = True
             elif _number(base) > 1 and not self.words:
@@ -362,9 +405,14 @@ class _Walk:
         return first or (word.text[:1].isupper() and word.base != "i")
 
     def _look_behind(self) -> None:
-        """What follows the noun: "before that", "from earlier", "I deleted"."""
+        """What follows the noun: "before that", "from earlier", "I deleted", "I opened first", "3"."""
         behind = [word.base for word in self.said[self.after : self.after + 6]]
-        if behind[:1] == ["before"]:
+        place, after = _numbered(self.said, self.after)
+        if place and self.head and self.pick == "recent" and not self.many:
+            self.pick, self.place, self.numbered, self.after = "place", place, True, after
+        elif age := self._age(behind):
+            self.pick, self.place = age, 0
+        elif behind[:1] == ["before"]:
             self.pick = "previous"
             self.after += 2 if behind[1:2] and behind[1] in {"that", "it", "this"} else 1
         elif _DELETED.intersection(behind[:5]) and {"i", "we", "you", "was", "were", "that", "just"}.intersection(
@@ -375,6 +423,14 @@ class _Walk:
             self.pointing = True
         elif behind[:1] and behind[0] in _NARROWING and not self.head and not self.words:
             self.narrowed = True
+
+    def _age(self, behind: Sequence[str]) -> Pick | None:
+        """ "the first page I opened", "the page that I made last": counted by when it was, in no list."""
+        said = [word for word in behind if word not in {"that", "which", "just", "ever"}][:3]
+        if self.many or self.count or said[:1] not in (["i"], ["we"], ["you"]) or not _DONE.intersection(said[1:2]):
+            return None
+        place = self.place or (_ORDINALS.get(said[2], 0) if len(said) > 2 else 0)
+        return "oldest" if place == 1 else "newest" if place == -1 else None
 
 
 def _number(base: str) -> int:

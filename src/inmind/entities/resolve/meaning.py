@@ -1,17 +1,19 @@
 """Which things one reference means, and how sure that is.
 
 A phrase leaves some things possible, most recent first. Each way of picking among them is a function here: by place,
-by being the other one, by having come before, or as the most recent. What is no better than a guess is asked.
+by being the other one, by having come before, by age, or as the most recent. What is no better than a guess is asked,
+and so is what nobody had in mind: deep memory answers to a name or an id, while "the page" there is only a suggestion.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from inmind.entities.entity import Entity
-from inmind.entities.nouns import is_plural, same_type
+from inmind.entities.nouns import UNTYPED, is_plural, same_type
 from inmind.entities.resolve import chinese
 from inmind.entities.resolve.reference import Kind, Phrase, is_called
 from inmind.entities.resolve.resolution import Candidate, Reference
@@ -50,11 +52,17 @@ class Said:
     def thing(self) -> str:
         return self.noun or "thing"
 
+    @property
+    def where(self) -> str:
+        return "in deep memory" if self.deep else "in mind"
+
     def means(
         self, entities: Sequence[Entity], confidence: float, why: str, *, others: Sequence[Entity] = ()
     ) -> Reference:
+        if self.deep and self.kind not in {"id", "name"}:
+            return self.asks([*entities, *others], why)
         if self.deep:
-            confidence, why = confidence * _IN_DEEP_MEMORY, f"{why}; it is from deep memory, not in mind any more"
+            confidence, why = confidence * _IN_DEEP_MEMORY, self._placed(why)
         share = round((1 - confidence) / (len(others) + 1), 2)
         candidates = [Candidate(entity=entity, confidence=round(confidence, 2), why=why) for entity in entities]
         candidates += [Candidate(entity=entity, confidence=share, why="it would fit too") for entity in others]
@@ -72,8 +80,7 @@ class Said:
     def asks(self, fitting: Sequence[Entity], why: str, *, confidence: float | None = None) -> Reference:
         if confidence is None:
             confidence = max(round(1 / (len(fitting) + 1), 2), HARDLY + 0.05)
-        if self.deep:
-            why = f"{why}; they are from deep memory, not in mind any more"
+        why = self._placed(why)
         shown = fitting[:MOST_CANDIDATES]
         return Reference(
             text=self.text,
@@ -89,14 +96,25 @@ class Said:
     def means_nothing(self, why: str) -> Reference:
         return Reference(text=self.text, span=self.span, kind=self.kind, verdict="none", why=why)
 
+    def _placed(self, why: str) -> str:
+        return why if not self.deep or self.where in why else f"{why}, {self.where}"
+
     def _question(self, entities: Sequence[Entity]) -> str:
-        names = [entity.name for entity in entities]
-        shown = [f"{e.name} ({e.id})" if names.count(e.name) > 1 and e.name != e.id else e.name for e in entities]
+        names = Counter(entity.name.casefold() for entity in entities)
+        shown = [_told_apart(entity) if names[entity.name.casefold()] > 1 else entity.name for entity in entities]
         if chinese.is_chinese(self.whole):
             *first, last = [f"「{name}」" for name in shown]
             return f"是哪个{self.noun}：{'、'.join(first)}还是{last}？" if first else f"是指{last}吗？"
         *first, last = shown
         return f"Which {self.noun or 'one'}: {', '.join(first)} or {last}?" if first else f"Do you mean {last}?"
+
+
+def _told_apart(entity: Entity) -> str:
+    """A name that others have too, with what else is known: News (page p1)."""
+    type = "" if entity.type == UNTYPED else entity.type
+    id = "" if entity.id == entity.name else entity.id
+    known = f"{type} {id}".strip()
+    return f"{entity.name} ({known})" if known else entity.name
 
 
 def described(phrase: Phrase, scene: Scene) -> tuple[tuple[Entity, ...], float]:
@@ -138,6 +156,10 @@ def by_phrase(
             return _by_otherness(said, phrase, pool, scene, named)
         case "previous":
             return _by_precedence(said, phrase, pool, scene)
+        case "oldest":
+            return _oldest(said, pool, scene)
+        case "newest":
+            return _newest(said, phrase, pool, scene)
         case "recent":
             return _several(said, phrase, pool, scene) if phrase.many else _one(said, phrase, pool, scene)
 
@@ -152,7 +174,7 @@ def _one(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> 
     if phrase.deleted:
         return said.asks(pool, f"no {said.thing} was deleted", confidence=HARDLY)
     if not rest:
-        return said.means([top], 0.95, f"the only {said.thing} in mind")
+        return said.means([top], 0.95, f"the only {said.thing} {said.where}")
     if scene.deep:
         return said.asks(pool, f"{len(pool)} of them are known")
     if top.parent and top in scene.parts:
@@ -185,35 +207,54 @@ def _several(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene)
     if phrase.narrowed and rest:
         return said.asks(listed or pool, _NARROWED)
     if phrase.count:
-        return _so_many(said, phrase.count, pool, listed)
+        return _so_many(said, phrase, pool, scene)
     if phrase.loose and not 1 <= len(scene.beside(top, pool)) < FROM_ONE_LIST:
         return _one(said, phrase, pool, scene)
     if phrase.nouns and not phrase.pointing:
-        return said.means(pool, 0.7, f"every {said.thing} in mind")
+        every = scene.everything(pool)
+        return said.asks(every, _CUT) if scene.is_cut(every) else said.means(every, 0.7, f"every {said.thing} in mind")
     alike = tuple(takewhile(lambda e: e.action and (e.type, e.action) == (top.type, top.action), pool))
     if len(alike) > 1 and not scene.beside(top, pool):  # two pages, created one by one
         return said.means(alike, 0.55, f"the last for which the tool was to {top.action}")
     if listed and (listed[0].key == top.key or not is_plural(top.type)):
-        return said.means(listed, 0.65, "those that were listed together last")
+        if scene.is_cut(listed):
+            return said.asks(listed, _CUT)
+        return said.means(listed, 0.55, "those that were listed together last")
     return said.means([top], 0.55, f"the most recent {said.thing}", others=rest)
 
 
-def _so_many(said: Said, count: int, pool: tuple[Entity, ...], listed: tuple[Entity, ...]) -> Reference:
+_CUT = "there were more in the list than are known here"
+
+
+def _so_many(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+    count, listed = phrase.count, scene.listed(pool)
     if len(listed) == count:
         return said.means(listed, 0.9, f"the {count} that were listed together")
     if len(pool) == count:
         return said.means(pool, 0.85, f"every {said.thing} in mind")
     if len(pool) < count:
         return said.asks(pool, f"only {len(pool)} of them in mind")
+    if phrase.whole:
+        return said.asks(pool, f"{len(pool)} of them are in mind, and not {count}")
     return said.means(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
 
 
 def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
     """Counted in the last list that was shown. "the last one" after something else is simply the most recent."""
     listed = scene.listed(pool)
+    if phrase.numbered:
+        numbered = [entity for entity in pool if entity.id.lstrip("#") == str(phrase.place)]
+        if numbered:
+            return replace(said, kind="id").means(numbered[:1], 0.9, "that number is its id")
+        if not listed:
+            return said.asks(pool, f"there is no list of them, and none has the id {phrase.place}", confidence=HARDLY)
+    if phrase.place < 0 and scene.is_cut(listed):
+        return said.asks(listed[-MOST_CANDIDATES:], _CUT)
     if phrase.place == -1 and not phrase.count and (not listed or listed[0].key != pool[0].key):
         return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
-    row, where, sure = (listed, "in the last list", 0.8) if listed else (pool, "by when they were seen", 0.5)
+    row, where, sure = (
+        (listed, "in the last list", 0.8) if listed else (scene.by_age(pool), "by when they were first seen", 0.5)
+    )
     wanted = phrase.count or 1
     start = phrase.place - 1 if phrase.place > 0 else len(row) + phrase.place + 1 - wanted
     chosen = row[start : start + wanted] if start >= 0 else ()
@@ -251,3 +292,21 @@ def _by_precedence(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: 
     if scene.living and scene.living[0].key != now.key:
         return said.means([now], 0.6, f'the {said.thing} before "{scene.living[0].name}"')
     return said.means_nothing(f'there was none before "{now.name}"')
+
+
+def _oldest(said: Said, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+    first, *rest = scene.by_age(pool)
+    together = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
+    if together and scene.beside(first, pool):
+        return said.asks([first, *together], f"{len(together) + 1} of them came together, before the others")
+    return said.means([first], 0.7, f"the first {said.thing} that was seen", others=rest)
+
+
+def _newest(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+    """Is the newest the last that was used, or the last that turned up? Where the two differ, nobody can know."""
+    used, seen = pool[0], scene.by_age(pool)[-1]
+    if scene.beside(used, pool):
+        return _one(said, replace(phrase, pointing=False), pool, scene)
+    if used.key != seen.key:
+        return said.asks([used, seen], f'"{used.name}" was used last, "{seen.name}" turned up last')
+    return said.means([used], 0.8, f"the most recent {said.thing}", others=pool[1:])

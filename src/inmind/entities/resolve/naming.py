@@ -54,6 +54,8 @@ class Mention:
     how: How
     fit: float
     """How much of the name was said, 0 to 1."""
+    beyond: tuple[Entity, ...] = ()
+    """Those whose names have the words too, and much else: meant only when a noun beside them says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,9 @@ class Names:
         best = max(covered.values())
         entities = _distinct(entity for entity in fitting if covered[entity.key] >= best - 0.15)
         if self._is_deliberate(text, row, best):
-            yield Mention(start, end, entities, "part", best)
+            chosen = {entity.key for entity in entities}
+            beyond = _distinct(entity for entity in fitting if entity.key not in chosen)
+            yield Mention(start, end, entities, "part", best, beyond)
 
     def _is_deliberate(self, text: str, row: Sequence[_Word], covered: float) -> bool:
         """Was a name meant, or is it a word that happens to be in one?"""

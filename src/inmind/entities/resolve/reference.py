@@ -12,7 +12,7 @@ from typing import Literal
 
 from inmind.entities.nouns import UNTYPED, same_type, singular, words
 
-Pick = Literal["recent", "place", "other", "previous"]
+Pick = Literal["recent", "place", "other", "previous", "oldest", "newest"]
 
 Kind = Literal["id", "name", "ordinal", "other", "plural", "typed", "pronoun"]
 """What a reference goes by; "them" is a pronoun, "both" a plural."""
@@ -60,9 +60,13 @@ class Phrase:
     pick: Pick = "recent"
     place: int = 0
     """Counted from 1; from the end when negative."""
+    numbered: bool = False
+    """Its place was said as a number, "image 3", which may as well be its id."""
     many: bool = False
     count: int = 0
     """How many there should be: 2 for "both". 0 where nobody said."""
+    whole: bool = False
+    """There are no others: "both pages", "all three"."""
     loose: bool = False
     """A plural that one thing may be called by as well: "they" of a shop, "those" of trousers."""
     narrowed: bool = False
@@ -72,19 +76,27 @@ class Phrase:
     pointing: bool = False
     """"this page" and "it", as against a plain "the page"."""
     deleted: bool = False
+    undone: bool = False
+    """What was last done is to be taken back: a thing that was just deleted is what "undo that" is about."""
     new: bool = False
     """"a page" is yet to be made, or any: it points at nothing, and the words in it name nothing."""
 
     def owner(self) -> Phrase:
         """What the pronoun in front of it means, where the noun is none of our types: the "it" of "its price"."""
         they = self.whose == "their"
-        return Phrase(span=self.span, many=they, loose=they, pointing=True, deleted=self.deleted)
+        return Phrase(span=self.span, many=they, loose=they, pointing=True, deleted=self.deleted, undone=self.undone)
+
+    @property
+    def is_bare(self) -> bool:
+        """A noun and nothing that points, counts or describes."""
+        plain = self.pick == "recent" and not (self.words or self.pointing or self.count or self.deleted)
+        return bool(self.nouns) and plain
 
     @property
     def kind(self) -> Kind:
         if self.words:
             return "name"
-        if self.pick == "place":
+        if self.pick in {"place", "oldest", "newest"}:
             return "ordinal"
         if self.pick != "recent":
             return "other"

@@ -7,6 +7,7 @@ in one list and in which order, what died last, and that an order's items are th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 
@@ -47,12 +48,12 @@ class Scene:
     @cached_property
     def dead(self) -> tuple[Entity, ...]:
         """The last to be deleted first."""
-        return tuple(sorted((e for e in self.things if e.deleted), key=_when, reverse=True))
+        return tuple(sorted((e for e in self.things if e.deleted), key=_last_seen, reverse=True))
 
     @cached_property
     def just_deleted(self) -> Entity | None:
         """The thing whose deletion is the last that happened, if it is."""
-        if not self.dead or self.spoken or any(_when(thing) > _when(self.dead[0]) for thing in self.living):
+        if not self.dead or self.spoken or any(_last_seen(e) > _last_seen(self.dead[0]) for e in self.living):
             return None
         return self.dead[0]
 
@@ -107,6 +108,24 @@ class Scene:
         group = next((tuple(group) for group in groups.values() if len(group) > 1), ())
         return group + _rest_of(group)
 
+    def everything(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
+        """These, and what rides beside them: the rest of the lists that brought them."""
+        every = {entity.key: entity for entity in among}
+        for entity in among:
+            every |= {other.key: other for other in _rest_of([entity]) if other.key not in every}
+        return tuple(every.values())
+
+    def is_cut(self, among: Sequence[Entity]) -> bool:
+        """Was there more in their list than is kept of it?"""
+        ids = {entity.id for entity in among}
+        holding = {entity.key for entity in among} | {entity.parent for entity in among}
+        cut = (thing for thing in self.things if thing.parts_left_out and thing.key in holding)
+        return any(part.beside or part.id in ids for thing in cut for part in thing.parts)
+
+    def by_age(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
+        """The first that was ever seen first."""
+        return tuple(sorted(among, key=lambda entity: _when(entity, entity.first_seen)))
+
     def beside(self, entity: Entity, among: Sequence[Entity]) -> tuple[Entity, ...]:
         """What was shown in one list with it; nothing, if it alone was spoken of since."""
         if [spoken.key for spoken in self.spoken] == [entity.key]:
@@ -131,8 +150,11 @@ def _as_thing(part: Part, thing: Entity) -> Entity:
     return Entity(part.id, part.type, part.name, parent=parent, last_seen=thing.last_seen, source=thing.source)
 
 
-def _when(entity: Entity) -> tuple[float, int]:
-    """When it was last seen. Events of one moment are told apart by their numbers."""
+def _when(entity: Entity, seen: datetime | None) -> tuple[float, int]:
+    """A moment at which it was seen. Events of one moment are told apart by their numbers."""
     number = entity.source.rpartition("#")[2]
-    seen = entity.last_seen.timestamp() if entity.last_seen else 0.0
-    return seen, int(number) if number.isascii() and number.isdigit() else 0
+    return seen.timestamp() if seen else 0.0, int(number) if number.isascii() and number.isdigit() else 0
+
+
+def _last_seen(entity: Entity) -> tuple[float, int]:
+    return _when(entity, entity.last_seen)

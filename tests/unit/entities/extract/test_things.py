@@ -649,3 +649,86 @@ def test_what_is_said_around_an_object_is_looked_through() -> None:
     assert said(seen_by("kubectl_get", {"items": [pod]})) == [("pod", "6f9-aa12-0b", "web-1")]
     assert said(seen_by("list_issues", [{"number": 42, "title": "Bug"}])) == [("issue", "42", "Bug")]
     assert said(seen_by("get_issue", {"issueKey": "SHOP-12"})) == [("issue", "SHOP-12", "")]
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("kind", [{"id": 3, "name": "Switch"}, ["Hotel", "Place"], 7, None])
+def test_a_type_that_is_no_word_is_no_type(kind: Any) -> None:
+    assert said(seen_by("get_device", {"id": "d-100", "name": "sw", "type": kind})) == [("device", "d-100", "sw")]
+
+
+@pytest.mark.spec("B4")
+def test_what_an_object_is_does_not_depend_on_its_neighbours() -> None:
+    one, other = {"id": "", "page_id": "p-100", "name": "A"}, {"id": "p-500", "page_id": "p-200", "name": "B"}
+    assert {t.id for t in seen_by("list_pages", [one, other])} == {t.id for t in seen_by("list_pages", [other, one])}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Could not delete page-1: it is locked by Bob",
+        "You do not have permission to delete this page.",
+        "Rate limit exceeded, try again later",
+        "Are you sure? Call again with confirm=true",
+        "Queued for approval",
+        "无法删除页面",
+        {"deleted": False},
+        {"deletedCount": 0},
+        {"dry_run": True, "would_delete": 1},
+        False,
+    ],
+)
+def test_what_was_not_deleted_is_not_dead(answer: Any) -> None:
+    assert all(thing.how != "deleted" for thing in seen_by("delete_page", answer, {"page_id": "page-1"}))
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("remove_tag", {"page_id": "page-1", "tag": "x"}),
+        ("remove_label_from_issue", {"issue_id": "i-100", "label": "bug"}),
+        ("delete_page_draft", {"page_id": "page-1"}),
+        ("remove_product_from_cart", {"product_id": "p-100", "cart_id": "c-100"}),
+    ],
+)
+def test_only_what_the_verb_is_done_to_dies(tool: str, arguments: Any) -> None:
+    dead = {thing.id for thing in seen_by(tool, {"success": True}, arguments) if thing.how == "deleted"}
+    assert dead.isdisjoint(value for key, value in arguments.items() if key.endswith("_id"))
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("answer", [{"detail": "Not found."}, {"errors": [{"message": "x"}]}, {"code": 404}, [], None])
+def test_what_was_not_found_proves_no_id(answer: Any) -> None:
+    assert seen_by("get_page", answer, {"page_id": "page-99999"}) == ()
+
+
+@pytest.mark.spec("B4")
+def test_a_search_in_a_place_is_about_what_it_found() -> None:
+    hits = {"pages": [{"id": "page-1", "title": "A"}, {"id": "page-2", "title": "B"}]}
+    assert said(seen_by("cms_search", hits, {"siteId": "site-77"}))[0] == ("page", "page-1", "A")
+    assert said(
+        seen_by("jira_search", {"issues": [{"id": "10002", "key": "OPS-142", "fields": {"summary": "TLS"}}]})
+    ) == [("issue", "OPS-142", "TLS")]
+
+
+@pytest.mark.spec("B4")
+def test_names_are_found_in_any_spelling_and_never_hold_what_cannot_be_shown() -> None:
+    for given in ({"Name": "Acme"}, {"accountName": "Acme"}, {"NAME": "Acme"}, {"name": "Ac\x00me\ud800"}):
+        assert said(seen_by("get_account", {"Id": "001A", **given})) == [("account", "001A", "Acme")]
+    assert said(seen_by("get_user", {"id": 7, "firstName": "Ada", "lastName": "Byron"})) == [("user", "7", "Ada Byron")]
+
+
+@pytest.mark.spec("B4")
+def test_a_file_name_that_is_the_name_of_a_thing_is_no_thing_beside_it() -> None:
+    [image] = seen_by("get_image", {"id": "img-1", "filename": "team.jpg"})
+    assert (image.name, image.parts) == ("team.jpg", ())
+
+
+@pytest.mark.spec("B2", "B4")
+def test_what_a_long_list_held_and_was_not_taken_is_counted() -> None:
+    first, *_ = seen_by("list_pages", {"pages": [{"id": f"p-{n:05}"} for n in range(5_000)]})
+    assert first.more + len(first.parts) + 3 >= 4_900
+    [order] = seen_by("get_order", {"order_id": "#W1000000", "items": [{"item_id": f"i-{n:05}"} for n in range(300)]})
+    assert order.more + len(order.parts) == 300

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from builders import an_event
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.entity import Entity
+from inmind.entities.entity import MOST_PARTS, Entity
 from inmind.entities.resolve.meaning import MOST_CANDIDATES
 from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.resolve.resolver import MOST_TEXT, resolve
@@ -97,7 +98,13 @@ def test_a_reference_means_what_a_listener_would_take_it_for(text: str, names: l
         ("上一个", ["Contact"]),
         ("之前那个页面", ["Contact"]),
         ("这个订单的商品", ["#W123"]),
-        ("把它移到Contact页面", ["Contact"]),
+        ("把它移到Contact页面", ["About Us"]),
+        ("从About Us页面删除它", ["Hero"]),
+        ("那個頁面", ["About Us"]),
+        ("第二張圖片", ["river.jpg"]),
+        ("图片2", ["river.jpg"]),
+        ("头一张图", ["mountain.jpg"]),
+        ("打开前者", ["mountain.jpg"]),
     ],
 )
 def test_the_same_in_chinese(text: str, names: list[str]) -> None:
@@ -141,6 +148,9 @@ def test_chinese_names_are_found_without_spaces(text: str, names: list[str]) -> 
         "create a new page called Contact",
         "I think that we are done",
         "That's all, thanks",
+        "That's great",
+        "do it again",
+        "is that OK?",
         "新建一个页面",
         "新建一个叫Contact的页面",
         "今天天气怎么样",
@@ -213,6 +223,7 @@ def test_a_host_says_what_else_its_types_are_called() -> None:
         ("what is its price?", ["About Us"]),
         ("the image you found", ["mountain.jpg"]),
         ("do it", []),
+        ("it's broken", ["About Us"]),
         ("put it at the top", ["About Us"]),
         ("the ones on the left", ["?", "mountain.jpg", "river.jpg", "lake.jpg"]),
         ("the page that I want", ["About Us"]),
@@ -226,14 +237,34 @@ def test_words_that_look_like_references_are_told_apart(text: str, names: list[s
 
 
 class TestSeveralReferencesInOneText:
-    def test_a_name_says_more_than_a_pronoun_and_both_are_exposed(self) -> None:
+    def test_a_name_says_more_than_a_pronoun(self) -> None:
+        assert meant("I like it. Go to the Contact page") == ["Contact"]
+
+    def test_what_the_verb_is_done_to_is_the_answer_and_where_it_goes_is_exposed(self) -> None:
         answer = resolve("move it to the Contact page", SITE)
         assert answer.entity is not None
-        assert answer.entity.name == "Contact"
+        assert answer.entity.name == "About Us"
         assert [(r.text, r.entity and r.entity.name) for r in answer.references] == [
             ("it", "About Us"),
             ("the Contact page", "Contact"),
         ]
+
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("delete it from the About page", ["Hero"]),
+            ("put that image on the about page", ["mountain.jpg"]),
+            ("is it on the Contact page?", ["About Us"]),
+        ],
+    )
+    def test_what_a_thing_is_taken_from_or_put_on_is_not_the_answer(self, text: str, names: list[str]) -> None:
+        assert meant(text) == names
+
+    def test_it_is_asked_about_when_only_the_place_it_is_in_is_known(self) -> None:
+        assert meant("delete it from the About page", in_mind([ABOUT])) == ["?", "About Us"]
+
+    def test_in_chinese_too_what_a_thing_is_added_to_is_not_of_its_own_type(self) -> None:
+        assert meant("给它加一张图片", in_mind([ABOUT], IMAGES[:1])) == ["About Us"]
 
     def test_a_pronoun_does_not_mean_what_its_own_sentence_names(self) -> None:
         answer = resolve("add it to the About page", SITE)
@@ -279,11 +310,26 @@ class TestTheDead:
 
     @pytest.mark.parametrize(
         "text",
-        ["restore it", "undelete that page", "the deleted page", "the page I just deleted", "删除的那个页面", "恢复它"],
+        [
+            "restore it",
+            "bring it back",
+            "bring that page back",
+            "undelete that page",
+            "the deleted page",
+            "the page I just deleted",
+            "删除的那个页面",
+            "恢复它",
+        ],
     )
     def test_words_that_speak_of_death_mean_the_dead(self, text: str) -> None:
         entities = in_mind([ABOUT], [CONTACT], [deleted("page", "Contact")], [deleted("page", "About Us")], [HOME])
         assert meant(text, entities) == ["About Us"]
+
+    @pytest.mark.parametrize("text", ["undo that", "undo it", "撤销它"])
+    def test_undoing_means_what_was_just_deleted_and_nothing_that_was_deleted_before(self, text: str) -> None:
+        gone = in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert meant(text, gone) == ["About Us"]
+        assert meant(text, gone.apply(an_event(EntitiesSeen((HOME,)), 4))) == ["Home"]
 
     def test_a_name_finds_the_dead_and_says_so(self) -> None:
         answer = resolve("open Contact", in_mind([CONTACT], [ABOUT], [deleted("page", "Contact")]))
@@ -322,8 +368,22 @@ class TestDoubt:
 
     def test_the_same_name_twice_is_told_apart_by_id_when_asking_and_by_the_noun_beside_it(self) -> None:
         twins = in_mind([a("page", "News", "p1")], [a("post", "News", "b1")])
-        assert resolve("open News", twins).question == "Which one: News (b1) or News (p1)?"
+        assert resolve("open News", twins).question == "Which one: News (post b1) or News (page p1)?"
         assert [entity.id for entity in resolve("open the News page", twins).entities] == ["p1"]
+
+    def test_names_that_differ_in_capitals_alone_are_told_apart_by_type(self) -> None:
+        alike = in_mind([a("project", "apollo", "apollo")], [a("customer", "Apollo", "c1")])
+        assert resolve("open apollo", alike).question == "Which one: Apollo (customer c1) or apollo (project)?"
+
+    def test_the_noun_beside_a_name_says_more_than_how_much_of_the_name_was_said(self) -> None:
+        mail = Part("email", "ops@acme.com")
+        accounts = in_mind([a("account", "Acme Corp International", "acc_1", parts=(mail,))])
+        assert [entity.id for entity in resolve("open Acme account", accounts).entities] == ["acc_1"]
+
+    def test_both_of_three_are_asked_about(self) -> None:
+        three = in_mind([HOME], [CONTACT], [ABOUT])
+        assert meant("delete both pages", three) == ["?", "About Us", "Contact", "Home"]
+        assert meant("两个页面都删除", three) == ["?", "About Us", "Contact", "Home"]
 
     def test_the_other_one_of_three_is_asked_about(self) -> None:
         assert meant("the other image") == ["?", "river.jpg", "lake.jpg"]
@@ -338,6 +398,89 @@ class TestDoubt:
         rest = (Part("image", "img-4", "delta.jpg", beside=True),)
         entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
         assert meant("the fourth image", entities) == ["delta.jpg"]
+        for text in ("delete every image", "delete all images", "删除所有图片"):
+            assert meant(text, entities) == ["mountain.jpg", "river.jpg", "lake.jpg", "delta.jpg"]
+
+    @pytest.mark.parametrize("text", ["the last image", "delete all images", "delete these images", "最后一张图片"])
+    def test_the_end_of_a_list_that_was_cut_is_asked_about(self, text: str) -> None:
+        rest = tuple(Part("image", f"img-{n}", f"{n}.jpg", beside=True) for n in range(MOST_PARTS + 1))
+        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        assert entities[0].parts_left_out
+        assert resolve(text, entities).verdict == "ambiguous"
+
+    @pytest.mark.parametrize(
+        "text", ["删除产品页面", "删除定价页面", "删除Pricing页面", "删除 pricing 页面", "删除那个产品页面"]
+    )
+    def test_chinese_words_that_describe_and_fit_nothing_are_asked_about(self, text: str) -> None:
+        assert meant(text, in_mind([a("page", "首页")])) == ["?", "首页"]
+
+    @pytest.mark.parametrize("text", ["删除页面", "请帮我打开页面", "检查一下页面", "刚打开的页面", "我的页面"])
+    def test_a_chinese_verb_is_no_description(self, text: str) -> None:
+        assert meant(text, in_mind([a("page", "首页")])) == ["首页"]
+
+    def test_chinese_words_that_are_in_a_name_describe_it(self) -> None:
+        assert meant("删除产品页面", in_mind([a("page", "产品列表")], [a("page", "首页")])) == ["产品列表"]
+
+
+class TestWhatIsSaidNotToBeMeant:
+    @pytest.mark.parametrize("text", ["not that page", "neither of them", "not Contact", "不是这个", "不要这个页面"])
+    def test_it_is_not_meant(self, text: str) -> None:
+        answer = resolve(text, SITE)
+        assert (answer.verdict, answer.entities) == ("none", ())
+        assert "not to be meant" in answer.why
+
+    def test_the_rest_of_them_is(self) -> None:
+        assert meant("delete all images except the first one") == ["river.jpg", "lake.jpg"]
+        assert meant("delete all pages except Contact") == ["About Us"]
+        assert meant("not that page, the other one") == ["Contact"]
+
+    def test_a_question_whether_it_is_the_one_is_no_denial(self) -> None:
+        assert meant("是不是这个页面") == ["About Us"]
+
+
+class TestByAge:
+    PAGES = in_mind([HOME], [CONTACT], [ABOUT])
+
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("the first page", ["Home"]),
+            ("the second page", ["Contact"]),
+            ("the first page I opened", ["Home"]),
+            ("the page I made first", ["Home"]),
+            ("the oldest page", ["Home"]),
+            ("the newest page", ["About Us"]),
+            ("the latest page", ["About Us"]),
+            ("the most recent page", ["About Us"]),
+            ("the last page I opened", ["About Us"]),
+        ],
+    )
+    def test_without_a_list_things_are_counted_by_when_they_were_first_seen(self, text: str, names: list[str]) -> None:
+        assert meant(text, self.PAGES) == names
+
+    def test_the_newest_is_asked_about_when_an_older_one_was_used_since(self) -> None:
+        early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+        home = Entity("p1", "page", "Home", first_seen=early, last_seen=late)
+        team = Entity("p2", "page", "Team", first_seen=late, last_seen=late)
+        assert meant("the newest page", Entities((home, team))) == ["?", "Home", "Team"]
+        assert meant("the oldest page", Entities((home, team))) == ["Home"]
+
+    def test_which_came_first_is_asked_of_those_that_came_together(self) -> None:
+        assert meant("the oldest image") == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
+
+
+class TestANounWithANumber:
+    @pytest.mark.parametrize("text", ["image 3", "open image #3", "the image 3", "image number 3"])
+    def test_it_is_a_place_in_the_list(self, text: str) -> None:
+        assert meant(text) == ["lake.jpg"]
+
+    def test_it_is_an_id_if_a_thing_has_it(self) -> None:
+        pages = in_mind([a("page", "Home", "2"), a("page", "Team", "1")])
+        assert meant("delete page 1", pages) == ["Team"]
+        assert resolve("delete page 1", pages).references[0].kind == "id"
+
+    def test_it_is_asked_about_where_there_is_no_list(self) -> None:
+        assert meant("page 1") == ["?", "About Us", "Contact"]
 
 
 class TestWhatWasSaidBefore:
@@ -374,29 +517,36 @@ class TestDeepMemory:
         answer = resolve("open the pricing page", SITE, deep=deep)
         assert answer.entities == tuple(deep)
 
-    def test_a_type_that_is_not_in_mind_is_found_there_and_several_are_asked_about(self) -> None:
-        one, two = Entity("i1", "invoice", "March"), Entity("i2", "invoice", "April")
-        assert resolve("pay that invoice", SITE, deep=[one]).entities == (one,)
-        assert resolve("pay the invoice", SITE, deep=[one, two]).verdict == "ambiguous"
+    @pytest.mark.parametrize("text", ["delete the page", "delete that page", "删除页面", "the first page"])
+    def test_what_goes_by_its_type_alone_is_found_there_and_asked_about(self, text: str) -> None:
+        one, two = Entity("p8", "page", "Pricing"), Entity("p9", "page", "Team")
+        entities = in_mind([ABOUT], [deleted("page", "About Us")])
+        for deep in ([one], [one, two]):
+            answer = resolve(text, entities, deep=deep)
+            assert answer.verdict == "ambiguous"
+            assert [candidate.entity for candidate in answer.candidates] == deep
+            assert "deep memory" in answer.why
+            assert "in mind" not in answer.why
 
-    def test_the_dead_that_are_out_of_mind_are_found_there_and_else_asked_about(self) -> None:
+    @pytest.mark.parametrize("text", ["restore it", "restore the deleted page"])
+    def test_the_dead_that_are_out_of_mind_are_found_there_and_asked_about(self, text: str) -> None:
         gone = Entity("p9", "page", "Pricing", deleted=True)
-        assert resolve("restore it", SITE, deep=[gone]).entities == (gone,)
-        assert resolve("restore the deleted page", SITE, deep=[gone]).entities == (gone,)
-        assert resolve("restore it", SITE).verdict == "ambiguous"
+        answer = resolve(text, SITE, deep=[gone])
+        assert answer.question == "Do you mean Pricing?"
+        assert resolve(text, SITE).verdict == "ambiguous"
 
     def test_a_pronoun_never_means_what_is_not_in_mind(self) -> None:
         assert resolve("open it", Entities(), deep=[Entity("p9", "page", "Pricing")]).verdict == "none"
 
 
 def test_an_answer_reads_as_a_sentence() -> None:
-    assert str(resolve("open Contact", SITE)) == 'page:Contact, "Contact" (95%: "Contact" is its name)'
+    assert str(resolve("open Contact", SITE)) == 'page:Contact, "Contact" (90%: "Contact" is its name)'
     assert str(resolve("hello", SITE)) == "nothing (nothing in it refers to a thing)"
 
 
 SCRAPS = st.sampled_from(
     "it that the this these both all other first second last two one page pages image section About Contact Us and "
-    "a an restore deleted before rename to , . 's #W123 \udcff “ \" "
+    "a an restore deleted before not except undo oldest newest 3 rename to , . 's #W123 \udcff “ \" "
     "它 这个 第二 张 图片 页面 另一个 都 删除 的 那 两个".split()
 )
 
@@ -422,7 +572,22 @@ def held(answer: Resolution) -> None:
 
 
 @pytest.mark.parametrize(
-    "scrap", ["it ", "the ", "第二", "rename ", "a page ", "Contact ", '"', "this that ", "另一", "\n"]
+    "scrap",
+    [
+        "it ",
+        "the ",
+        "第二",
+        "rename ",
+        "a page ",
+        "Contact ",
+        '"',
+        "this that ",
+        "另一",
+        "\n",
+        "汉",
+        "not ",
+        "ok that ",
+    ],
 )
 def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
     huge = scrap * (100_000 // len(scrap))
