@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inmind.entities.checkpoint import deserialize, thing_from
 from inmind.entities.entity import Entity
-from inmind.entities.ground import CallCheck, Told, check_call
 from inmind.entities.nouns import same_type
-from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.rules import EntityRules
 from inmind.entities.sight import Happening, leaving, sighted
 from inmind.entities.window import Entities
@@ -40,6 +38,12 @@ from inmind.prompt.heard import heard, last_reply, words_told
 from inmind.stores.base import Appended, Key, Store
 from inmind.stores.siblings import Siblings
 from inmind.stores.stream import Decision, Stream
+
+# The resolver's words of two languages, and the guard, are a good part of what importing everything takes: they are
+# imported when somebody asks.
+if TYPE_CHECKING:
+    from inmind.entities.ground import CallCheck, Told
+    from inmind.entities.resolve.resolution import Resolution
 
 
 class Attention:
@@ -108,6 +112,8 @@ class Attention:
         return resolve(text, mind.entities, after=after, deep=self._deep(mind), rules=self.rules)
 
     def check_call(self, tool: str, arguments: Any) -> CallCheck:
+        from inmind.entities.ground import check_call
+
         mind = self._stream.refresh()
         return check_call(
             tool,

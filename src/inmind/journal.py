@@ -265,36 +265,34 @@ class ThingSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class EntitiesSeen(Happened):
+class Things(Happened):
+    """What an event says of things, in their order."""
+
+    things: tuple[ThingSeen, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
+
+
+class EntitiesSeen(Things):
     """Things that were spoken of together, the best match first: they come to the front as one."""
 
+    __slots__ = ()
     kind = "seen"
-    things: tuple[ThingSeen, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
 
 
-@dataclass(frozen=True, slots=True)
-class EntitiesLeft(Happened):
+class EntitiesLeft(Things):
     """Things for which the window had no place any more, with all that is known of them: deep memory takes them in."""
 
+    __slots__ = ()
     kind = "left"
-    things: tuple[ThingSeen, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
 
 
-@dataclass(frozen=True, slots=True)
-class EntitiesRestored(Happened):
+class EntitiesRestored(Things):
     """The window as a checkpoint had it, in front of whatever is there."""
 
+    __slots__ = ()
     kind = "restored"
-    things: tuple[ThingSeen, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "things", tuple(_value(ThingSeen, thing) for thing in self.things))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +313,9 @@ class Reverted(Happened):
     to: int
 
 
-KINDS: dict[str, type[Happened]] = {kind.kind: kind for kind in Happened.__subclasses__()}
+KINDS: dict[str, type[Happened]] = {
+    kind.kind: kind for kind in (*Happened.__subclasses__(), *Things.__subclasses__()) if hasattr(kind, "kind")
+}
 
 BOOKKEEPING = frozenset(
     {"prompt", "usage", "anchor", "tail", "wording", "system", "tools", "reverted", "set_aside", "opened"}

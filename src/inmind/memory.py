@@ -19,7 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import quote, unquote
-from uuid import uuid4
 
 from inmind.attention import Attention
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS, Documents
@@ -160,7 +159,7 @@ class Memory:
         is told by `entities`, as to `session`. What is refused begins no session.
         """
         deserialize(data)
-        name = f"restored-{uuid4().hex[:12]}" if id is None else id
+        name = f"restored-{os.urandom(6).hex()}" if id is None else id
         session = self.session(name, resource=resource, entities=entities)
         session.restore(data)
         return session

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inmind.attention import Attention
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
-from inmind.entities.ground import CallCheck
-from inmind.entities.resolve.resolution import Resolution
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.journal import (
@@ -51,6 +49,10 @@ from inmind.stores.stream import Decision, Stream, key_for
 from inmind.stores.transcript import Transcript
 from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter
+
+if TYPE_CHECKING:
+    from inmind.entities.ground import CallCheck
+    from inmind.entities.resolve.resolution import Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

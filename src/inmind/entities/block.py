@@ -32,7 +32,6 @@ BANNER = "[WORKING MEMORY]"
 EMPTY = "No entities tracked yet."
 DELETED = " [deleted]"
 BESIDE = "also listed"
-BESIDE = "also listed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 from inmind.journal import AnchoredBlock
@@ -131,6 +130,8 @@ def changes_between(
 @lru_cache(maxsize=64)
 def _difference(layer: str, then: str, now: str) -> str:
     """The lines that went and came, each group under the heading it stands below; or all of it, if that is shorter."""
+    from difflib import SequenceMatcher  # only a change needs it, and it takes its time to import
+
     old, new = then.split("\n"), now.split("\n")
     lines = [f"{layer}:"]
     heading = ""

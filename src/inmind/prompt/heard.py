@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from inmind.entities.ground import Told
 from inmind.entities.reading import failed
 from inmind.entities.sight import Happening
 from inmind.history import Line
 from inmind.journal import Draft, MessageAdded, Origin, ToolObserved, to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Message, Opaque, Part, Result, Text
+
+if TYPE_CHECKING:
+    from inmind.entities.ground import Told
 
 FURTHEST = 64
 """Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
@@ -54,6 +56,8 @@ def words_told(line: Line, *, system: object, observed: Iterable[ToolObserved]) 
 
     What a failed call answers is left out: it repeats an id that does not exist.
     """
+    from inmind.entities.ground import Told  # the guard is imported when somebody asks
+
     people: list[str] = []
     operator = [to_json(system)] if system else []
     tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or failed(outcome.result))]

@@ -22,7 +22,6 @@ import time
 from collections.abc import Generator, Sequence
 from datetime import datetime
 from functools import cache
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -436,7 +435,9 @@ def _sources_in(text: str) -> tuple[str, ...]:
 
 @cache
 def _script(name: str) -> str:
-    return (package_files("inmind.stores") / "sql" / f"{name}.sql").read_text("utf-8")
+    from importlib.resources import files  # brings half of the standard library's file handling along
+
+    return (files("inmind.stores") / "sql" / f"{name}.sql").read_text("utf-8")
 
 
 @cache
