@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from inmind.entities.entity import MOST_PARTS
 from inmind.entities.ids.arguments import handle
@@ -62,6 +62,7 @@ _HANDLES = (
     "link",
     "name",
 )
+_BY_HANDLE = frozenset((*_HANDLES, "number"))
 # What stands beside the part of an object that holds its properties.
 _OUTSIDE = frozenset({"id", "Id", "ID", "key", "kind", "uid"})
 
@@ -94,6 +95,16 @@ class Record:
         return "told" if self.told else "listed" if self.listed else "seen"
 
 
+class _Alike(NamedTuple):
+    """What objects of one make have for an id."""
+
+    type: str
+    key: str
+    """Empty where they have none."""
+    speaking: tuple[str, ...]
+    """All keys that speak of ids: one without a value would have been passed over."""
+
+
 class Shapes:
     """Reads one result. `types` are what its tool may be about, the likeliest first."""
 
@@ -101,9 +112,8 @@ class Shapes:
         self._types, self._rules, self._many = types, rules, many
         self._text = MOST_TEXT
         self._left_out = 0
-        self._alike: dict[tuple[Any, ...], tuple[str, str, tuple[str, ...]]] = {}
-        """Type and id key of objects that have been met, by their keys: the entries of a list are alike. And all keys
-        that speak of ids, since one without a value would have been passed over."""
+        self._alike: dict[tuple[Any, ...], _Alike] = {}
+        """Objects that have been met, by their keys: the entries of a list are alike."""
         self._speaking: dict[tuple[str, ...], bool] = {}
 
     def groups(self, value: Any) -> list[list[Record]]:
@@ -253,13 +263,17 @@ class Shapes:
             return None
         declared = value.get("type")
         alike = (*types, None, declared if isinstance(declared, str) else None, *keys)
-        if alike in self._alike and all(as_id(value[key]) for key in self._alike[alike][2]):
-            type, key, _ = self._alike[alike]
-            return type, str(as_id(value[key])), key
+        met = self._alike.get(alike)
+        if met is not None and all(map(value.get, met.speaking)):
+            if not met.key:
+                return None
+            if id := as_id(value[met.key]):
+                return met.type, id, met.key
         own = self._own_at_first_sight(value, types)
         speaking = tuple(key for key in keys if sense(key).says in ("own", "id", "code"))
-        if own is not None and all(as_id(value[key]) for key in speaking):
-            self._alike[alike] = own[0], own[2], speaking
+        if all(as_id(value[key]) for key in speaking):
+            type, _, key = own or ("", "", "")
+            self._alike[alike] = _Alike(type, key, speaking)
         return own
 
     def _may_have_id(self, keys: tuple[str, ...]) -> bool:
@@ -292,11 +306,17 @@ class Shapes:
             for hint in self._hints(value, types):
                 if hint in typed:
                     return (hint, *typed[hint])
+            if len(typed) == 1 and types:
+                [(type, (id, key))] = typed.items()
+                return type, id, key
         return None
 
     def _otherwise(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
         """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
-        for key, item in value.items() if self._may_have_id(tuple(value)) else ():
+        speaks = self._may_have_id(tuple(value))
+        if not speaks and _BY_HANDLE.isdisjoint(value):
+            return None
+        for key, item in value.items() if speaks else ():
             says, type = sense(key)
             if says == "id" and (id := as_id(item)):
                 return self._rules.type_named(type), id, key
@@ -371,7 +391,7 @@ class Shapes:
             if alike:
                 keep(parts, Part(self._rules.type_named(noun), item))
             elif is_object(item):
-                self._one(item, parts, depth, noun)
+                self._one(item, parts, depth, noun, entry=True)
             elif is_list(item):
                 if depth < _DEEPEST:
                     self._each(key, says, item, parts, depth + 1, noun)
@@ -380,7 +400,7 @@ class Shapes:
                 if found and found[2] != "url":
                     keep(parts, Part(found[0], found[1]))
 
-    def _one(self, item: dict[str, Any], parts: dict[str, Part], depth: int, noun: str) -> None:
+    def _one(self, item: dict[str, Any], parts: dict[str, Part], depth: int, noun: str, *, entry: bool = False) -> None:
         item = _node(item)
         own = self._own(item, (noun,))
         if own is not None:
@@ -391,7 +411,7 @@ class Shapes:
             self._collect(item, parts, depth, skip=key)
             if not known and name != id:
                 parts.pop(name, None)
-        elif mapped := self._of_map(item, (noun,)):
+        elif not entry and (mapped := self._of_map(item, (noun,))):
             for record in mapped:
                 keep(parts, Part(record.type, record.id, record.name))
                 for part in record.parts.values():

@@ -107,8 +107,9 @@ def as_id(value: object) -> str | None:
     """A value under a key that says it is an id. A number is one too; a truth, a fraction or a paragraph is not."""
     if isinstance(value, str):
         text = value.strip()
-        fits = 0 < len(text) <= LONGEST and text.isprintable() and not _CREDENTIAL.fullmatch(text)
-        return text if fits else None
+        if not 0 < len(text) <= LONGEST or not text.isprintable():
+            return None
+        return None if text[0] in "spgrxAe" and _CREDENTIAL.fullmatch(text) else text
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
         return str(value)
     return None
