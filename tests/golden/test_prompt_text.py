@@ -23,12 +23,6 @@ ENTITIES = """\
 No entities tracked yet.
 </memory>"""
 
-ENTITIES = """\
-<memory layer="entities">
-[WORKING MEMORY]
-No entities tracked yet.
-</memory>"""
-
 PAGE = "# Memory\n\n## Task\n- build the page\n\n" + "".join(f"- fact {n}, which stays as it is\n" for n in range(20))
 
 TAIL = """\

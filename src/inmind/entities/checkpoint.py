@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from inmind.entities.entity import Entity
-from inmind.entities.extract.records import name_of
+from inmind.entities.extract.names import name_of
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput
 from inmind.journal import Part, ThingSeen

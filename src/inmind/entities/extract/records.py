@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from inmind.entities.entity import MOST_PARTS
+from inmind.entities.extract.identity import Identity, is_pair
+from inmind.entities.extract.names import NAMES, as_name, name_of
 from inmind.entities.ids.arguments import handle
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import as_code, as_id, is_code, kind_of, looks_like_id
-from inmind.entities.nouns import UNTYPED, singular, words
+from inmind.entities.ids.shapes import as_id, kind_of, looks_like_id
+from inmind.entities.nouns import UNTYPED
 from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import EntityRules
 from inmind.journal import Part
@@ -33,10 +34,7 @@ MOST_TEXT = 8_000
 _SHORT = 24
 """Characters of a text that is a word or two: its shape was looked at already."""
 _DEEPEST = 30
-_LONGEST_NAME = 80
 
-NAMES = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
-_OTHER_NAMES = (("display", "name"), ("full", "name"), ("fullname",), ("summary",))
 _GRAVES = ("deleted", "is_deleted", "isDeleted", "trashed", "in_trash")
 
 # Keys that hold things and say nothing about what they are.
@@ -47,22 +45,6 @@ _WRAPPERS = frozenset(
 _BUILT_IN = frozenset("page section collection entry media image post task".split())
 # Tools with such a noun answer with a number for each name, not with an id.
 _NUMBERS = frozenset("phone contact fax price count total amount population score balance rate stat zip number".split())
-# What some applications have instead of an id, the best first.
-_HANDLES = (
-    "username",
-    "handle",
-    "login",
-    "slug",
-    "iban",
-    "path",
-    "file_path",
-    "filename",
-    "email",
-    "url",
-    "link",
-    "name",
-)
-_BY_HANDLE = frozenset((*_HANDLES, "number"))
 # What stands beside the part of an object that holds its properties.
 _OUTSIDE = frozenset({"id", "Id", "ID", "key", "kind", "uid"})
 
@@ -95,16 +77,6 @@ class Record:
         return "told" if self.told else "listed" if self.listed else "seen"
 
 
-class _Alike(NamedTuple):
-    """What objects of one make have for an id."""
-
-    type: str
-    key: str
-    """Empty where they have none."""
-    speaking: tuple[str, ...]
-    """All keys that speak of ids: one without a value would have been passed over."""
-
-
 class Shapes:
     """Reads one result. `types` are what its tool may be about, the likeliest first."""
 
@@ -112,9 +84,7 @@ class Shapes:
         self._types, self._rules, self._many = types, rules, many
         self._text = MOST_TEXT
         self._left_out = 0
-        self._alike: dict[tuple[Any, ...], _Alike] = {}
-        """Objects that have been met, by their keys: the entries of a list are alike."""
-        self._speaking: dict[tuple[str, ...], bool] = {}
+        self._identity = Identity(rules)
 
     def groups(self, value: Any) -> list[list[Record]]:
         """Records by the list or the key that held them, in order."""
@@ -122,7 +92,7 @@ class Shapes:
 
     def own(self, value: Mapping[str, Any]) -> bool:
         """Does an object have an id of its own?"""
-        return self._own(value, self._types) is not None
+        return self._identity.own(value, self._types) is not None
 
     def described(self, type: str, id: str, value: dict[str, Any]) -> Record:
         """What is known to have this id, with everything that an object says of it."""
@@ -218,25 +188,25 @@ class Shapes:
         if any(sense(key).says for key in value):
             return []
         if all(map(looks_like_id, ids)) or _are_numbers_of_one_kind(ids):
-            return [Record(noun, id, _as_name(name)) for name, id in list(value.items())[:MOST_RECORDS]]
+            return [Record(noun, id, as_name(name)) for name, id in list(value.items())[:MOST_RECORDS]]
         return []
 
     def _keyed(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> Record:
         """An object that stands under its id, which it may repeat."""
-        record = self._record(item, types) if self._own(_node(item), types) else None
+        record = self._record(item, types) if self._identity.own(_node(item), types) else None
         return record or self.described(noun, key, item)
 
     def _record(self, value: dict[str, Any], types: Sequence[str], *, deep: bool = True) -> Record | None:
         """An object at the top of a result; one that is not looked into deep has its id and name only."""
         value = _node(value)
-        own = self._own(value, types) or self._otherwise(value, types)
+        own = self._identity.own(value, types) or self._identity.otherwise(value, types)
         if own is None:
             return None
         type, id, key = own
         record = Record(type, id, name_of(value, type))
         if deep:
             self._look_into(value, record, key)
-            record.parent = self._parent(value, type, key)
+            record.parent = self._identity.parent(value, type, key)
         return record
 
     def _look_into(self, value: Mapping[str, Any], record: Record, key: str = "") -> None:
@@ -245,99 +215,11 @@ class Shapes:
         self._collect(value, record.parts, 0, skip=key)
         for own in (record.id, record.name):
             record.parts.pop(own, None)
+        number = as_id(value.get("number"))
+        if number and number != record.id:  # what people call it by, beside the id of a row
+            record.parts.setdefault(number, Part("number", number))
         record.more = self._left_out
         record.dead = any(value.get(flag) is True for flag in _GRAVES)
-
-    def _parent(self, value: Mapping[str, Any], type: str, own: str) -> tuple[str, str] | None:
-        """The thing of another type that an object names first."""
-        for key, item in value.items():
-            said = sense(key)
-            if said.says == "id" and key != own and said.type != type and (id := as_id(item)):
-                return self._rules.type_named(said.type), id
-        return None
-
-    def _own(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
-        """Type and id of an object, and the key that holds the id."""
-        keys = tuple(value)
-        if not self._may_have_id(keys):
-            return None
-        declared = value.get("type")
-        alike = (*types, None, declared if isinstance(declared, str) else None, *keys)
-        met = self._alike.get(alike)
-        if met is not None and all(map(value.get, met.speaking)):
-            if not met.key:
-                return None
-            if id := as_id(value[met.key]):
-                return met.type, id, met.key
-        own = self._own_at_first_sight(value, types)
-        speaking = tuple(key for key in keys if sense(key).says in ("own", "id", "code"))
-        if all(as_id(value[key]) for key in speaking):
-            type, _, key = own or ("", "", "")
-            self._alike[alike] = _Alike(type, key, speaking)
-        return own
-
-    def _may_have_id(self, keys: tuple[str, ...]) -> bool:
-        """Does any of these keys speak of an id? Asked once for all objects that have the same."""
-        may = self._speaking.get(keys)
-        if may is None:
-            may = any(sense(key).says in ("own", "id", "code") or key in self._rules.id_keys for key in keys)
-            self._speaking[keys] = may
-        return may
-
-    def _own_at_first_sight(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
-        typed: dict[str, tuple[str, str]] = {}
-        for key, item in value.items():
-            if key in self._rules.id_keys and (id := as_id(item)):
-                return self._rules.id_keys[key], id, key
-            says, type = sense(key)
-            if says == "own":
-                if (id := as_id(item)) and not (key == "key" and _is_pair(value)):
-                    hints = self._hints(value, types)
-                    better = as_id(value.get("key")) if id.isdigit() else None
-                    if better and is_code(better):  # what people call it by, beside the number of a row
-                        id, key = better, "key"
-                    return hints[0] if hints else UNTYPED, id, key
-            elif says == "id":
-                if id := as_id(item):
-                    typed.setdefault(self._rules.type_named(type), (id, key))
-            elif says == "code" and (id := as_code(type, item)):
-                typed.setdefault(self._rules.type_named(type), (id, key))
-        if typed:
-            for hint in self._hints(value, types):
-                if hint in typed:
-                    return (hint, *typed[hint])
-            if len(typed) == 1 and types:
-                [(type, (id, key))] = typed.items()
-                return type, id, key
-        return None
-
-    def _otherwise(self, value: Mapping[str, Any], types: Sequence[str]) -> tuple[str, str, str] | None:
-        """For an object at the top without an id of its type: any id it has, or what it goes by instead of one."""
-        speaks = self._may_have_id(tuple(value))
-        if not speaks and _BY_HANDLE.isdisjoint(value):
-            return None
-        for key, item in value.items() if speaks else ():
-            says, type = sense(key)
-            if says == "id" and (id := as_id(item)):
-                return self._rules.type_named(type), id, key
-            if says == "code" and (id := as_code(type, item)):
-                return self._rules.type_named(type), id, key
-            if says == "own":  # it has an id, and one that cannot be used: its name is none
-                return None
-        hints = self._hints(value, types)
-        if hints and (id := as_id(value.get("number"))):
-            return hints[0], id, "number"
-        if not hints or any(is_object(item) or is_list(item) for item in value.values()):
-            return None
-        for key in _HANDLES:
-            if isinstance(value.get(key), str) and (id := as_id(value[key])):
-                return hints[0], id, key
-        return None
-
-    def _hints(self, value: Mapping[str, Any], types: Sequence[str]) -> list[str]:
-        declared = _declared(value)
-        hints = [declared, *types] if declared else list(types)
-        return [self._rules.type_named(type) for type in hints] if self._rules.types else hints
 
     # -- parts ---------------------------------------------------------------------------------------------
 
@@ -402,7 +284,7 @@ class Shapes:
 
     def _one(self, item: dict[str, Any], parts: dict[str, Part], depth: int, noun: str, *, entry: bool = False) -> None:
         item = _node(item)
-        own = self._own(item, (noun,))
+        own = self._identity.own(item, (noun,)) or self._identity.only(item)
         if own is not None:
             type, id, key = own
             name = name_of(item, type)
@@ -417,7 +299,7 @@ class Shapes:
                 for part in record.parts.values():
                     keep(parts, part)
         else:
-            self._collect(item, parts, depth, skip="key" if _is_pair(item) else "")
+            self._collect(item, parts, depth, skip="key" if is_pair(item) else "")
 
 
 def keep(parts: dict[str, Part], part: Part) -> None:
@@ -429,53 +311,10 @@ def keep(parts: dict[str, Part], part: Part) -> None:
         parts[part.id] = known._replace(name=part.name)
 
 
-def name_of(value: object, type: str) -> str:
-    """What an object calls itself, in one line; nothing where it does not."""
-    if not is_object(value):
-        return ""
-    for key in _name_keys(tuple(value), type) if len(value) <= MOST_KEYS else ():
-        if line := _as_name(value[key]):
-            return line
-    return _whole_name(value)
-
-
-@lru_cache(maxsize=2048)
-def _name_keys(keys: tuple[str, ...], type: str) -> tuple[str, ...]:
-    """Those of an object's keys that may hold its name, the best first, in any spelling."""
-    spelt = {words(key): key for key in reversed(keys)}
-    wanted = (*((name,) for name in NAMES), (*words(type), "name"), *_OTHER_NAMES)
-    exact = [name for name in NAMES if name in keys]
-    return tuple(dict.fromkeys([*exact, *(spelt[name] for name in wanted if name in spelt)]))
-
-
-def _as_name(item: object) -> str:
-    if is_object(item):
-        item = _whole_name(item)
-    if not isinstance(item, str):
-        return ""
-    line = " ".join(item[: 2 * _LONGEST_NAME].split())[:_LONGEST_NAME]
-    return line if line.isprintable() else "".join(filter(str.isprintable, line))
-
-
 def is_wrapped(value: Mapping[str, Any]) -> bool:
     """All that an object holds has a wrapper's name around it."""
     held = [key.lower() for key, item in value.items() if is_object(item) or is_list(item)]
     return bool(held) and all(key in _WRAPPERS for key in held)
-
-
-def _whole_name(value: dict[str, Any]) -> str:
-    pairs = (("first_name", "last_name"), ("firstName", "lastName"), ("given_name", "family_name"))
-    names = [value[key] for pair in pairs for key in pair if key in value]
-    return " ".join(name for name in names if isinstance(name, str))[:_LONGEST_NAME]
-
-
-def _declared(value: Mapping[str, Any]) -> str:
-    """An object's own word for what it is, if it is one."""
-    for key in ("type", "__typename", "object", "kind"):
-        word = value.get(key)
-        if isinstance(word, str) and 1 < len(word) <= 40 and word.replace("_", "").replace("-", "").isalpha():
-            return singular("_".join(words(word)))
-    return ""
 
 
 def _node(value: dict[str, Any]) -> dict[str, Any]:
@@ -491,11 +330,6 @@ def _node(value: dict[str, Any]) -> dict[str, Any]:
 def head_of(value: dict[str, Any]) -> dict[str, Any]:
     """An object with as many of its keys as are looked at."""
     return value if len(value) <= MOST_KEYS else dict(islice(value.items(), MOST_KEYS))
-
-
-def _is_pair(value: Mapping[str, Any]) -> bool:
-    """{"key": "colour", "value": "red"}: its key is the name of a property and no id."""
-    return "key" in value and "value" in value
 
 
 def _flat(items: list[Any]) -> list[Any]:

@@ -16,7 +16,8 @@ from typing import Any
 from inmind.entities.checkpoint import thing_from
 from inmind.entities.entity import MOST_PARTS
 from inmind.entities.extract.calls import Tool, tool_named
-from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep, name_of
+from inmind.entities.extract.names import name_of
+from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, looks_like_id

@@ -649,6 +649,10 @@ def test_what_is_said_around_an_object_is_looked_through() -> None:
     assert said(seen_by("kubectl_get", {"items": [pod]})) == [("pod", "6f9-aa12-0b", "web-1")]
     assert said(seen_by("list_issues", [{"number": 42, "title": "Bug"}])) == [("issue", "42", "Bug")]
     assert said(seen_by("get_issue", {"issueKey": "SHOP-12"})) == [("issue", "SHOP-12", "")]
+    [issue] = seen_by("get_issue", {"id": 1, "number": 1347, "title": "Bug"})
+    assert (issue.id, issue.parts) == ("1", (Part("number", "1347"),))
+    [closed] = seen_by("close_issue", "done", {"issue_number": 1347})
+    assert (closed.type, closed.id) == ("issue", "1347")
 
 
 @pytest.mark.spec("B4")
@@ -732,3 +736,11 @@ def test_what_a_long_list_held_and_was_not_taken_is_counted() -> None:
     assert first.more + len(first.parts) + 3 >= 4_900
     [order] = seen_by("get_order", {"order_id": "#W1000000", "items": [{"item_id": f"i-{n:05}"} for n in range(300)]})
     assert order.more + len(order.parts) == 300
+
+
+@pytest.mark.spec("B4")
+def test_an_id_of_another_thing_does_not_take_the_place_of_what_was_asked_for() -> None:
+    answer = {"name": "Mug", "category_id": "cat-100", "tags": ["blue"]}
+    [product, *_] = seen_by("get_product", answer, {"product_id": "p-100"})
+    assert (product.type, product.id, product.name) == ("product", "p-100", "Mug")
+    assert Part("category", "cat-100") in product.parts
