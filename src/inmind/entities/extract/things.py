@@ -20,13 +20,14 @@ from inmind.entities.extract.names import name_of
 from inmind.entities.extract.records import MOST_RECORDS, Record, Shapes, head_of, is_wrapped, keep
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
-from inmind.entities.ids.shapes import as_id, looks_like_id
+from inmind.entities.ids.shapes import as_id, is_code, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
 from inmind.entities.reading import failed, is_empty, is_list, is_object, listed, read, refused
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
 
+_CREATES = frozenset("add book create insert make new register".split())
 _NO_KEY = "_"
 """Stands above a value that has no key, and says nothing of it."""
 
@@ -117,7 +118,7 @@ class _Outcome:
 
     def _told(self, text: str) -> Record | None:
         """A result in words: a bare id, or ids among other words."""
-        if looks_like_id(text) or (self._tool.names and _is_handle(text)):
+        if looks_like_id(text) or (self._tool.verb in _CREATES and _is_handle(text)):
             return Record(self._tool.type or UNTYPED, text)
         found = [self._typed(f) for f in ids_in_text(text, rules=self._rules) if f.kind != "url"]
         named = self._named_by_arguments()
@@ -191,8 +192,8 @@ def _seated(group: Sequence[Record], rules: EntityRules) -> Sequence[Record]:
 
 
 def _is_handle(text: str) -> bool:
-    """The whole answer of a tool that makes something, in one word with a digit in it: 42, p7."""
-    return len(text) <= 40 and " " not in text and any(map(str.isdigit, text)) and as_id(text) is not None
+    """The whole answer of a tool that creates something: a number, or a word with a digit in it."""
+    return text.isascii() and as_id(text) is not None and (text.isdigit() or is_code(text))
 
 
 def _in_words_of(rules: EntityRules, tool: Tool) -> Tool:

@@ -148,6 +148,9 @@ def by_phrase(
 ) -> Reference:
     """What a phrase picks among the things that it leaves possible; `named` are those that the text names besides."""
     if not pool:
+        gone = next((dead for dead in scene.dead if phrase.nouns and is_called(dead.type, phrase.nouns)), None)
+        if gone is not None and not phrase.deleted:
+            return said.means_nothing(f'"{gone.name}" was deleted, and no other {said.thing} is known')
         return said.means_nothing(f"no {'deleted ' if phrase.deleted else ''}{said.thing} is known")
     match phrase.pick:
         case "place":

@@ -744,3 +744,14 @@ def test_an_id_of_another_thing_does_not_take_the_place_of_what_was_asked_for() 
     [product, *_] = seen_by("get_product", answer, {"product_id": "p-100"})
     assert (product.type, product.id, product.name) == ("product", "p-100", "Mug")
     assert Part("category", "cat-100") in product.parts
+
+
+@pytest.mark.spec("B4")
+def test_the_bare_answer_of_a_tool_that_creates_is_the_id_of_what_it_made() -> None:
+    for answer in ("page-42", 42, "42", "Page created successfully with ID: 42"):
+        [page] = seen_by("create_page", answer, {"title": "Foo"})
+        assert (page.type, page.name) == ("page", "Foo")
+        assert page.id in ("page-42", "42")
+    assert seen_by("create_page", "2024-05-17") == ()
+    assert seen_by("count_pages", 42) == ()
+    assert seen_by("transfer_money", "100") == ()

@@ -592,3 +592,8 @@ def held(answer: Resolution) -> None:
 def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
     huge = scrap * (100_000 // len(scrap))
     assert resolve(huge, SITE).references == resolve(huge[:MOST_TEXT], SITE).references
+
+
+def test_what_was_there_and_is_gone_is_said() -> None:
+    answer = resolve("rename the page", in_mind([ABOUT], [deleted("page", "About Us")]))
+    assert (answer.verdict, answer.why) == ("none", '"About Us" was deleted, and no other page is known')
