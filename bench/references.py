@@ -125,6 +125,8 @@ def _rows(name: str, tally: Tally) -> Iterator[Row]:
         measured=f"{len(false) / len(tally.taken) if tally.taken else 0:.2%}",
         figures={"false": len(false), "examples": ", ".join(false[:5])},
     )
+    unsaid = len(tally.taken - tally.said_so) / len(tally.taken) if tally.taken else 0.0
+    yield Row(what=f"{name}: taken by shape or name, no key says so", measured=f"{unsaid:.0%}")
     yield Row(what=f"{name}: ids that came from nowhere", measured=str(tally.invented))
 
 
@@ -318,6 +320,14 @@ def _results() -> dict[str, Any]:
         "the same as JSON in a string": json.dumps({"orders": orders}),
         "one order with 160 lines": {"order_id": "#W1000000", "lines": lines},
         "170 rows without ids": {"rows": rows},
+        "logs, as text": "\n".join(
+            f"2024-05-01T10:00:{n % 60:02} INFO worker-{n % 8} request req-{n:06x} GET /items/{n * 7} 200 {n} ms"
+            for n in range(260)
+        ),
+        "a list as YAML": "".join(
+            f"- id: 'o-{n:05}'\n  subject: As it was agreed\n  sender: ada@example.com\n  amount: {n}.5\n"
+            for n in range(260)
+        ),
         "a page of prose": "As it was agreed on the telephone, nothing in this text has an id. " * 300,
     }
 

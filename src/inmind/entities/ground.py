@@ -22,10 +22,9 @@ from inmind.entities.extract.calls import Tool, tool_named
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.shapes import kind_of
-from inmind.entities.nouns import UNTYPED, same_type, words
-from inmind.entities.resolve.reference import SAME_NOUN, is_called
-from inmind.entities.resolve.spelling import slips
+from inmind.entities.nouns import SAME_NOUN, UNTYPED, is_called, same_type, words
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
+from inmind.entities.spelling import slips
 from inmind.entities.window import SMALL, Entities
 from inmind.journal import Part
 from inmind.text import stands_in

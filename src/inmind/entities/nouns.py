@@ -6,6 +6,7 @@ No list of types is needed for this: any noun becomes a type by itself. The buil
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 UNTYPED = "reference"
@@ -48,6 +49,33 @@ COMMON = frozenset(
     "workflow workspace pr".split()
 )
 """What things are called in many applications. Any noun is a type; these are believed where little speaks for one."""
+
+SAME_NOUN: dict[str, tuple[str, ...]] = {
+    one: tuple(noun for noun in group.split(", ") if noun != one)
+    for group in (
+        "image, media, picture, photo, pic",
+        "booking, reservation",
+        "post, article",
+        "user, customer, client",
+        "email, mail, message",
+        "file, document, doc",
+        "item, product",
+        "task, todo",
+        "issue, ticket, bug",
+        "section, block",
+        "meeting, appointment, event",
+        "repository, repo",
+        "folder, directory",
+        "house, home, residence, property",
+        "car, vehicle, rental, rental car",
+        "song, track, music",
+        "ride, cab, taxi",
+        "restaurant, diner",
+        "movie, film",
+    )
+    for one in group.split(", ")
+}
+"""What else people call a thing of a type. Only asked when nothing of the type itself is there."""
 
 _WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
 
@@ -98,3 +126,18 @@ def same_type(type: str) -> str:
 def _last_word(noun: str) -> tuple[str, str]:
     cut = max(noun.rfind("_"), noun.rfind(" "), noun.rfind("-")) + 1
     return noun[:cut], noun[cut:]
+
+
+def heads(type: str) -> tuple[str, ...]:
+    """The nouns that a type is called by: a payment_method is a payment method, and a method."""
+    spelt = words(type)
+    if not spelt or type == UNTYPED:
+        return ()
+    whole, last = " ".join(spelt), singular(spelt[-1])
+    return (whole,) if whole == last else (whole, last)
+
+
+def is_called(type: str, nouns: Collection[str]) -> bool:
+    """Is this type what one of the nouns says?"""
+    called = {same_type(noun) for noun in nouns}
+    return any(same_type(head) in called for head in heads(type))

@@ -29,7 +29,7 @@ _PREPOSITIONS = frozenset(
     "about after and as at before by for from in into of on onto or per to using via with within without".split()
 )
 _NO_NOUNS = frozenset(
-    "a all any available batch bulk by content contents current data delivered detail details direct each every "
+    "a all any available batch bulk by content contents current data detail details direct each every "
     "full id ids identifier info information latest many metadata most multiple my name names new next one "
     "onestop pending recent result results single specific status the text type types uuid value values v1 v2 v3 "
     "api tool async".split()

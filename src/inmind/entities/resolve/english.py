@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from inmind.entities.nouns import is_plural, plural, singular
-from inmind.entities.resolve.reference import SAME_NOUN, Phrase, Pick
+from inmind.entities.nouns import SAME_NOUN, is_plural, plural, singular
+from inmind.entities.resolve.reference import Phrase, Pick
 
 _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*(?:['’][^\W\d_]{1,2}(?![^\W_]))?|[^\w\s]")
 _CLITIC = re.compile(r"['’](?:s|ll|d|re|ve|m)?$")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from inmind.entities.entity import Entity
-from inmind.entities.nouns import UNTYPED, is_plural, same_type
+from inmind.entities.nouns import UNTYPED, is_called, is_plural, same_type
 from inmind.entities.resolve import chinese
-from inmind.entities.resolve.reference import Kind, Phrase, is_called
+from inmind.entities.resolve.reference import Kind, Phrase
 from inmind.entities.resolve.resolution import Candidate, Reference
 from inmind.entities.resolve.scene import Scene
 from inmind.entities.rules import FROM_ONE_LIST

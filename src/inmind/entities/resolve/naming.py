@@ -15,7 +15,7 @@ from typing import Literal
 
 from inmind.entities.entity import Entity, Key
 from inmind.entities.nouns import singular
-from inmind.entities.resolve.spelling import slips
+from inmind.entities.spelling import slips
 
 How = Literal["id", "name", "alias", "part", "typo"]
 

@@ -6,43 +6,13 @@ reference means is decided once, in `resolve`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
-
-from inmind.entities.nouns import UNTYPED, same_type, singular, words
 
 Pick = Literal["recent", "place", "other", "previous", "oldest", "newest"]
 
 Kind = Literal["id", "name", "ordinal", "other", "plural", "typed", "pronoun"]
 """What a reference goes by; "them" is a pronoun, "both" a plural."""
-
-SAME_NOUN: dict[str, tuple[str, ...]] = {
-    one: tuple(noun for noun in group.split(", ") if noun != one)
-    for group in (
-        "image, media, picture, photo, pic",
-        "booking, reservation",
-        "post, article",
-        "user, customer, client",
-        "email, mail, message",
-        "file, document, doc",
-        "item, product",
-        "task, todo",
-        "issue, ticket, bug",
-        "section, block",
-        "meeting, appointment, event",
-        "repository, repo",
-        "folder, directory",
-        "house, home, residence, property",
-        "car, vehicle, rental, rental car",
-        "song, track, music",
-        "ride, cab, taxi",
-        "restaurant, diner",
-        "movie, film",
-    )
-    for one in group.split(", ")
-}
-"""What else people call a thing of a type. Only asked when nothing of the type itself is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +73,3 @@ class Phrase:
         if not self.nouns and not self.count:
             return "pronoun"
         return "plural" if self.many else "typed"
-
-
-def heads(type: str) -> tuple[str, ...]:
-    """The nouns that a type is called by: a payment_method is a payment method, and a method."""
-    spelt = words(type)
-    if not spelt or type == UNTYPED:
-        return ()
-    whole, last = " ".join(spelt), singular(spelt[-1])
-    return (whole,) if whole == last else (whole, last)
-
-
-def is_called(type: str, nouns: Collection[str]) -> bool:
-    """Is this type what one of the nouns says?"""
-    called = {same_type(noun) for noun in nouns}
-    return any(same_type(head) in called for head in heads(type))

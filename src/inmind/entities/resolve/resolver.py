@@ -34,7 +34,7 @@ from dataclasses import replace
 from itertools import islice
 
 from inmind.entities.entity import Entity, Key
-from inmind.entities.nouns import singular
+from inmind.entities.nouns import is_called, singular
 from inmind.entities.resolve import chinese, english
 from inmind.entities.resolve.meaning import (
     HARDLY,
@@ -45,7 +45,7 @@ from inmind.entities.resolve.meaning import (
     described,
 )
 from inmind.entities.resolve.naming import Mention
-from inmind.entities.resolve.reference import Kind, Phrase, is_called
+from inmind.entities.resolve.reference import Kind, Phrase
 from inmind.entities.resolve.resolution import Candidate, Reference, Resolution
 from inmind.entities.resolve.scene import Scene
 from inmind.entities.rules import DEFAULT_RULES, EntityRules

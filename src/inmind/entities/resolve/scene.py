@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import islice
 
 from inmind.entities.entity import Entity
-from inmind.entities.nouns import same_type, singular
+from inmind.entities.nouns import SAME_NOUN, heads, is_called, same_type, singular
 from inmind.entities.resolve.naming import Names
-from inmind.entities.resolve.reference import SAME_NOUN, Phrase, heads, is_called
+from inmind.entities.resolve.reference import Phrase
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.journal import Part

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.entities.resolve.spelling import slips
+from inmind.entities.spelling import slips
 
 words = st.text(alphabet="abc#1", max_size=8)
 
