@@ -72,9 +72,17 @@ def _found(path: str, key: str, value: object, own: str, rules: EntityRules) -> 
     return Found(path, key, rules.type_named(own) if says == "own" and key not in rules.id_keys else type, id, kind)
 
 
+# What a call may say of a thing, and is none.
+_NO_THINGS = frozenset(
+    "address amount body category city content country currency date day description direction language location "
+    "message mode month name option order_type price priority query reason size state status street summary text time "
+    "title topic value weather year".split()
+)
+
+
 def _named(path: str, key: str, value: object, about: Collection[str], rules: EntityRules) -> Found | None:
     says, type = sense(key)
-    if not isinstance(value, str) or not (says == "name" or (not says and type in about)):
+    if type in _NO_THINGS or not isinstance(value, str) or not (says == "name" or (not says and type in about)):
         return None
     text = value.strip()
     return Found(path, key, rules.type_named(type), text, "name") if is_name(text) else None

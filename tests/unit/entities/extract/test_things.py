@@ -641,6 +641,7 @@ def test_what_is_asked_for_by_name_goes_by_its_name() -> None:
     [channel] = seen_by("read_channel_messages", [{"sender": "Alice", "body": "hi"}], {"channel": "general"})
     assert (channel.type, channel.id, channel.parts) == ("channel", "general", (Part("sender", "Alice"),))
     assert said(seen_by("send_mail", "sent", {"first_name": "Ada", "title": "Hello", "body": "Dear all"})) == []
+    assert said(seen_by("modify_address", "done", {"address1": "Elm Street", "address2": "Suite 872"})) == []
 
 
 @pytest.mark.spec("B4")
