@@ -728,3 +728,23 @@ def test_a_bad_outcome_is_read_or_refused_by_field_and_the_session_is_intact(hom
         entities = session.entities
     with Memory.open(home) as memory:
         assert memory.session("s").entities == entities
+
+
+@pytest.mark.spec("B4", "B8")
+def test_what_is_made_or_written_again_lives_again(session: Session) -> None:
+    session.observe("write_file", {"path": "/a.txt", "content": "x"}, "ok")
+    session.observe("delete_file", {"path": "/a.txt"}, "ok")
+    assert not session.check_call("read_file", {"path": "/a.txt"})
+    assert session.check_call("restore_file", {"path": "/a.txt"})
+    session.observe("write_file", {"path": "/a.txt", "content": "y"}, "ok")
+    assert session.check_call("read_file", {"path": "/a.txt"})
+
+
+@pytest.mark.spec("B8")
+def test_a_word_of_a_sentence_is_no_id_that_a_person_gave(session: Session) -> None:
+    session.add(
+        [{"role": "user", "content": "Please cancel my order, the customer id is on file; I am called olivedo"}]
+    )
+    assert not session.check_call("get_user", {"user_id": "customer"})
+    assert not session.check_call("cancel_order", {"order_id": "file"})
+    assert session.check_call("get_user", {"user_id": "olivedo"})

@@ -69,7 +69,9 @@ def since(
     """
     fresh = [entity for entity in entities if entity.source not in sources]
     full = [_in_one_line(entity, parts=not visible(entity.told_in)) for entity in fresh]
-    short = [_in_one_line(entity, parts=False) for entity in fresh]
+    short = [
+        _in_one_line(entity, parts=False) + ("" if visible(entity.told_in) else _unsaid(entity)) for entity in fresh
+    ]
 
     def without_parts(n: int) -> str:
         return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
@@ -79,6 +81,10 @@ def since(
 
     step = without_parts if count(without_parts(len(full))) <= budget else without_things
     return step(_fewest(len(full), lambda n: count(step(n)) <= budget))
+
+
+def _unsaid(entity: Entity) -> str:
+    return f" with {len(entity.parts)} ids not shown" if entity.parts else ""
 
 
 def _in_one_line(entity: Entity, *, parts: bool) -> str:

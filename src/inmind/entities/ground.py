@@ -11,6 +11,7 @@ word says nothing by itself: it stands in many texts and names things of many ty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,6 +22,7 @@ from inmind.entities.entity import Entity
 from inmind.entities.extract.calls import Tool, tool_named
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.keys import sense
+from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import kind_of
 from inmind.entities.nouns import SAME_NOUN, UNTYPED, is_called, same_type, words
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
@@ -34,6 +36,7 @@ Standing = Literal["held", "known", "heard", "elsewhere", "deleted", "new", "unk
 of a tool; seen by another session of the resource; of a thing that was deleted; one that a call may well be the first
 to use, as a path, an address, or the id of what it makes; never seen by anybody."""
 
+_RESTORES = frozenset("restore undelete recover revert undo untrash".split())
 MOST_COMPARED = 2_000
 """Known ids that an unknown one is compared with, the newest first."""
 MOST_NEAREST = 3
@@ -101,14 +104,28 @@ class Told:
     def teller(self, id: str) -> str:
         """Who has said this id; empty if nobody has.
 
-        What a person writes is meant, whatever it looks like, and people leave out a "#". Tools write so much that any
-        small number and any word stands somewhere in it: there only what can be nothing but an id counts.
+        What a person writes with a digit in it, or quotes, or calls an id, is meant, and people leave out a "#"; any
+        other word of a sentence is a word. Tools write so much that any small number stands somewhere in it: there only
+        what can be nothing but an id counts.
         """
-        if stands_in(self.people, id) or (id[:1] == "#" and stands_in(self.people, id[1:])):
+        if _is_pointed(self.people, id) or (id[:1] == "#" and _is_pointed(self.people, id[1:])):
             return "a person"
         if stands_in(self.operator, id):
             return "the operator"
         return "a tool" if _speaks_for_itself(id) and stands_in(self.tools, id) else ""
+
+
+def _is_pointed(text: str, id: str) -> bool:
+    """Does a text hold this as an id, and not as any word of its sentences?"""
+    if not stands_in(text, id) or not id[-1:].isalnum():
+        return False
+    if any(map(str.isdigit, id)) or "@" in id or re.search(rf"[\"'(`“‘]{re.escape(id)}[\"')`”’]", text):
+        return True
+    called = re.search(_CALLED.format(re.escape(id)), text)
+    return called is not None or any(found.id == id for found in ids_in_text(text))
+
+
+_CALLED = r"(?i:\b(?:id|named?|called|username|handle)(?: is| was)?[:=]?\s+){}(?!\w)"
 
 
 def check_call(
@@ -165,6 +182,8 @@ class _Guard:
 
     def _seen(self, found: Found, known: Part) -> Finding:
         thing = self._here.thing(found, known)
+        if thing is not None and thing.deleted and self._tool.verb in _RESTORES:
+            return _finding(found, "known", f'{found.id}, "{thing.name}", was deleted, which this takes back')
         if thing is not None and thing.deleted:
             return _finding(found, "deleted", f'{found.id}, "{thing.name}", was deleted')
         if self._here.holds(found):

@@ -26,6 +26,8 @@ _SENTENCE = 300
 """Characters in which a text says that something failed."""
 
 _LONGEST_LINE = 60
+# What a table, a sentence or a line of code has and a name has not.
+_NO_LINE = re.compile(r"[|\t,:;{}\[\]=<>]|  |[.!?]$")
 _OPENING = {"{": "}", "[": "]"}
 
 
@@ -55,14 +57,17 @@ def read(result: object, *, deepest: int = _DEEPEST) -> Any:
 
 
 def listed(text: str) -> list[str]:
-    """The names in a text that has one on each line, perhaps under a heading; none for any other text."""
+    """The names in a text that has one on each line, under a heading or behind bullets; none for any other text."""
     lines = [line.strip().strip("-*•").strip() for line in text[:MOST_YAML].splitlines() if line.strip()]
     if len(lines) < 2:
         return []
     heading, colon, first = lines[0].partition(":")
-    if colon and len(heading) < _LONGEST_LINE:
+    headed = bool(colon) and len(heading) < _LONGEST_LINE
+    if headed:
         lines = [first.strip(), *lines[1:]] if first.strip() else lines[1:]
-    plain = all(len(line) <= _LONGEST_LINE and ":" not in line and line[-1:] not in ".;!?{}[]," for line in lines)
+    elif not all(line.lstrip()[:1] in "-*•" for line in text.splitlines() if line.strip()):
+        return []
+    plain = all(len(line) <= _LONGEST_LINE and not _NO_LINE.search(line) for line in lines)
     return lines if plain else []
 
 
@@ -100,8 +105,28 @@ def refused(result: object) -> bool:
         done = (item for key, item in result.items() if "delet" in key.lower() or "remov" in key.lower())
         if any(item is False or item == 0 for item in done) or result.get("dry_run") is True:
             return True
+        if any(key.lower().startswith("would") for key in result):
+            return True
         return any(isinstance(item, str) and refused(item) for item in result.values())
     return result is False
+
+
+def spared(result: object) -> tuple[set[str], set[str] | None]:
+    """Of a deletion that answers for each id: those that were not deleted, and those that were, if it says so."""
+    if not is_object(result):
+        return set(), None
+    kept = {str(id) for key in _KEPT for id in _scalars(result.get(key))}
+    entries = [item for value in result.values() if is_list(value) for item in value if is_object(item)]
+    kept |= {str(item.get("id")) for item in entries if failed({k: v for k, v in item.items() if k != "id"})}
+    gone = {str(id) for key in ("deleted", "removed") for id in _scalars(result.get(key))}
+    return kept, gone or None
+
+
+def _scalars(value: object) -> list[Any]:
+    return [item for item in value if isinstance(item, str | int)] if is_list(value) else []
+
+
+_KEPT = ("failed", "skipped", "not_deleted", "notDeleted", "not_found", "remaining")
 
 
 def is_empty(value: object) -> bool:
@@ -140,9 +165,9 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _UNDONE = re.compile(
-    r"\b(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|denied|locked|"
-    r"time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|failed|"
-    r"failure|would delete)\b"
+    r"(?<![A-Za-z])(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|"
+    r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|failed|"
+    r"failure|would delete)(?![A-Za-z])"
     r"|无法|失败|不能|拒绝|确认",
     re.IGNORECASE,
 )
@@ -332,6 +357,8 @@ def _scalar(text: str) -> Any:
         value = _json(text)
         return value if isinstance(value, str) else text[1:-1]
     if _NUMBER.fullmatch(text):
+        if text[:1] in "+0" and text not in ("0", "+") and not text.startswith("0."):
+            return text  # 007 is no number, or not only
         return float(text) if "." in text else int(text)
     if _OPENING.get(text[0]) == text[-1]:
         value = _json(text)

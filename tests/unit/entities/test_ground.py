@@ -82,12 +82,17 @@ def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, whose: str
     assert standing({"order_id": given}, told=told(**{whose: said})) == "unknown"
 
 
-@pytest.mark.parametrize("given", ["90210", 42, "Desk", "call"])
-def test_a_small_number_or_a_word_is_heard_from_people_and_not_from_tools(given: str | int) -> None:
-    said = "We call 42 people in 90210 about the Desk"
+@pytest.mark.parametrize("given", ["90210", 42, "Desk", "olivedo"])
+def test_a_small_number_or_a_name_is_heard_from_people_and_not_from_tools(given: str | int) -> None:
+    said = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
     assert standing({"item_id": given}, told=told(tools=said)) == "unknown"
     assert standing({"item_id": given}, told=told(people=said)) == "heard"
     assert standing({"item_id": given}, told=told(operator=said)) == "heard"
+
+
+@pytest.mark.parametrize("given", ["call", "people", "about"])
+def test_any_word_of_a_sentence_is_no_id(given: str) -> None:
+    assert standing({"item_id": given}, told=told(people="We call 42 people about it")) == "unknown"
 
 
 def test_a_long_number_is_heard_from_tools_too() -> None:

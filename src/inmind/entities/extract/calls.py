@@ -81,6 +81,8 @@ def tool_named(name: str) -> Tool:
     if not nouns and at:  # pages.list is about pages; jira_search and web_search only say where
         nouns, many = _nouns(spelt[:at])
         nouns = [noun for noun in nouns[-1:] if many or noun in COMMON]
+    if verb not in _READS and verb != "empty" and not {"trash", "bin"}.isdisjoint(spelt):
+        verb = "trash"
     every = frozenset(singular(word) for word in spelt if word not in _NO_NOUNS | _PREPOSITIONS and word != verb)
     out_of = verb in ("remove", "unlink") and not {"from", "off"}.isdisjoint(spelt)
     return Tool(verb=verb, types=_types(nouns), many=many, nouns=every, out_of=out_of)

@@ -22,12 +22,14 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, is_code, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.reading import failed, is_empty, is_list, is_object, listed, read, refused
+from inmind.entities.reading import failed, is_empty, is_list, is_object, listed, read, refused, spared
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
 
 _CREATES = frozenset("add book create insert make new register".split())
+# What such tools answer with is many lines and no list of names.
+_TEXTS = frozenset("comment detail error instruction line log lyric message news note output result step test".split())
 _NO_KEY = "_"
 """Stands above a value that has no key, and says nothing of it."""
 
@@ -68,14 +70,15 @@ class _Outcome:
         if records:
             self._complete(records[0])
         seen = [self._thing(record, record.how) for record in records[: self._rules.window]]
-        met = {thing.id for thing in seen}
+        numbers = {part.id for thing in seen for part in thing.parts if part.type == "number"}  # the same by another id
+        met = {thing.id for thing in seen} | numbers
         return (*seen, *self._mentioned([found for found in self._used if found.id not in met]))
 
     def _records(self) -> list[Record]:
         groups = self._by_names()
         about = None if groups else self._about()
         if about is not None:
-            about.told = True
+            about.told = about.type != self._tool.type
             return [about]
         groups = groups or self._shapes.groups(self._listed())
         if not groups and isinstance(self._value, str | int) and not isinstance(self._value, bool):
@@ -86,7 +89,8 @@ class _Outcome:
 
     def _listed(self) -> Any:
         """The value, or the lines of a text where a tool that speaks of many answers with one name a line."""
-        return (listed(self._value) or None) if isinstance(self._value, str) and self._tool.many else self._value
+        names = self._tool.many and self._tool.reads and self._tool.type not in _TEXTS
+        return (listed(self._value) or None) if names and isinstance(self._value, str) else self._value
 
     def _by_names(self) -> list[list[Record]]:
         """What was asked for by name, and is answered by name: {"City Hub": "Rating: 4.2"}."""
@@ -127,7 +131,7 @@ class _Outcome:
         if named is None:
             named, *found = found
         parts = {f.id: Part(f.type, f.id) for f in found[:MOST_PARTS] if f.id != named.id}
-        return Record(named.type, named.id, parts=parts, told=True)
+        return Record(named.type, named.id, parts=parts, told=named.type != self._tool.type)
 
     def _typed(self, found: Found) -> Found:
         """An id that the text says nothing about is of what the tool is about."""
@@ -152,13 +156,15 @@ class _Outcome:
 
     def _deleted(self, records: Sequence[Record]) -> tuple[ThingSeen, ...]:
         """Tombstones for what the verb was done to; everything else that the call names was only used."""
-        if refused(self._value):
+        if refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
             return tuple(self._mentioned(self._used))
+        kept, gone = spared(self._value)
         meant = {self._tool.type, UNTYPED} if self._tool.type else {found.type for found in self._used}
         dead = {record.id: record for record in records if record.type in meant and not record.told}
         for found in self._used:
             if found.type in meant and found.id not in dead:
                 dead[found.id] = Record(found.type, found.id)
+        dead = {id: record for id, record in dead.items() if id not in kept and (gone is None or id in gone)}
         graves = [self._thing(record, "deleted") for record in islice(dead.values(), MOST_RECORDS)]
         return (*self._mentioned([found for found in self._used if found.id not in dead]), *graves)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from inmind.entities.ids.arguments import TYPES, Found
 from inmind.entities.ids.keys import NEVER, noun_of
-from inmind.entities.ids.shapes import kind_of
+from inmind.entities.ids.shapes import LONGEST, kind_of
 from inmind.entities.nouns import COMMON, UNTYPED
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 
@@ -56,7 +56,7 @@ def ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[Found]
         return []
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".:/@+~#-")
-        if len(token) < 2 or token in found:
+        if not 2 <= len(token) <= LONGEST or token in found:
             continue
         kind = kind_of(token)
         said = _said_before(text, match.start())

@@ -756,3 +756,52 @@ def test_the_bare_answer_of_a_tool_that_creates_is_the_id_of_what_it_made() -> N
     assert seen_by("create_page", "2024-05-17") == ()
     assert seen_by("count_pages", 42) == ()
     assert seen_by("transfer_money", "100") == ()
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    ("tool", "answer"),
+    [
+        ("list_orders", "id,name,total\n17,Ann,5\n18,Bob,6\n"),
+        ("list_orders", "| id | name |\n|---|---|\n| x | Ann |\n"),
+        ("get_logs", "starting server\nlistening\nready"),
+        ("run_tests", "collected 5 items\n5 passed in 1s"),
+        ("get_comments", "great post\nthanks\n+1"),
+        ("get_lyrics", "Hello darkness my old friend\nI've come to talk with you again"),
+    ],
+)
+def test_lines_that_are_no_names_are_no_things(tool: str, answer: str) -> None:
+    assert seen_by(tool, answer) == ()
+
+
+@pytest.mark.spec("B4")
+def test_a_word_that_is_far_too_long_is_no_id() -> None:
+    assert all(
+        len(thing.id) < 200 for thing in seen_by("run_report", "Done. session_id=" + "a1b2" * 100 + " ok, thanks")
+    )
+    assert seen_by("get_order", '{"id": ' + "9" * 5000 + "}") == ()
+
+
+@pytest.mark.spec("B4")
+def test_an_id_in_yaml_keeps_its_zeros() -> None:
+    assert said(seen_by("get_order", "order_id: 007\nstatus: open"))[0][:2] == ("order", "007")
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"results": [{"id": "page-1", "success": True}, {"id": "page-2", "success": False, "error": "locked"}]},
+        {"deleted": ["page-1"], "failed": ["page-2"]},
+        {"deleted": ["page-1"]},
+    ],
+)
+def test_of_several_only_those_die_that_were_deleted(answer: Any) -> None:
+    things = seen_by("delete_pages", answer, {"page_ids": ["page-1", "page-2"]})
+    assert {thing.id for thing in things if thing.how == "deleted"} == {"page-1"}
+
+
+@pytest.mark.spec("B4")
+def test_an_issue_that_goes_by_its_number_is_one() -> None:
+    issue = {"id": 1983457234, "number": 42, "title": "Crash"}
+    assert [thing.id for thing in seen_by("github_get_issue", issue, {"issue_number": 42})] == ["1983457234"]
