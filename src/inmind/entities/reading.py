@@ -166,8 +166,8 @@ _REFUSAL = re.compile(
 )
 _UNDONE = re.compile(
     r"(?<![A-Za-z])(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|"
-    r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|failed|"
-    r"failure|would delete)(?![A-Za-z])"
+    r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|"
+    r"failed|failure|would delete)(?![A-Za-z])"
     r"|无法|失败|不能|拒绝|确认",
     re.IGNORECASE,
 )

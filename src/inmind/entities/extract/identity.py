@@ -32,6 +32,11 @@ _HANDLES = (
 )
 _BY_HANDLE = frozenset((*_HANDLES, "number"))
 
+# Other ids of the same object, which are no parents of it.
+_TWINS = ("node", "i_cal", "ical", "external", "internal", "client", "request", "global", "public")
+# What a `type` may say that is no type.
+_OUTCOMES = ("success", "ok", "error", "list", "object", "array", "string", "text", "json", "result", "data")
+
 Own = tuple[str, str, str]
 """Type and id of an object, and the key that holds the id."""
 
@@ -107,7 +112,7 @@ class Identity:
         """The thing of another type that an object names first."""
         for key, item in value.items():
             said = sense(key)
-            if said.says == "id" and key != own and said.type != type and (id := as_id(item)):
+            if said.says == "id" and key != own and said.type not in (type, *_TWINS) and (id := as_id(item)):
                 return self._rules.type_named(said.type), id
         return None
 
@@ -154,6 +159,8 @@ def _declared(value: Mapping[str, Any]) -> str:
     """An object's own word for what it is, if it is one."""
     for key in ("type", "__typename", "object", "kind"):
         word = value.get(key)
+        if word in _OUTCOMES:
+            continue
         if isinstance(word, str) and 1 < len(word) <= 40 and word.replace("_", "").replace("-", "").isalpha():
             return singular("_".join(words(word)))
     return ""

@@ -61,7 +61,8 @@ class _Outcome:
         self._arguments = read(outcome.arguments)
         own, about = self._tool.type or UNTYPED, self._tool.nouns
         self._used = ids_in(self._arguments, own=own, about=about, rules=rules)
-        self._shapes = Shapes(self._tool.types, rules, many=self._tool.many)
+        types = () if self._tool.out_of else self._tool.types
+        self._shapes = Shapes(types, rules, many=self._tool.many)
 
     def things(self) -> tuple[ThingSeen, ...]:
         records = self._records()
@@ -113,6 +114,8 @@ class _Outcome:
         """The thing that the arguments name and the result describes without repeating its id."""
         if not is_object(self._value) or self._shapes.own(self._value) or is_wrapped(self._value):
             return None
+        if self._tool.out_of:  # what it answers with is what something was taken out of
+            return None
         if any(singular(key.lower()) == self._tool.type for key in self._value):
             return None
         named = self._named_by_arguments()
@@ -148,7 +151,8 @@ class _Outcome:
         """What the arguments add: a name for what was made, the thing it was made in."""
         if not main.name and self._tool.names and is_object(self._arguments):
             main.name = name_of(self._arguments, main.type)
-        others = [found for found in self._used if found.id != main.id]
+        taken = self._tool.type if self._tool.out_of else ""
+        others = [found for found in self._used if found.id != main.id and found.type != taken]
         if main.parent is None and self._tool.names:
             main.parent = next(((f.type, f.id) for f in others if f.kind == "id" and f.type != main.type), None)
         for found in others:

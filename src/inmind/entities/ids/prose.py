@@ -28,7 +28,10 @@ _TOKEN = re.compile(
 # Without any of these there is no such word, and most prose has none.
 _TELLING = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
 _CUES = frozenset("id number no code reference ref".split())
-_NO_TYPE = frozenset("with the its an a whose my your our their his her this that has have and use by of".split())
+_NO_TYPE = frozenset(
+    "with the its an a whose my your our their his her this that has have and use by of after before for from in on at "
+    "to is was or as".split()
+)
 _NO_IDS = NEVER | frozenset(
     "card cvv cvc security verification house room page line status error exit http version build".split()
 )
@@ -82,6 +85,8 @@ def _is_capitals(token: str) -> bool:
 
 def _said_before(text: str, place: int) -> _Before:
     """ "order #W2378156", "user ID: mei_8020", "its number is 4711", "the token 9f3a"."""
+    if text[max(0, place - 2) : place] == "  ":  # the next column of a table
+        return _Before()
     near = text[max(0, place - 40) : place].rstrip(" \t\"'(#:=")
     said = [word.lower() for word in _WORD.findall(near[near.rfind("\n") + 1 :])[-4:]]
     if not said or (not near[-1:].isalpha() and near[-1:] != "."):

@@ -805,3 +805,15 @@ def test_of_several_only_those_die_that_were_deleted(answer: Any) -> None:
 def test_an_issue_that_goes_by_its_number_is_one() -> None:
     issue = {"id": 1983457234, "number": 42, "title": "Crash"}
     assert [thing.id for thing in seen_by("github_get_issue", issue, {"issue_number": 42})] == ["1983457234"]
+
+
+@pytest.mark.spec("B4")
+def test_what_something_was_taken_out_of_is_what_the_answer_is_about() -> None:
+    cart = {"cart": {"id": "cart-9", "items": [{"id": "item-4", "name": "Cup"}]}}
+    first, *_ = seen_by("remove_item_from_cart", cart, {"cart_id": "cart-9", "item_id": "item-3"})
+    assert (first.type, first.id, first.parts) == ("cart", "cart-9", (Part("item", "item-4", "Cup"),))
+
+
+@pytest.mark.spec("B4")
+def test_the_heading_of_a_table_is_no_cue() -> None:
+    assert all(t.id != "IMAGE" for t in seen_by("docker_ps", "CONTAINER ID   IMAGE   STATUS\n3f4e5d6c7b8a   web   up"))
