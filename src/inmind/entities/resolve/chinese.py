@@ -94,6 +94,23 @@ _PALE = (
     "能 可以 会 应该 必须 继续 直接 马上 立即"
 )
 _NO_DESCRIPTION = re.compile("|".join(sorted(_PALE.split(), key=len, reverse=True)))
+# What may follow 那个 besides, and is no noun: how it is, what is done with it.
+_SAID_OF_IT = (
+    "很 太 真 最 更 比 较 没 行 好 可 贵 便宜 大 小 多 少 高 低 长 短 合适 适合 错 挺 非常 特别 有 应 值 属于 包含 "
+    "包括 开 关 坏 丢 如何 怎 谁 嘛 呀 啦 哦 而 但 因 并 且 以 来 去 卖 拿 送 寄 取 走 停 存 撤 传 读 听 试 算 留 保 "
+    "调 缩 变 成 出 入 上 下 起 转 推 拉 分 合 排 清 归 刷 重 复 打 剪 裁 居 右 左 一 两 已 正 仍 似 像 看 样 之 其 "
+    "才 刚 也 均 全 同 除 另 或 挪 弄 搞 搬 贴 粘 锁 启 禁 隐 显 固 收 加 减 补 填 签 审 批 置 干 急 吃 喝 穿 戴 交 接 "
+    "运 执 标 定 划 点 双击 单击 确 认 作 当 离 靠 值 算了"
+)
+_NO_NOUN = re.compile("|".join(sorted({*_PALE.split(), *_SAID_OF_IT.split()}, key=len, reverse=True)))
+_POINTS = re.compile(f"[这那](?:一?{_MEASURE}|些)$")
+_VERBAL = re.compile("一下|掉|成|着|过")
+_LONGEST_STRANGER = 6
+_US = re.compile("我们|你们|他们|咱们")
+_ACTS = "打开|删除|删掉|查看|修改|编辑|更新|发布|进入|访问|返回|回到|复制|隐藏|移除"
+_NAMED_BY_VERB = re.compile(
+    f"(?:{_ACTS})((?:设置|搜索|下载|上传|支付|测试|购买|介绍|说明|设计|分享|预订|预定|预约|联系)+)$"
+)
 _BEFORE_NOUN = re.compile("[\u3400-\u9fffA-Za-z0-9_-]+ ?$")
 _LONGEST_DESCRIPTION = 24
 _LATIN = re.compile("[A-Za-z0-9_-]+")
@@ -121,6 +138,8 @@ def read(text: str, nouns: Collection[str]) -> list[Phrase]:
         before = found[-1] if found else None
         if before and before.noun and before.span[1] == phrase.span[0] and phrase.is_bare:
             found[-1] = _compound(before, phrase)
+        elif before and phrase.is_bare and (one := _described(simple, phrase, before)):
+            found[-1] = one
         else:
             found.append(_with_description(simple, phrase, before) if phrase.is_bare else phrase)
     revives, undoes = _REVIVES.search(simple) is not None, _UNDOES.search(simple) is not None
@@ -135,6 +154,16 @@ def _compound(one: Phrase, other: Phrase) -> Phrase:
     )
 
 
+def _described(text: str, phrase: Phrase, before: Phrase) -> Phrase | None:
+    """A demonstrative and a bare noun as one, if only what describes the noun stands between them: 那个定价页面."""
+    between = text[before.span[1] : phrase.span[0]]
+    points = before.kind == "pronoun" and before.pointing and _POINTS.search(text, *before.span)
+    if not points or not between or not _BEFORE_NOUN.fullmatch(between) or _NO_DESCRIPTION.search(between):
+        return None
+    span = (before.span[0], phrase.span[1])
+    return replace(before, span=span, nouns=phrase.nouns, noun=phrase.noun, words=tuple(_words(between)))
+
+
 def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phrase:
     """A bare noun with the words in front of it that say which one: 定价页面, Pricing 页面."""
     start = max(before.span[1] if before else 0, phrase.span[0] - _LONGEST_DESCRIPTION)
@@ -142,11 +171,43 @@ def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phras
     if run is None or phrase.new:
         return phrase
     said = run[0].rstrip(" ").removesuffix("的")
-    cut = max((match.end() for match in _NO_DESCRIPTION.finditer(said)), default=0)
+    cut = _where_description_begins(said)
     words = tuple(_words(said[cut:]))
     if not words or (before and run.start() + cut == before.span[1]):
         return phrase
     return replace(phrase, span=(run.start() + cut, phrase.span[1]), words=words)
+
+
+def _where_description_begins(said: str) -> int:
+    """Behind the last word that describes nothing; but 关于我们 is a name, and so is the 设置 of 打开设置页面."""
+    pale = list(_NO_DESCRIPTION.finditer(said))
+    cut = pale[-1].end() if pale else 0
+    if cut < len(said):
+        return cut
+    if named := _NAMED_BY_VERB.search(said):
+        return named.start(1)
+    before = pale[-2].end() if len(pale) > 1 else 0
+    return before if pale and _US.fullmatch(pale[-1][0]) and before < pale[-1].start() else cut
+
+
+def _stranger(text: str, start: int, end: int, nouns: re.Pattern[str]) -> tuple[str, bool]:
+    """The noun right behind a demonstrative that is none of our types, 台灯 in 那个台灯; and whether it only describes.
+
+    What may be a verb or an adjective is none, nor is what describes a noun that we know.
+    """
+    stop = end
+    while stop < len(text) and _HAN.match(text, stop) and not nouns.match(text, stop):
+        pale = _NO_NOUN.match(text, stop)
+        if pale and (stop != end + 1 or len(pale[0]) > 1 or pale[0] in "的了吗呢吧是不也都就很"):
+            break  # a noun has two characters, mostly: the 能 of 功能 is no verb
+        stop += 1
+    said, behind = text[end:stop], text[stop : stop + 1]
+    if not said or len(said) > _LONGEST_STRANGER or nouns.match(text, stop) or _VERBAL.match(text, stop):
+        return "", False
+    if text[max(0, start - 1) : start] in {"把", "将"} and not _HAN.match(behind):
+        return "", False  # 把这个打印出来: it ends in its verb
+    describes = behind == "的" and (not _HAN.match(text, stop + 1) or _NO_NOUN.match(text, stop + 1) is not None)
+    return said, describes
 
 
 def _words(said: str) -> Iterator[str]:
@@ -159,7 +220,9 @@ def _words(said: str) -> Iterator[str]:
 
 
 def _phrases(text: str, own: Mapping[str, str]) -> Iterator[Phrase]:
+    clear = _clear(tuple(sorted(own)))
     for match in _pattern(tuple(sorted(own))).finditer(text):
+        span, strange, words = match.span(), "", ()
         said = _noun(match[0].rstrip("0123456789#＃ "), own)
         behind = text[match.end() : match.end() + 8]
         every = "都" in behind or "全部" in behind
@@ -192,6 +255,8 @@ def _phrases(text: str, own: Mapping[str, str]) -> Iterator[Phrase]:
                 new, whole = not pointing and made, every or match[0][0] == "全"
             case "several":
                 many = pointing = True
+                strange, describes = ("", False) if said else _stranger(text, *span, clear)
+                span, words = (span[0], span[1] + len(strange)), tuple(_words(strange)) if describes else ()
             case "whole":
                 many = True
             case "new":
@@ -202,12 +267,16 @@ def _phrases(text: str, own: Mapping[str, str]) -> Iterator[Phrase]:
                 many = pointing = True
             case "it":
                 pointing = True
+                points = match[0][0] in "刚这那" and len(match[0]) > 1
+                strange, describes = _stranger(text, *span, clear) if points else ("", False)
+                span, words = (span[0], span[1] + len(strange)), tuple(_words(strange)) if describes else ()
             case _:  # a bare noun
                 new, many = made, every
         yield Phrase(
-            span=match.span(),
-            nouns=NOUNS.get(said) or (own[said],) if said else (),
-            noun=said,
+            span=span,
+            nouns=_types(said or ("" if words else strange), own),
+            noun=said or ("" if words else strange),
+            words=words,
             pick=pick,
             place=place,
             numbered=numbered,
@@ -258,6 +327,16 @@ def _pattern(own: tuple[str, ...]) -> re.Pattern[str]:
     }
     ways = (f"(?P<{way}>{re.sub('[NBMH#%]', lambda sign: spelt[sign[0]], said)})" for way, said in _WAYS.items())
     return re.compile("|".join(ways))
+
+
+@lru_cache(maxsize=64)
+def _clear(own: tuple[str, ...]) -> re.Pattern[str]:
+    """The nouns that are clear by themselves."""
+    return re.compile(_any_of([noun for noun in {*NOUNS, *own} if len(noun) > 1]))
+
+
+def _types(noun: str, own: Mapping[str, str]) -> tuple[str, ...]:
+    return NOUNS.get(noun) or ((own.get(noun, noun),) if noun else ())
 
 
 def _any_of(nouns: Collection[str]) -> str:

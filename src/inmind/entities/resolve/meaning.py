@@ -287,7 +287,15 @@ def _by_otherness(
 
 
 def _by_precedence(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+    """What came before the most recent; in one list nothing did, so there it is what came before the list."""
     now, *before = pool
+    if listed := scene.beside(now, pool):
+        together = {now.key, *(entity.key for entity in listed)}
+        alike = [entity for entity in before if same_type(entity.type) == same_type(now.type)]
+        earlier = [entity for entity in alike if entity.key not in together]
+        if not earlier:
+            return said.asks((now, *listed), f"{len(listed) + 1} of them were listed together")
+        return said.means(earlier[:1], 0.6, f'the one before the list of "{now.name}"', others=earlier[1:])
     if not phrase.nouns:
         before = [entity for entity in before if same_type(entity.type) == same_type(now.type)] or before
     if before:

@@ -17,7 +17,8 @@ The policy on doubt:
   that is known: we ask. A wrong thing changed costs more than a question.
 - Deep memory, which is asked when nothing in mind fits, answers to a name or an id. "the page" is not what nobody had
   in mind: what there is of the kind we ask about.
-- What is said not to be meant ("not that page", "all images except the first") is not meant.
+- What is said not to be meant ("not that page", "all images except the first", "every page but the home one") is not
+  meant, and where nothing else is left we ask.
 - "a page" is yet to be made, and refers to nothing; neither do the words in it.
 
 Confidence is about the share of references resolved in that way that was right, over all recorded dialogues of
@@ -65,15 +66,22 @@ _JOINED = re.compile(
 )
 _CLAUSE = re.compile(r"[.;!?,，。；]|\b(?:and|then|but)\b|然后|再|并", re.IGNORECASE)
 _LED = re.compile(
-    r"\b(?:from|of|on|in|at|to|into|onto|for|with|like|by|above|below|under|behind|beside|near|than)\s+[\"“'‘]?$|[从在到给往向对进]$",
+    r"\b(?:from|of|on|in|at|to|into|onto|for|with|like|by|above|below|under|behind|beside|near|than)\s+[\"“'‘]?$"
+    r"|[从在到给往向对进]\s?[「“《]?$",
     re.IGNORECASE,
 )
-_INTO = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$|[给往在向到对为]$", re.IGNORECASE)
+_INTO = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$|[给往在向到对为]\s?$", re.IGNORECASE)
 _RULED_OUT = re.compile(
     r"(?<!or )\b(?:not|neither|nor|none|except(?: for)?|instead of|rather than|other than)(?: of)?\s+[\"“'‘]?$"
     r"|(?<![是要])(?:不是|不要|并非|而非|除了)[「“《]?$",
     re.IGNORECASE,
 )
+_ALL_BUT = re.compile(r"\b(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?\s+[\"“'‘]?$", re.IGNORECASE)
+_SAYS_ON = re.compile(
+    r"\s+(?:is|are|was|were|has|have|had|does|do|did|can|will|would|should|must|needs?|looks?)\b", re.I
+)
+_OBJECT = re.compile(r"[把将將]\s?[「“《]?$")
+_ODD_ID = re.compile(r"(?<![\w-])(?:#\w{0,40}\d\w{0,40}|[A-Za-z]\w{0,40}[-_]\w{0,40}\d\w{0,40})(?![\w-])", re.ASCII)
 _OWN = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
 _NEW_NAME = re.compile(
     r"\b(?:rename|renaming|retitle)\b[^.;!?]{0,80}?\b(?:to|as)\s+"
@@ -109,7 +117,7 @@ def resolve(
         if beyond:
             references, main = beyond, _main(said, beyond)
     if main is None:
-        return Resolution(text=text, verdict="none", why="nothing in it refers to a thing")
+        return Resolution(text=text, verdict="none", why=_why_nothing(said))
     return Resolution(
         text=text,
         verdict=main.verdict,
@@ -120,6 +128,11 @@ def resolve(
         why=main.why,
         references=tuple(references),
     )
+
+
+def _why_nothing(text: str) -> str:
+    strange = _ODD_ID.search(text)
+    return f"{strange[0]} was never seen" if strange else "nothing in it refers to a thing"
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
@@ -144,7 +157,9 @@ def _read(text: str, scene: Scene) -> list[Reference]:
             continue  # what is not in mind is never "it"
         ruled_out |= {e.key: e for r in references if _is_ruled_out(text, r.span) for e in r.entities}
         reference = _by_words(text, phrase, scene, references, new, ruled_out)
-        references.append(reference if _is_ruled_out(text, phrase.span) else _without(reference, ruled_out))
+        if not _is_ruled_out(text, phrase.span):
+            reference = _without(reference, ruled_out, Said.of(phrase, text, scene), scene.of(phrase))
+        references.append(reference)
     references = [_ruled_out(r) if _is_ruled_out(text, r.span) else r for r in references]
     return sorted(references, key=lambda reference: reference.span)
 
@@ -176,8 +191,11 @@ def _by_words(
 
 
 def _is_ruled_out(text: str, span: tuple[int, int]) -> bool:
-    """Is it named as what is not meant: "not that page", "all except the first"?"""
-    return _RULED_OUT.search(text, max(0, span[0] - 20), span[0]) is not None
+    """Is it named as what is not meant: "not that page", "all except the first", "every page but this one"?"""
+    if _RULED_OUT.search(text, max(0, span[0] - 20), span[0]):
+        return True
+    all_but = _ALL_BUT.search(text, max(0, span[0] - 60), span[0])
+    return all_but is not None and _SAYS_ON.match(text, span[1]) is None
 
 
 def _ruled_out(reference: Reference) -> Reference:
@@ -190,11 +208,15 @@ def _ruled_out(reference: Reference) -> Reference:
     )
 
 
-def _without(reference: Reference, ruled_out: Collection[Key]) -> Reference:
-    """ "all the images except the first": of several, those that are not ruled out."""
+def _without(reference: Reference, ruled_out: Collection[Key], said: Said, pool: Sequence[Entity]) -> Reference:
+    """ "all the images except the first": of several, those that are not ruled out. If all are, we ask."""
     left = tuple(entity for entity in reference.entities if entity.key not in ruled_out)
-    if not 0 < len(left) < len(reference.entities):
+    if len(left) == len(reference.entities):
         return reference
+    if not left:
+        others = [entity for entity in pool if entity.key not in ruled_out]
+        why = f'"{reference.entities[0].name}" is said not to be meant'
+        return said.asks(others, why) if others else said.means_nothing(why)
     candidates = tuple(c for c in reference.candidates if c.entity.key not in ruled_out)
     return replace(reference, entities=left, candidates=candidates)
 
@@ -306,17 +328,24 @@ def _main(text: str, references: Sequence[Reference]) -> Reference | None:
     """The reference that says most about itself, together with those that are joined to it.
 
     In "delete the images from the About page" the images are what it is about: what a preposition leads to comes
-    after what none does, and in one clause even after a pronoun ("delete it from the About page").
+    after what none does, and in one clause even after a pronoun ("delete it from the About page"). Chinese says what
+    something is done to with 把.
     """
     known = _joined(text, [reference for reference in references if reference.verdict != "none"] or references)
     done_to = [reference for reference in known if not _is_led(text, reference)]
 
-    def rank(reference: Reference) -> tuple[bool, bool, bool, int]:
+    def rank(reference: Reference) -> tuple[bool, bool, bool, bool, int]:
         led = _is_led(text, reference)
         aside = led and any(_in_one_clause(text, reference.span, other.span) for other in done_to)
-        return aside, reference.kind == "pronoun", led, _STRENGTH[reference.kind]
+        return not _is_object(text, reference), aside, reference.kind == "pronoun", led, _STRENGTH[reference.kind]
 
     return min(known, key=rank, default=None)
+
+
+def _is_object(text: str, reference: Reference) -> bool:
+    """Is it what 把 says something is done to? Not so where it only says whose: 把那个页面的第一张图."""
+    start, end = reference.span
+    return _OBJECT.search(text, max(0, start - 3), start) is not None and not text.startswith("的", end)
 
 
 def _is_led(text: str, reference: Reference) -> bool:

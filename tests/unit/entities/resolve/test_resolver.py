@@ -597,3 +597,89 @@ def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
 def test_what_was_there_and_is_gone_is_said() -> None:
     answer = resolve("rename the page", in_mind([ABOUT], [deleted("page", "About Us")]))
     assert (answer.verdict, answer.why) == ("none", '"About Us" was deleted, and no other page is known')
+
+
+class TestWhatIsLeftOut:
+    PAGES = in_mind([a("page", "Team")], [HOME])
+
+    @pytest.mark.parametrize(
+        "text", ["every page but the home one", "publish all pages but Home", "all pages but for Home"]
+    )
+    def test_all_but_one_are_those_others(self, text: str) -> None:
+        assert meant(text, self.PAGES) == ["Team"]
+
+    def test_any_but_one_is_not_that_one(self) -> None:
+        assert meant("any page but the home one", self.PAGES) == []
+
+    def test_a_new_sentence_after_but_leaves_nothing_out(self) -> None:
+        assert "Home" in meant("I like every page but the home one is slow", self.PAGES)
+
+    @pytest.mark.parametrize("text", ["that one, not the first", "not the first, that one"])
+    def test_what_was_just_ruled_out_is_asked_about(self, text: str) -> None:
+        assert meant(text, in_mind(IMAGES)) == ["?", "river.jpg", "lake.jpg"]
+
+    def test_nothing_is_meant_when_the_only_one_is_ruled_out(self) -> None:
+        assert meant("that one, not the Home page", in_mind([HOME])) == []
+
+
+class TestAChineseNounThatNobodyKnows:
+    @pytest.mark.parametrize(
+        "text", ["退那个台灯", "那件衣服", "没有那个意思", "那些台灯", "把那个台灯退了", "那个台灯的价格"]
+    )
+    def test_it_means_nothing_behind_a_demonstrative(self, text: str) -> None:
+        answer = resolve(text, SITE)
+        assert (answer.verdict, answer.entities) == ("none", ())
+        assert "is known" in answer.why
+
+    @pytest.mark.parametrize(
+        "text", ["删除那个", "那个很好看", "这个怎么样", "把这个打印出来", "这个发布一下", "那个删了吧", "这个可以吗"]
+    )
+    def test_a_verb_or_an_adjective_is_no_noun(self, text: str) -> None:
+        assert meant(text) == ["About Us"]
+
+    def test_it_is_told_whole(self) -> None:
+        assert resolve("那个功能不错", SITE).why == "no 功能 is known"
+
+    def test_a_name_behind_it_is_a_name(self) -> None:
+        assert meant("退那个台灯", in_mind([a("item", "台灯")], [HOME])) == ["台灯"]
+
+    def test_what_describes_is_looked_for_in_names(self) -> None:
+        coats = in_mind([a("coat", "红色"), a("coat", "蓝色")], [HOME])
+        assert meant("要那件蓝色的", coats) == ["蓝色"]
+        assert meant("要那件绿色的", in_mind([ABOUT])) == ["?", "About Us"]
+
+
+@pytest.mark.parametrize(
+    "text", ["关于我们页面", "打开关于我们页面", "打开设置页面", "删除联系我们页面", "那个定价页面"]
+)
+def test_chinese_words_that_could_be_a_name_are_not_dropped(text: str) -> None:
+    assert meant(text, in_mind([ABOUT], [CONTACT])) == ["?", "Contact", "About Us"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("把第一张图放到 About Us 页面", ["mountain.jpg"]),
+        ("把第一张图放到About Us页面", ["mountain.jpg"]),
+        ("把第一张图设为 About Us 页面的封面", ["mountain.jpg"]),
+        ("把 Contact 页面的标题改掉", ["Contact"]),
+    ],
+)
+def test_what_ba_marks_is_what_it_is_about(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+def test_the_target_of_ba_stays_among_the_references() -> None:
+    answer = resolve("把第一张图放到 About Us 页面", SITE)
+    assert [r.entity and r.entity.name for r in answer.references] == ["mountain.jpg", "About Us"]
+
+
+@pytest.mark.parametrize("text", ["the previous one", "上一个"])
+def test_the_previous_one_is_not_in_the_list_that_was_just_shown(text: str) -> None:
+    assert meant(text, in_mind(IMAGES)) == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
+    assert meant(text, in_mind([a("image", "sea.jpg")], IMAGES)) == ["sea.jpg"]
+
+
+def test_an_id_that_was_never_seen_is_said() -> None:
+    answer = resolve("delete page-99", SITE)
+    assert (answer.verdict, answer.why) == ("none", "page-99 was never seen")
