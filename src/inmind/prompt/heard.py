@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inmind.entities.reading import failed
 from inmind.entities.sight import Happening
+from inmind.entities.success import failed
 from inmind.history import Line
 from inmind.journal import Draft, MessageAdded, Origin, ToolObserved, to_json
 from inmind.prompt.formats import FORMATS

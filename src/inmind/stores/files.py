@@ -13,15 +13,15 @@ knows all the versions looks at it first.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
 import stat
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from inmind.errors import InmindError, NotDurable, StorageFull, UnsafeStorage
@@ -420,20 +420,19 @@ def _stands(folder: int, leaf: str, found: Found) -> bool:
 
 def _exchange(folder: int, swap: str, leaf: str) -> bool:
     """False where there is nothing to exchange with, or the system cannot."""
-    return _renameat2 is not None and (
-        _renameat2(folder, os.fsencode(swap), folder, os.fsencode(leaf), _RENAME_EXCHANGE) == 0
-    )
+    rename = _renameat2()
+    return rename is not None and (rename(folder, os.fsencode(swap), folder, os.fsencode(leaf), _RENAME_EXCHANGE) == 0)
 
 
-def _find_renameat2() -> ctypes._NamedFuncPointer | None:  # pyright: ignore[reportPrivateUsage] -- has no public name
+@cache
+def _renameat2() -> Callable[..., int] | None:
     """Linux has it; elsewhere a plain rename must do, with a window of microseconds for an editor's save."""
+    import ctypes  # only whoever writes a file needs it
+
     try:
         return ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
         return None
-
-
-_renameat2 = _find_renameat2()
 
 
 def _signature(status: os.stat_result) -> Signature:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
 
-from inmind.entities.reading import MOST_JSON, MOST_YAML, failed, read
+from inmind.entities.reading import MOST_JSON, MOST_YAML, read
+from inmind.entities.success import failed
 
 pytestmark = pytest.mark.spec("B4")
 

@@ -22,8 +22,9 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, is_code, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.reading import failed, is_empty, is_list, is_object, listed, read, refused, spared
+from inmind.entities.reading import is_list, is_object, listed, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
+from inmind.entities.success import failed, is_empty, refused, spared
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
 
