@@ -14,12 +14,13 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cache, imports, prepare, references, resolving, store, tokens
+from bench import cache, imports, prepare, references, resolving, scratchpad, store, tokens
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
     "prepare": prepare.run,
     "store": store.run,
+    "scratchpad": scratchpad.run,
     "imports": imports.run,
     "cache": cache.run,
     "tokens": tokens.run,

@@ -29,10 +29,11 @@ entities scratchpad overview history crystals state affect
 dream prompt
 mind
 stores models
-attention testing tools
+attention testing tools desk
+hands family
 session
 memory
-replay
+replay clients
 inmind
 doors adapters
 """

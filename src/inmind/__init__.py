@@ -2,28 +2,35 @@
 
 from typing import TYPE_CHECKING
 
+from inmind.desk import Scratchpad, SetAside
 from inmind.entities.entity import Entity
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.errors import InmindError
 from inmind.journal import DocumentWritten, Draft, Event, Origin, Part, ToolObserved, Trust
-from inmind.memory import Memory, SessionInfo
+from inmind.memory import Memory, SessionInfo, default_layers
 from inmind.mind import Mind
 from inmind.prompt.explain import Explanation
 from inmind.prompt.layer import Budget, DocumentLayer, EntityLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
 from inmind.prompt.ledger import Ledger, Rates
+from inmind.prompt.pads import ScratchpadLayer
 from inmind.prompt.report import Prompt, Report
 from inmind.session import Session
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
+    from inmind.clients import wrap
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
+    from inmind.family.homecoming import MergeReport
+    from inmind.prompt.recorded import HostCall, Recorded
+    from inmind.scratchpad.homecoming import Clash
 
 __all__ = [
     "Appended",
     "Budget",
     "CallCheck",
+    "Clash",
     "DocumentLayer",
     "DocumentWritten",
     "Draft",
@@ -33,10 +40,12 @@ __all__ = [
     "EntityRules",
     "Event",
     "Explanation",
+    "HostCall",
     "InmindError",
     "Layer",
     "Ledger",
     "Memory",
+    "MergeReport",
     "Mind",
     "Moment",
     "Origin",
@@ -45,25 +54,38 @@ __all__ = [
     "Prompt",
     "Rates",
     "Recalled",
+    "Recorded",
     "Report",
     "Resolution",
+    "Scratchpad",
+    "ScratchpadLayer",
     "Session",
     "SessionInfo",
+    "SetAside",
     "Slot",
     "TextLayer",
     "ToolObserved",
     "Trust",
+    "default_layers",
+    "wrap",
 ]
 
 
+_LATE = {
+    "CallCheck": "inmind.entities.ground",
+    "Clash": "inmind.scratchpad.homecoming",
+    "HostCall": "inmind.prompt.recorded",
+    "MergeReport": "inmind.family.homecoming",
+    "Recorded": "inmind.prompt.recorded",
+    "Resolution": "inmind.entities.resolve.resolution",
+    "wrap": "inmind.clients",
+}
+"""What not everybody who imports us asks for, and where it is."""
+
+
 def __getattr__(name: str) -> object:
-    """What only answers with: not everybody who imports us asks."""
-    if name == "CallCheck":
-        from inmind.entities.ground import CallCheck
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return CallCheck
-    if name == "Resolution":
-        from inmind.entities.resolve.resolution import Resolution
-
-        return Resolution
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)

@@ -49,12 +49,20 @@ if TYPE_CHECKING:
 class Attention:
     """The entities of one session."""
 
-    def __init__(self, stream: Stream[Mind], store: Store, siblings: Siblings, rules: EntityRules) -> None:
+    def __init__(
+        self,
+        stream: Stream[Mind],
+        store: Store,
+        siblings: Siblings,
+        rules: EntityRules,
+        own_tool: Callable[[str], bool],
+    ) -> None:
         self._stream, self._store, self._siblings, self.rules = stream, store, siblings, rules
+        self._own_tool = own_tool
 
     def of_messages(self, mind: Mind, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
         """What the messages among these drafts bring to mind; it will be appended right behind them."""
-        told = heard(mind.line, drafts, stream=mind.stream, version=mind.seq)
+        told = heard(mind.line, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
         return self._sighted(mind, told, len(drafts), now) if told else []
 
     def of_outcome(self, mind: Mind, what: ToolObserved, origin: Origin, now: datetime) -> list[Draft]:
@@ -81,12 +89,11 @@ class Attention:
     def restore(self, data: object, key: Key | None = None) -> Appended:
         """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
         things = deserialize(data)
+        return self._commit(lambda mind: self._restored(things, mind), key)
 
-        def decide(mind: Mind) -> list[Draft]:
-            what = EntitiesRestored(self._pinnable(things, mind))
-            return [Draft(what=what, origin=Origin.OPERATOR, trust=Trust.DATA)] if things else []
-
-        return self._commit(decide, key)
+    def brought_home(self, mind: Mind, things: Sequence[ThingSeen], now: datetime) -> list[Draft]:
+        """What another session has seen, in front of what is in mind here, and what leaves for it."""
+        return self._with_leaving(mind, self._restored(things, mind), now)
 
     def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> Appended:
         def decide(mind: Mind) -> list[Draft]:
@@ -124,6 +131,10 @@ class Attention:
             rules=self.rules,
         )
 
+    def _restored(self, things: Sequence[ThingSeen], mind: Mind) -> list[Draft]:
+        what = EntitiesRestored(self._pinnable(things, mind))
+        return [Draft(what=what, origin=Origin.OPERATOR, trust=Trust.DATA)] if things else []
+
     def _pinnable(self, things: Sequence[ThingSeen], mind: Mind) -> tuple[ThingSeen, ...]:
         """Those of a checkpoint with as many pins as the window has room for, the most recent first."""
         restored = {(same_type(thing.type), thing.id) for thing in things}
@@ -142,11 +153,13 @@ class Attention:
         """What the host itself says of things, and what leaves for it."""
 
         def decision(mind: Mind, now: datetime) -> Decision[Mind, None]:
-            drafts = decide(mind)
-            foreseen = self._stream.foresee(mind, mind.seq, drafts, now)
-            return Decision([*drafts, *(leaving(foreseen.entities, self.rules) if drafts else [])], None)
+            return Decision(self._with_leaving(mind, decide(mind), now), None)
 
         return self._stream.commit(decision, key=key).appended
+
+    def _with_leaving(self, mind: Mind, drafts: list[Draft], now: datetime) -> list[Draft]:
+        foreseen = self._stream.foresee(mind, mind.seq, drafts, now)
+        return [*drafts, *(leaving(foreseen.entities, self.rules) if drafts else [])]
 
     def _deep(self, mind: Mind) -> Iterator[Entity]:
         yield from mind.entities.beyond

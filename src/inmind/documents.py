@@ -23,6 +23,7 @@ OVERVIEW = "overview.md"
 STATE = "MEMORY.md"
 SCRATCH = "memory/scratch.md"
 RESOURCE_PATHS = (STATE, SCRATCH)
+ARCHIVE = "archive/"
 FOLDERS = ("detail", "archive")
 
 MOST_BYTES = 1_048_576

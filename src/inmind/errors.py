@@ -3,6 +3,7 @@
     InmindError
     ├── InvalidInput        INVALID_INPUT      a value from outside does not fit; names field, value, expectation
     │   └── InvalidPath     INVALID_PATH       a path that is not one of the session's documents
+    ├── SchemaViolation     SCHEMA_VIOLATION   a scratchpad would not fit its schema; names the path and why
     ├── NotFound            NOT_FOUND          no such session, call or document
     ├── Conflict            CONFLICT           somebody else wrote first; carries both versions
     ├── KeyReused           KEY_REUSED         an idempotency key, or a message's id, came back with other content
@@ -14,7 +15,8 @@
     └── StoreError
         ├── StorageFull     STORAGE_FULL       no room on the disk; nothing was stored, try again when there is
         ├── NotDurable      NOT_DURABLE        the disk refused to confirm; writing stops until reopened
-        ├── ReadOnly        READ_ONLY          this store takes no writes: newer schema, or an earlier NOT_DURABLE
+        ├── ReadOnly        READ_ONLY          this store takes no writes: newer schema, an earlier NOT_DURABLE, or a
+        │                                      scratchpad that was opened read-only
         ├── StoreBusy       STORE_BUSY         another writer held the store longer than the timeout
         ├── UnsafeStorage   UNSAFE_STORAGE     the folder or the SQLite library cannot keep the promises
         └── Damaged         DAMAGED            stored bytes do not read back; nothing was changed
@@ -50,6 +52,16 @@ class InvalidPath(InvalidInput):
     """A path that is not one of the memory's documents. The message never names a place outside them."""
 
     code = "INVALID_PATH"
+
+
+class SchemaViolation(InmindError):
+    """A scratchpad would not fit its schema after this. The state that was there is untouched."""
+
+    code = "SCHEMA_VIOLATION"
+
+    def __init__(self, *, path: str, reason: str) -> None:
+        super().__init__(f"{path or 'the scratchpad'} does not fit the schema: {reason}")
+        self.path, self.reason = path, reason
 
 
 class NotFound(InmindError):

@@ -68,6 +68,13 @@ class SessionOpened(Happened):
     resource: str
     cwd: str
     language: str = "en"
+    parent: str = ""
+    """The session that this one was spawned from."""
+    handed: tuple[tuple[str, str], ...] = ()
+    """What each of the parent's layers was handed on as: fork, view or none."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "handed", tuple((layer, policy) for layer, policy in self.handed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,8 @@ class AnchoredBlock:
     sources: tuple[str, ...] = ()
     banner: str = ""
     """A line of ours above the text."""
+    tag: str = "memory"
+    """What the block is called in the prompt."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -306,6 +315,56 @@ class EntityPinned(Happened):
 
 
 @dataclass(frozen=True, slots=True)
+class PadBegun(Happened):
+    """A scratchpad begins with something: its template, or what a parent has handed on."""
+
+    kind = "pad_begun"
+    pad: str
+    state: str | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PadWritten(Happened):
+    """A scratchpad that holds text: this one from now on, or this behind what is there."""
+
+    kind = "pad_written"
+    pad: str
+    text: str
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PadMerged(Happened):
+    """A scratchpad that holds an object: first what is removed, as paths of keys, then what is merged in."""
+
+    kind = "pad_merged"
+    pad: str
+    values: Mapping[str, Any]
+    delete: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delete", tuple(tuple(path) for path in self.delete))
+
+
+@dataclass(frozen=True, slots=True)
+class PadSetAside(Happened):
+    """What a scratchpad held does not fit its schema any more: it begins anew, empty. The old state stays above."""
+
+    kind = "pad_set_aside"
+    pad: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildCameHome(Happened):
+    """The changes of a child session, up to an event of its stream, were brought into this one."""
+
+    kind = "came_home"
+    child: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reverted(Happened):
     """The state is again what it was at `to`. Nothing is deleted: the events between stay readable."""
 
@@ -318,7 +377,19 @@ KINDS: dict[str, type[Happened]] = {
 }
 
 BOOKKEEPING = frozenset(
-    {"prompt", "usage", "anchor", "tail", "wording", "system", "tools", "reverted", "set_aside", "opened"}
+    {
+        "anchor",
+        "opened",
+        "pad_set_aside",
+        "prompt",
+        "reverted",
+        "set_aside",
+        "system",
+        "tail",
+        "tools",
+        "usage",
+        "wording",
+    }
 )
 """Kinds that `undo` steps over: what was done with the state and what a host is set up with, not changes to it."""
 

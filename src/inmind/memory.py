@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,17 +21,19 @@ from typing import Self, cast
 from urllib.parse import quote, unquote
 
 from inmind.attention import Attention
-from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS, Documents
+from inmind.desk import scratchpad_among
+from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, InvalidInput, UnsafeStorage
 from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
-from inmind.mind import DocumentsFold, Mind, MindFold
+from inmind.mind import BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
+from inmind.prompt.pads import ScratchpadLayer, scratchpad_of
 from inmind.prompt.plan import Limits
-from inmind.session import Parts, Session
+from inmind.session import Parts, Session, Setup
 from inmind.stores.base import Clock, Store
 from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
@@ -56,9 +58,14 @@ def default_home() -> Path:
     return Path(os.environ.get("INMIND_HOME") or Path.home() / ".inmind")
 
 
-def default_layers() -> tuple[Layer, ...]:
-    """What a session has in mind when the host names no layers."""
-    return (DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
+def default_layers(*own: Layer) -> tuple[Layer, ...]:
+    """What a session has in mind when the host names no layers; own ones beside them, or in place of their namesakes.
+
+    `default_layers(ScratchpadLayer(schema=Task))` is everything usual, with a scratchpad that a schema checks.
+    """
+    usual = (ScratchpadLayer(), DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
+    names = {layer.name for layer in own}
+    return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,8 @@ class SessionInfo:
     folder: Path
     legacy: bool = False
     """Still one of the older single files; opening it brings it in."""
+    parent: str = ""
+    """The session that it was spawned from."""
 
 
 class Memory:
@@ -116,11 +125,13 @@ class Memory:
         cwd: str | Path | None = None,
         language: str = "en",
         entities: EntityRules = DEFAULT_RULES,
+        memory_tools: bool = True,
     ) -> Session:
         """Open a session, or begin it, under an id that is unique in this home.
 
         An existing one keeps the folder and language it began with, and belongs to the resource it began with:
-        naming another is refused, since its memory would be handed to somebody else.
+        naming another is refused, since its memory would be handed to somebody else. A host that does not `record`
+        replies turns `memory_tools` off: its model must not be offered what nobody would carry out.
         """
         if self._closed:
             raise Closed
@@ -132,18 +143,17 @@ class Memory:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
         if not isinstance(entities, EntityRules):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="entities", value=entities, expected="EntityRules")
+        if not isinstance(memory_tools, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="memory_tools", value=memory_tools, expected="True or False")
         chosen = default_layers() if layers is None else checked_layers(layers)
-        place = _place(cwd)
-        stream = Stream(self._store, f"session/{name}", MindFold(f"session/{name}"), self._clock)
-        opening = SessionOpened(resource=owner, cwd=place, language=language)
-        stream.commit(lambda mind, _: Decision(_opening(mind, self.home, name, opening), None))
+        scratchpad_of(chosen)
+        setup = Setup(layers=chosen, limits=limits, counter=count, entities=entities, memory_tools=memory_tools)
+        opening = SessionOpened(resource=owner, cwd=_place(cwd), language=language)
+        stream = self._begun(name, opening, ())
         opened = stream.state.opened or opening
         if resource is not None and opened.resource != owner:
             raise InvalidInput(field="resource", value=resource, expected="the resource that this session began with")
-        session = Session(self._parts(name, stream, opened, chosen, limits, count, entities))
-        with self._lock:
-            self._sessions.add(session)
-        return session
+        return self._opened(name, stream, opened, replace(setup, layers=self._handed_down(chosen, opened)))
 
     def restore(
         self,
@@ -194,20 +204,55 @@ class Memory:
     ) -> None:
         self.close()
 
-    def _parts(
-        self,
-        id: str,
-        stream: Stream[Mind],
-        opened: SessionOpened,
-        layers: tuple[Layer, ...],
-        limits: Limits,
-        counter: Counter,
-        rules: EntityRules,
-    ) -> Parts:
+    def _begun(self, id: str, opening: SessionOpened, handed: Sequence[Draft]) -> Stream[Mind]:
+        stream = self._stream(id)
+        stream.commit(lambda mind, _: Decision(_opening(mind, self.home, id, opening, handed), None))
+        return stream
+
+    def _beget(self, id: str, opening: SessionOpened, handed: Sequence[Draft], setup: Setup) -> Session:
+        """A child of one of our sessions, set up as its parent is; the one that is there already, if it is its own."""
+        if self._closed:
+            raise Closed
+        name = _named(id, "id")
+        stream = self._begun(name, opening, handed)
+        opened = stream.state.opened or opening
+        if opened.parent != opening.parent:
+            raise InvalidInput(field="id", value=id, expected="a new id, or one of this session's own children")
+        return self._opened(name, stream, opened, replace(setup, layers=_handed_on(setup.layers, opened)))
+
+    def _opened(self, id: str, stream: Stream[Mind], opened: SessionOpened, setup: Setup) -> Session:
+        session = Session(self._parts(id, stream, opened, setup))
+        with self._lock:
+            self._sessions.add(session)
+        return session
+
+    def _stream(self, id: str) -> Stream[Mind]:
+        return Stream(self._store, f"session/{id}", MindFold(f"session/{id}"), self._clock)
+
+    def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[Mind]]:
+        """The sessions that one comes from, its parent first."""
+        above: SessionOpened | None = opened
+        while above is not None and above.parent:
+            stream = self._stream(above.parent)
+            yield stream
+            above = stream.state.opened
+
+    def _handed_down(self, layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
+        """A host's layers as they reach this session, through all that it comes from."""
+        line = [opened, *(stream.state.opened for stream in self._ancestors(opened))]
+        for one in reversed(line):
+            if one is not None and one.parent:
+                layers = _handed_on(layers, one)
+        return layers
+
+    def _parts(self, id: str, stream: Stream[Mind], opened: SessionOpened, setup: Setup) -> Parts:
         folder = Folder(session_folder(self.home, id, opened.cwd))
         owner = f"resource/{opened.resource}"
-        resource = Stream(self._store, owner, DocumentsFold(owner), self._clock)
+        resource = Stream(self._store, owner, BelongingsFold(owner), self._clock)
         resource_folder = Folder(self.home / "resources" / _as_file(opened.resource))
+        from inmind.tools import is_memory_tool  # the table is read when a session is opened, not when we are imported
+
+        ancestors = tuple(self._ancestors(opened))
         return Parts(
             id=id,
             store=self._store,
@@ -225,16 +270,18 @@ class Memory:
                 resource_folder,
                 resource,
                 self._store,
-                documents=_itself,
+                documents=lambda belongings: belongings.documents,
                 inside="",
                 paths=RESOURCE_PATHS,
             ),
             transcript=Transcript(folder, self._store, stream.name),
             meta=MetaFile(folder, id),
-            attention=Attention(stream, self._store, self._siblings, rules),
-            layers=layers,
-            limits=limits,
-            counter=counter,
+            attention=Attention(stream, self._store, self._siblings, setup.entities, is_memory_tool),
+            scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, self._store),
+            ancestors=ancestors,
+            setup=setup,
+            stream_of=self._stream,
+            beget=self._beget,
         )
 
     def _info(self, stream: str) -> SessionInfo:
@@ -251,6 +298,7 @@ class Memory:
             created=first.at.isoformat(timespec="seconds"),
             updated=summary.updated.isoformat(timespec="seconds"),
             folder=session_folder(self.home, id, opened.cwd),
+            parent=opened.parent,
         )
 
 
@@ -262,17 +310,25 @@ def session_folder(home: Path, id: str, cwd: str) -> Path:
     return home / "sessions" / f"--{where}--" / _as_file(id)
 
 
-def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened) -> list[Draft]:
+def _handed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
+    from inmind.family.handing import handed_on  # only those who have children need it
+
+    return handed_on(layers, dict(opened.handed))
+
+
+def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened, handed: Sequence[Draft]) -> list[Draft]:
     """The first events of a session; none for one that has them."""
     if mind.opened is not None:
         return []
-    legacy = find_legacy(home, _as_file(id))
+    legacy = None if opening.parent else find_legacy(home, _as_file(id))
     if legacy is not None and legacy.cwd:
         opening = replace(opening, cwd=legacy.cwd)
     page = DocumentWritten(path=OVERVIEW, text=template(opening.language))
+    inherited = any(isinstance(d.what, DocumentWritten) and d.what.path == OVERVIEW for d in handed)
     return [
         Draft(what=opening, origin=Origin.OPERATOR),
-        Draft(what=page, origin=Origin.OPERATOR),
+        *([] if inherited else [Draft(what=page, origin=Origin.OPERATOR)]),
+        *handed,
         *(legacy.drafts if legacy else ()),
     ]
 
@@ -364,7 +420,3 @@ def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bo
     if isinstance(cache_seconds, bool) or not isinstance(cache_seconds, int | float) or not cache_seconds >= 0:
         raise InvalidInput(field="cache_seconds", value=cache_seconds, expected="seconds, 0 or more")
     return Limits(window=window, reserve=reserve, exact=exact, cache_seconds=float(cache_seconds))
-
-
-def _itself(documents: Documents) -> Documents:
-    return documents

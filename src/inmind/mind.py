@@ -13,8 +13,9 @@ from typing import Any
 from inmind.documents import Documents
 from inmind.entities.window import Entities
 from inmind.history import Line
-from inmind.journal import BOOKKEEPING, Event, SessionOpened
+from inmind.journal import BOOKKEEPING, ChildCameHome, Event, SessionOpened
 from inmind.prompt.standing import Standing
+from inmind.scratchpad.pad import Pads
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Mind:
     line: Line = field(default_factory=Line)
     documents: Documents = field(default_factory=Documents)
     entities: Entities = field(default_factory=Entities)
+    pads: Pads = field(default_factory=Pads)
     standing: Standing = field(default_factory=Standing)
     begun: int = 0
     """Number of the last event that opening the session appended: nothing goes back beyond it."""
@@ -36,12 +38,14 @@ class Mind:
     A change is what was appended together and begins with something a person would call one; opening a
     session is not. Being part of the state, it is reverted too, so a second undo goes one step further.
     """
+    came_home: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Children whose changes were brought home, and up to which of their events."""
 
 
 class MindFold:
     """Folds a session's stream."""
 
-    version = 2
+    version = 3
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -58,6 +62,9 @@ class MindFold:
             begun = event.seq
         if event.kind not in BOOKKEEPING and event.opens:
             before = event.seq - 1
+        came_home = state.came_home
+        if isinstance(what, ChildCameHome):
+            came_home = {**came_home, what.child: what.seq}
         return Mind(
             stream=state.stream,
             seq=event.seq,
@@ -65,9 +72,11 @@ class MindFold:
             line=line,
             documents=state.documents.apply(event),
             entities=state.entities.apply(event),
+            pads=state.pads.apply(event),
             standing=state.standing.apply(event, messages=len(line)),
             begun=begun,
             before=before,
+            came_home=came_home,
         )
 
     def reverted(self, past: Mind, present: Mind, event: Event) -> Mind:
@@ -75,16 +84,17 @@ class MindFold:
         return replace(past, seq=event.seq, standing=past.standing.reverted(present.standing, kept))
 
     def freeze(self, state: Mind) -> dict[str, Any]:
-        opened = state.opened
         return {
             "seq": state.seq,
-            "opened": [opened.resource, opened.cwd, opened.language] if opened else None,
+            "opened": _freeze_opened(state.opened),
             "line": state.line.freeze(),
             "documents": state.documents.freeze(),
             "entities": state.entities.freeze(),
+            "pads": state.pads.freeze(),
             "standing": state.standing.freeze(),
             "begun": state.begun,
             "before": state.before,
+            "came_home": dict(state.came_home),
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Mind:
@@ -95,34 +105,51 @@ class MindFold:
             line=Line.thaw(frozen["line"], messages),
             documents=Documents.thaw(frozen["documents"], self._stream),
             entities=Entities.thaw(frozen["entities"]),
+            pads=Pads.thaw(frozen["pads"], self._stream),
             standing=Standing.thaw(frozen["standing"]),
             begun=frozen["begun"],
             before=frozen["before"],
+            came_home=frozen["came_home"],
         )
 
 
-class DocumentsFold:
-    """Folds a resource's stream: for now it owns documents and nothing else."""
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What a resource owns, shared by all of its sessions."""
 
-    version = 1
+    documents: Documents = field(default_factory=Documents)
+    pads: Pads = field(default_factory=Pads)
+
+
+class BelongingsFold:
+    """Folds a resource's stream."""
+
+    version = 2
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
 
-    def initial(self) -> Documents:
-        return Documents()
+    def initial(self) -> Belongings:
+        return Belongings()
 
-    def apply(self, state: Documents, event: Event) -> Documents:
-        return state.apply(event)
+    def apply(self, state: Belongings, event: Event) -> Belongings:
+        return Belongings(state.documents.apply(event), state.pads.apply(event))
 
-    def reverted(self, past: Documents, present: Documents, event: Event) -> Documents:  # noqa: ARG002 -- the protocol's
+    def reverted(self, past: Belongings, present: Belongings, event: Event) -> Belongings:  # noqa: ARG002 -- the protocol's
         return past
 
-    def freeze(self, state: Documents) -> dict[str, Any]:
-        return state.freeze()
+    def freeze(self, state: Belongings) -> dict[str, Any]:
+        return {"documents": state.documents.freeze(), "pads": state.pads.freeze()}
 
-    def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Documents:  # noqa: ARG002 -- the protocol's
-        return Documents.thaw(frozen, self._stream)
+    def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Belongings:  # noqa: ARG002 -- the protocol's
+        documents = Documents.thaw(frozen["documents"], self._stream)
+        return Belongings(documents, Pads.thaw(frozen["pads"], self._stream))
+
+
+def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:
+    if opened is None:
+        return None
+    return [opened.resource, opened.cwd, opened.language, opened.parent, opened.handed]
 
 
 def _agreeing(past: Line, present: Line) -> int:

@@ -7,15 +7,17 @@ could not be folded from the journal; the meter and the view only remember what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from inmind.attention import Attention
+from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
+from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.journal import (
@@ -26,17 +28,18 @@ from inmind.journal import (
     Origin,
     PromptPrepared,
     Reverted,
+    SessionOpened,
     ToolObserved,
     UsageReported,
     digest,
 )
-from inmind.mind import Mind
+from inmind.mind import Belongings, Mind
 from inmind.prompt.assemble import Handed, render
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
 from inmind.prompt.intake import Given, checked_json, checked_messages, message_added, not_yet_in, taken_in
-from inmind.prompt.layer import Layer, Moment, Recalled, ask, kept_by
+from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
 from inmind.prompt.plan import Limits, plan
@@ -50,9 +53,25 @@ from inmind.stores.transcript import Transcript
 from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter
 
+# What only some hosts ask for is imported when they do: importing us takes its time as it is.
 if TYPE_CHECKING:
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
+    from inmind.family.family import Family
+    from inmind.family.homecoming import MergeReport
+    from inmind.hands import Hands
+    from inmind.prompt.recorded import Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """How a host wants a session; a child has its parent's."""
+
+    layers: tuple[Layer, ...]
+    limits: Limits
+    counter: Counter
+    entities: EntityRules
+    memory_tools: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +81,18 @@ class Parts:
     id: str
     store: Store
     stream: Stream[Mind]
-    resource: Stream[Documents]
+    resource: Stream[Belongings]
     files: LiveFiles[Mind]
-    resource_files: LiveFiles[Documents]
+    resource_files: LiveFiles[Belongings]
     transcript: Transcript
     meta: MetaFile
     attention: Attention
-    layers: tuple[Layer, ...]
-    limits: Limits
-    counter: Counter
+    scratchpad: Scratchpad | None
+    ancestors: tuple[Stream[Mind], ...]
+    """Streams of the sessions that this one comes from, its parent first."""
+    setup: Setup
+    stream_of: Callable[[str], Stream[Mind]]
+    beget: Callable[[str, SessionOpened, Sequence[Draft], Setup], Session]
 
 
 class Session:
@@ -81,8 +103,10 @@ class Session:
         self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
         self._files, self._resource_files = parts.files, parts.resource_files
         self._transcript, self._meta = parts.transcript, parts.meta
-        self._attention, self._layers = parts.attention, parts.layers
-        self._limits, self._meter, self._view = parts.limits, Meter(parts.counter), HistoryView()
+        self._attention, self._scratchpad, self._ancestors = parts.attention, parts.scratchpad, parts.ancestors
+        self._stream_of, self._beget = parts.stream_of, parts.beget
+        self._setup, self._layers, self._limits = parts.setup, parts.setup.layers, parts.setup.limits
+        self._meter, self._view = Meter(parts.setup.counter), HistoryView()
         self._handed = Handed()
         self._sent: tuple[int, View | None] = (0, None)
         self._seen: dict[str, int] = {}
@@ -112,6 +136,7 @@ class Session:
         named = key_for(key, "prepare", format, messages, system, tools)
         self._take_in()
         self._resource.refresh()
+        self._look_up()
         notices = self._notices()
         done = self._stream.commit(lambda mind, now: self._decide_prompt(mind, now, given, spoken, notices), key=named)
         self._show(done.events)
@@ -122,6 +147,26 @@ class Session:
         self._sent = (prompt.call, view)
         self._have_shown()
         return prompt
+
+    def record(self, reply: Any, *, format: str | None = None, key: str | None = None) -> Recorded:
+        """Keep the model's reply, carry out the memory tools that it calls, and answer with what is left to do.
+
+        A reply of any provider, its message, or the chunks of a streamed one; as objects or plain values. `results` are
+        messages to send back, `host_calls` are the host's to run. The reply, what the tools changed and what they
+        answered are one commit, and the same reply twice is one.
+        """
+        self._take_in()
+        self._look_up()
+        done = self._hands.record(reply, format=format, key=key, seen=self._seen)
+        self._show(done.events)
+        self._seen |= {path: self._documents(resolve(path)[0]).version(path) for path in done.shown}
+        return done.recorded
+
+    def tools(self, format: str = "openai") -> list[dict[str, Any]]:
+        """The memory tools of this session in the shape of `openai`, `responses`, `anthropic` or `mcp`."""
+        from inmind.tools import offered
+
+        return offered(self._layers, format)
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
         """Keep messages in the journal's own history: a user's, a reply, a tool's result.
@@ -199,6 +244,34 @@ class Session:
         what = UsageReported(call=of, counted=counted, **numbers)
         named = key_for(key, "report_usage", of, numbers)
         return self._stream.append(Draft(what=what, origin=Origin.OPERATOR), key=named)
+
+    # -- the scratchpad, and children ----------------------------------------------------------------------
+
+    @property
+    def scratchpad(self) -> Scratchpad:
+        """The agent's own pad: `snapshot` and `update`."""
+        if self._scratchpad is None:
+            raise NotFound(what="scratchpad in session", name=self.id, hint="name a ScratchpadLayer among its layers")
+        return self._scratchpad
+
+    def spawn(self, id: str | None = None, *, policy: str | Mapping[str, str] | None = None) -> Session:
+        """Begin a child session, for a sub-agent: of the same resource, with a conversation of its own.
+
+        What it gets of each layer is what the layer says, or what `policy` says, for all or by the layer's name: a copy
+        of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child.
+        """
+        self._take_in()
+        return self._beget(*self._family.birth(id, policy), self._setup)
+
+    def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
+        """Bring home what a child has changed since it began, or since this was last done; by its id, if it has died.
+
+        What the parent has changed meanwhile stays; where the child had changed the same, the report has both.
+        """
+        self._take_in()
+        report = self._family.bring_home(child.id if isinstance(child, Session) else child, key)
+        self._show()
+        return report
 
     # -- things --------------------------------------------------------------------------------------------
 
@@ -289,7 +362,7 @@ class Session:
         if scope == "thread":
             done = self._stream.commit(lambda mind, _: Decision(decide(mind.documents), True), key=named)
         else:
-            done = self._resource.commit(lambda docs, _: Decision(decide(docs), True), key=named)
+            done = self._resource.commit(lambda owned, _: Decision(decide(owned.documents), True), key=named)
         self._show()
         if done.answer is None:  # an earlier call with this key wrote it, and somebody may have written since
             return self._documents_at(scope, done.appended.last).version(name)
@@ -308,6 +381,11 @@ class Session:
     def mind(self) -> Mind:
         """Everything folded so far, with what other processes have done."""
         return self._stream.refresh()
+
+    @property
+    def belongings(self) -> Belongings:
+        """What its resource owns, shared with the resource's other sessions."""
+        return self._resource.refresh()
 
     @property
     def ledger(self) -> Ledger:
@@ -368,11 +446,26 @@ class Session:
 
     # -- inside --------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _hands(self) -> Hands:
+        from inmind.hands import Hands
+
+        return Hands(
+            self._stream, self._resource, self._store, self._attention, self._layers, self._ancestors, self._kept
+        )
+
+    @cached_property
+    def _family(self) -> Family:
+        from inmind.family.family import Family
+
+        return Family(self.id, self._stream, self._resource, self._attention, self._layers, self._stream_of)
+
     def _decide_prompt(
         self, mind: Mind, now: datetime, given: Given, spoken: Format, notices: tuple[str, ...]
     ) -> Decision[Mind, tuple[Prompt, View]]:
-        offered = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
-        drafts = taken_in(mind.standing, mind.line, given, offered, spoken)
+        theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
+        ours = self.tools(spoken.name) if self._setup.memory_tools else []
+        drafts = taken_in(mind.standing, mind.line, given, [*theirs, *ours], spoken)
         drafts += self._kept(mind, now, drafts)
         drafts += self._attention.of_messages(mind, drafts, now)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
@@ -427,16 +520,28 @@ class Session:
         said = [(layer, ask(layer, partial(layer.recall, moment), _RECALLED)) for layer in self._layers]
         return [(layer, recalled) for layer, recalled in said if recalled is not None and recalled.text]
 
-    def _moment(self, mind: Mind, now: datetime) -> Moment:
+    def _moment(self, mind: Mind, now: datetime, ancestors: Sequence[Stream[Mind]] | None = None) -> Moment:
+        """What layers may look at; with the moment of the parent, as it is now, and so on up."""
+        above = self._ancestors if ancestors is None else ancestors
+        belongings = self._resource.state
+        own = ancestors is None
         return Moment(
-            session=self.id,
+            session=mind.stream.removeprefix("session/"),
             resource=self.resource,
             now=now,
-            documents={**self._resource.state.by_path, **mind.documents.by_path},
+            documents={**belongings.documents.by_path, **mind.documents.by_path},
             messages=mind.line.wires,
             entities=mind.entities,
-            visible=_nothing if mind.standing.spliced else mind.line.holds,
+            pads={"thread": mind.pads, "resource": belongings.pads},
+            visible=mind.line.holds if own and not mind.standing.spliced else _nothing,
+            parent=self._moment(above[0].state, now, above[1:]) if above else None,
         )
+
+    def _look_up(self) -> None:
+        """A child sees what its parent has in mind now."""
+        if any(isinstance(layer, ViewLayer) for layer in self._layers):
+            for ancestor in self._ancestors:
+                ancestor.refresh()
 
     def _prompt_of(self, call: int) -> tuple[Event, PromptPrepared]:
         events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
@@ -457,13 +562,13 @@ class Session:
         )
 
     def _refreshed(self, scope: Scope) -> Documents:
-        return self._stream.refresh().documents if scope == "thread" else self._resource.refresh()
+        return self._stream.refresh().documents if scope == "thread" else self._resource.refresh().documents
 
     def _documents_at(self, scope: Scope, seq: int) -> Documents:
-        return self._stream.at(seq).documents if scope == "thread" else self._resource.at(seq)
+        return self._stream.at(seq).documents if scope == "thread" else self._resource.at(seq).documents
 
     def _documents(self, scope: Scope) -> Documents:
-        return self._stream.state.documents if scope == "thread" else self._resource.state
+        return self._stream.state.documents if scope == "thread" else self._resource.state.documents
 
     def _take_in(self) -> None:
         self._files.take_in()
@@ -486,16 +591,17 @@ class Session:
         """Documents that stood in the prompt just prepared, whole or cut, have been shown to whoever writes next."""
         standing = self._stream.state.standing
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
-        both = {**self._stream.state.documents.by_path, **self._resource.state.by_path}
+        both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         self._seen |= {path: document.version for path, document in both.items() if document.source in shown}
 
     def _versions(self) -> dict[str, int]:
-        both = {**self._stream.state.documents.by_path, **self._resource.state.by_path}
+        both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         return {path: document.version for path, document in both.items()}
 
     def _notices(self) -> tuple[str, ...]:
         lags, self._lags = self._lags, []
-        return (*self._files.notices(), *self._resource_files.notices(), *lags)
+        settled = self._scratchpad.settle() if self._scratchpad is not None else ""
+        return (*self._files.notices(), *self._resource_files.notices(), *lags, *([settled] if settled else []))
 
 
 MOST = 2**53

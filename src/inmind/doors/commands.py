@@ -23,6 +23,7 @@ from inmind.entities.block import block
 from inmind.errors import NotFound
 from inmind.journal import encode
 from inmind.memory import DATABASE, WINDOW, default_home
+from inmind.scratchpad.block import text_of
 from inmind.text import counted, printable
 
 app = typer.Typer(
@@ -158,6 +159,23 @@ def show_entities(session: SessionId, as_json: AsJson = False) -> None:
         if beyond := list(entities.beyond):
             deleted = sum(entity.deleted for entity in beyond)
             _say(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
+    return None
+
+
+@show.command("scratchpad")
+def show_scratchpad(session: SessionId, as_json: AsJson = False) -> None:
+    """The agent's scratchpad, its own and that of its resource, as the model reads it."""
+    with _failing_in_one_line(), _session(session) as opened:
+        held = {"thread": opened.mind.pads.by_name, "resource": opened.belongings.pads.by_name}
+        if as_json:
+            return _print_json({scope: {name: pad.state for name, pad in pads.items()} for scope, pads in held.items()})
+        shown = [(scope, name, text_of(pad.state)) for scope, pads in held.items() for name, pad in pads.items()]
+        for scope, name, text in shown:
+            if len(shown) > 1:
+                _say(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
+            _say(text or "(empty)")
+        if not shown:
+            _say("Nothing was written on it yet.")
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,13 @@ FURTHEST = 64
 """Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
 
 
-def heard(line: Line, drafts: Sequence[Draft], *, stream: str, version: int) -> list[Happening]:
-    """What the messages among these drafts tell, in order; they will stand in the stream right after `version`."""
+def heard(
+    line: Line, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
+) -> list[Happening]:
+    """What the messages among these drafts tell, in order; they will stand in the stream right after `version`.
+
+    `own`: names of memory's own tools. What they answer came from memory, and is not learned again as if it were new.
+    """
     told: list[Happening] = []
     calls: dict[str, Call] = {}
     for place, draft in enumerate(drafts):
@@ -30,7 +35,8 @@ def heard(line: Line, drafts: Sequence[Draft], *, stream: str, version: int) -> 
         message = FORMATS[draft.what.format].read(draft.what.wire)
         calls.update((call.id, call) for call in message.calls)
         source = f"{stream}#{version + 1 + place}"
-        told += [Happening(said, draft.origin, source) for said in _told_by(message, line, calls, draft)]
+        said = (one for one in _told_by(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
+        told += [Happening(one, draft.origin, source) for one in said]
     return told
 
 

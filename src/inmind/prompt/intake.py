@@ -16,7 +16,7 @@ from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Format, Message, Wire
+from inmind.prompt.formats.parts import Format, Image, Message, Opaque, Wire
 from inmind.prompt.formats.values import check_json, is_object, plain, through_json
 from inmind.prompt.standing import Standing, System
 from inmind.prompt.wording import is_our_memory, without_ours
@@ -97,6 +97,12 @@ def message_added(wire: Wire, spoken: Format) -> Draft:
     return Draft(what=what, origin=origin, trust=Trust.DATA if mixed else None)
 
 
+def tool_names(tools: Sequence[Wire]) -> list[str]:
+    """Names under which tools can be called, in any provider's shape; a few kinds have none."""
+    named = (tool.get("name", _within(tool, "function") or _within(tool, "custom")) for tool in tools)
+    return [name for name in named if isinstance(name, str)]
+
+
 def not_yet_in(line: Line, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
     """Messages whose id is not in the line, and results of calls that have none yet.
 
@@ -167,12 +173,25 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
         return [message_added(wire, spoken) for wire in checked_messages(added, spoken, at=given.lead + len(line))]
     # An edit, objects of a provider's client, or a list that was made of our own last prompt.
     theirs = [without_ours(wire) for wire in checked_messages(given.wires, spoken, at=given.lead)]
-    sync = match(line, theirs)
+    sync = match(line, [_as_recorded(wire, place, line, spoken) for place, wire in enumerate(theirs)])
     drafts = [message_added(wire, spoken) for wire in sync.new]
     if sync.spliced:
         spliced = HistorySpliced(sync.start, sync.stop, len(sync.new))
         drafts.append(Draft(what=spliced, origin=Origin.OPERATOR))
     return drafts + [message_added(wire, spoken) for wire in sync.added]
+
+
+def _as_recorded(wire: Wire, place: int, line: Line, spoken: Format) -> Wire:
+    """A reply as it was recorded, where the host has a plainer copy of it: the bare text, or without the reasoning."""
+    if place >= len(line) or (entry := line[place]).wire == wire or entry.format != spoken.name:
+        return wire
+    ours, theirs = spoken.read(entry.wire), spoken.read(wire)
+    if ours.role != "assistant" or theirs.role != "assistant":
+        return wire
+    from inmind.prompt.replies import said  # only a host that keeps its own copies needs it
+
+    plainer = all(part in ours.parts for part in theirs.parts if isinstance(part, Opaque | Image))
+    return entry.wire if plainer and said([wire], spoken.name) == said([entry.wire], spoken.name) else wire
 
 
 def _system(given: Given, standing: Standing, spoken: Format) -> System:
@@ -188,9 +207,13 @@ def _system(given: Given, standing: Standing, spoken: Format) -> System:
 
 def _refuse_twins(tools: Sequence[Wire]) -> None:
     """Providers take a name once, and a layer's tool may have the name of one of the host's."""
-    names = [name for tool in tools if isinstance(name := tool.get("name", tool.get("function", {}).get("name")), str)]
-    if twins := sorted(name for name, count in Counter(names).items() if count > 1):
+    if twins := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
         raise InvalidInput(field="tools", value=twins, expected="one tool of each name, layers' tools included")
+
+
+def _within(tool: Wire, kind: str) -> object:
+    inner = tool.get(kind)
+    return inner.get("name") if is_object(inner) else None
 
 
 def _listed(value: Any, field: str) -> Sequence[Any]:

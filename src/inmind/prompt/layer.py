@@ -17,6 +17,7 @@ from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
 from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Trust
+from inmind.scratchpad.pad import Pads
 from inmind.text import Cut
 from inmind.tokens import Counter
 
@@ -60,6 +61,8 @@ class Recalled:
     """The least of its sources; a text that the host itself provides is the operator's."""
     banner: str = ""
     """A line above the text, of the layer's own and not from memory: it is not escaped."""
+    tag: Literal["memory", "working_memory"] = "memory"
+    """What the block is called in the prompt; `working_memory` is the scratchpad's."""
     shorten: Callable[[int, Counter], Cut] | None = None
     """How to say it in so many tokens; without this it is cut at the end."""
     since: Callable[[AnchoredBlock, Counter], str] | None = None
@@ -71,8 +74,14 @@ class Recalled:
         checked_text(self.banner, field="banner")
         for source in self.sources:
             checked_text(source, field="sources")
+        if self.tag not in ("memory", "working_memory"):
+            raise InvalidInput(field="tag", value=self.tag, expected="memory or working_memory")
         if not isinstance(self.trust, Trust):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="trust", value=self.trust, expected="a Trust")
+
+
+def _no_pads() -> dict[Scope, Pads]:
+    return {"thread": Pads(), "resource": Pads()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +95,12 @@ class Moment:
     """Of the session and of its resource, by path."""
     messages: Sequence[Mapping[str, Any]]
     entities: Entities = field(default_factory=Entities)
+    pads: Mapping[Scope, Pads] = field(default_factory=_no_pads)
+    """Scratchpads of the session and of its resource."""
     visible: Callable[[str], bool] = bool
     """Does the message of this event stand in the conversation that the model is sent?"""
+    parent: Moment | None = None
+    """The moment of the session that this one was spawned from."""
 
 
 class Layer(Protocol):
@@ -198,6 +211,21 @@ class EntityLayer(PlainLayer):
                 entities, shown.sources, moment.visible, budget=self.budget.max, count=count
             ),
         )
+
+
+class ViewLayer(PlainLayer):
+    """A parent's layer in a child that may look at it and not change it: it is asked about the parent's moment."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.name, self.slot, self.budget = layer.name, layer.slot, layer.budget
+        self.scope: Scope = layer.scope
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        return self.layer.recall(moment.parent) if moment.parent is not None else None
+
+    def spawn(self) -> Spawn:
+        return "view"
 
 
 def checked_layers(layers: object) -> tuple[Layer, ...]:

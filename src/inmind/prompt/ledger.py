@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from inmind.journal import UsageReported
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,16 @@ class Ledger:
     def price(self, rates: Rates | None = None) -> float:
         rates = rates or Rates()
         return self.cached * rates.cached + self.written * rates.written + self.uncached * rates.uncached
+
+    def with_usage(self, reported: UsageReported, *, times: int = 1) -> Ledger:
+        """With what the provider said of one call; `times=-1` takes it out again."""
+        return replace(
+            self,
+            reported_calls=self.reported_calls + times,
+            reported_prompt=self.reported_prompt + times * reported.prompt_tokens,
+            reported_cached=self.reported_cached + times * reported.cached_tokens,
+            completion=self.completion + times * reported.completion_tokens,
+        )
 
     def freeze(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

@@ -155,16 +155,18 @@ def _room(standing: Standing, limits: Limits, needed: int) -> int:
 
 def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -> tuple[AnchoredBlock, ...]:
     """Each layer's text inside what it was granted, in slot order."""
+    whole = [AnchoredBlock(layer.name, said.text, 0, said.sources, said.banner, said.tag) for layer, said in recalled]
     wishes = [
-        Wish(wanted=_framed(meter, layer.name, said.banner, said.text), min=layer.budget.min, max=layer.budget.max)
-        for layer, said in recalled
+        Wish(wanted=_framed(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
+        for block, (layer, said) in zip(whole, recalled, strict=True)
     ]
     filled: list[AnchoredBlock] = []
-    for (layer, said), wish, grant in zip(recalled, wishes, allocate(wishes, room), strict=True):
-        kept = Cut(said.text, 0)
-        if wish.wanted > grant:
-            kept = _shortened(said, _stepped(grant, wish), partial(_framed, meter, layer.name, said.banner))
-        filled.append(AnchoredBlock(layer.name, kept.text, kept.lines_left_out, said.sources, said.banner))
+    for block, (_, said), wish, grant in zip(whole, recalled, wishes, allocate(wishes, room), strict=True):
+        if wish.wanted <= grant:
+            filled.append(block)
+            continue
+        kept = _shortened(said, _stepped(grant, wish), partial(_framed, meter, block))
+        filled.append(replace(block, text=kept.text, left_out=kept.lines_left_out))
     return tuple(filled)
 
 
@@ -217,9 +219,9 @@ def unchanged_prefix(standing: Standing, tokens: dict[str, int], format: str, sh
 
 
 def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:
-    return _framed(meter, block.layer, block.banner, block.text) if block.text else 0
+    return _framed(meter, block, block.text) if block.text else 0
 
 
-def _framed(meter: Meter, layer: str, banner: str, text: str) -> int:
-    """What a block costs as it is sent: escaped, and with the tags around it."""
-    return meter.count(block_text(layer, text, banner))
+def _framed(meter: Meter, block: AnchoredBlock, text: str) -> int:
+    """What a block costs as it is sent, with this text: escaped, and with the tags around it."""
+    return meter.count(block_text(replace(block, text=text)))

@@ -7,7 +7,7 @@ is made of, which is why any past one can be made again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -72,6 +72,8 @@ class Standing:
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
     ledger: Ledger = field(default_factory=Ledger)
+    usage: UsageReported | None = None
+    """What the provider reported last."""
     calibration: Calibration = field(default_factory=Calibration)
 
     @property
@@ -81,6 +83,11 @@ class Standing:
     @property
     def blocks(self) -> tuple[AnchoredBlock, ...]:
         return self.anchor.blocks if self.anchor else ()
+
+    @property
+    def format(self) -> str:
+        """Of the last prompt; empty before the first."""
+        return self.sent.parts[0].partition(":")[0] if self.sent.parts else ""
 
     def parts(self, format: str) -> tuple[str, ...]:
         """Names of what stands before the history, in the order in which providers cache it."""
@@ -125,6 +132,7 @@ class Standing:
             asked=present.asked,
             sent=sent,
             ledger=present.ledger,
+            usage=present.usage,
             calibration=present.calibration,
         )
 
@@ -140,6 +148,7 @@ class Standing:
             "asked": microseconds(self.asked) if self.asked else None,
             "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
             "ledger": self.ledger.freeze(),
+            "usage": asdict(self.usage) if self.usage else None,
             "calibration": [self.calibration.factor, self.calibration.samples],
         }
 
@@ -167,6 +176,7 @@ class Standing:
             asked=moment(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
             ledger=Ledger(**frozen["ledger"]),
+            usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
         )
 
@@ -184,15 +194,13 @@ class Standing:
         return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
 
     def _reported(self, what: UsageReported) -> Standing:
-        ledger = replace(
-            self.ledger,
-            reported_calls=self.ledger.reported_calls + 1,
-            reported_prompt=self.ledger.reported_prompt + what.prompt_tokens,
-            reported_cached=self.ledger.reported_cached + what.cached_tokens,
-            completion=self.ledger.completion + what.completion_tokens,
-        )
+        """A call is paid for once: what is reported of it again takes the place of what was said first."""
+        first = self.usage if self.usage is not None and self.usage.call == what.call else None
+        if first == what:
+            return self
+        ledger = self.ledger if first is None else self.ledger.with_usage(first, times=-1)
         calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
-        return replace(self, ledger=ledger, calibration=calibration)
+        return replace(self, ledger=ledger.with_usage(what), usage=what, calibration=calibration)
 
 
 _CONCERNS = frozenset(
@@ -218,7 +226,7 @@ def _name(text: str) -> str:
 def _freeze_anchor(anchor: Anchor | None) -> list[Any] | None:
     if anchor is None:
         return None
-    blocks = [[b.layer, b.text, b.left_out, list(b.sources), b.banner] for b in anchor.blocks]
+    blocks = [[b.layer, b.text, b.left_out, list(b.sources), b.banner, b.tag] for b in anchor.blocks]
     return [blocks, anchor.reason, anchor.seq, anchor.call]
 
 

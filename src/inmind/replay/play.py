@@ -63,7 +63,8 @@ def replay(
     with _home(keep) as home, Memory.open(home, clock=clock) as memory:
         for number, recording in enumerate(recordings, start=1):
             id = f"recording-{number}"
-            session = memory.session(id, resource=id, window=window, reserve=reserve, cwd=home)
+            # The agent of a recording cannot call what it was never offered: with memory's tools it would be another.
+            session = memory.session(id, resource=id, window=window, reserve=reserve, cwd=home, memory_tools=False)
             yield _Play(recording, session, limits.spendable).through(clock)
 
 

@@ -31,6 +31,7 @@ class MetaFile:
             "resource": mind.opened.resource,
             "cwd": mind.opened.cwd,
             "language": mind.opened.language,
+            "parent": mind.opened.parent or None,
             "messages_in_history": len(mind.line),
             "calls": mind.standing.calls,
             "version": mind.seq,

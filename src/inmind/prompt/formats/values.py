@@ -97,7 +97,8 @@ def _plain(value: Any, field: str, depth: int) -> Any:
         return [_plain(item, field, depth + 1) for item in value]
     if hasattr(value, "model_dump"):
         try:
-            dumped = value.model_dump(mode="json", exclude_unset=True)
+            # By alias, since a field may be a keyword in Python; and in silence: clients fill models without checking.
+            dumped = value.model_dump(mode="json", exclude_unset=True, by_alias=True, warnings=False)
         except Exception as error:  # a foreign object may raise anything
             raise InvalidInput(field=field, value=value, expected="an object that can be dumped") from error
         return _plain(dumped, field, depth + 1)

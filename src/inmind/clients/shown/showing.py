@@ -1,0 +1,51 @@
+"""What a host is shown: one reply, however many rounds it took, without the calls that memory answers itself.
+
+A host could not answer those calls, and must not have to know of them. So they are taken out of a whole reply, and of
+a stream before they are seen in it; what is numbered is numbered again without them; and where one round ends and the
+next begins is not shown, since to the host they are one.
+
+Chunks and replies are objects of a provider's client, or the same as plain values. They are never changed, only
+copied, and what the provider sent is what goes into the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from inmind.prompt.formats.values import is_object
+from inmind.prompt.replies.reply import peek
+
+Hidden = Callable[[str], bool]
+"""Is a call of this name answered without the host?"""
+
+
+class Showing(Protocol):
+    """The rounds of one call on their way to the host. A new one for each call."""
+
+    def is_failure(self, said: Any) -> bool:
+        """Is this, reply or chunk, the provider's word that there will be no reply? The host gets it as it is."""
+        ...
+
+    def whole(self, reply: Any) -> Any:
+        """The last round's reply, where it was not streamed."""
+        ...
+
+    def take(self, chunk: Any) -> list[Any]:
+        """What the host may see now that this has come. What only ends the round is kept for `end`."""
+        ...
+
+    def next_round(self) -> None:
+        """The round is over, and another follows."""
+        ...
+
+    def end(self) -> list[Any]:
+        """The round was the last: how it ended is how the stream ends."""
+        ...
+
+
+def changed(value: Any, **fields: Any) -> Any:
+    """A copy with these fields, of the same class; or the very same, where it has them already."""
+    if all(peek(value, name) == given for name, given in fields.items()):
+        return value
+    return {**value, **fields} if is_object(value) else value.model_copy(update=fields)

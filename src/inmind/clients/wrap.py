@@ -1,0 +1,111 @@
+"""`wrap`: the client that a host already has, and memory in every conversation it holds.
+
+Whichever way a host asks for a reply (`create`, `parse`, `stream`, their beta forms), the client turns it into a POST
+to one of three addresses, by the one method that all of its resources share. That is where memory stands. So the host
+keeps its client's own class, types and helpers, and there is one way in to watch instead of a dozen, those of later
+versions included. Everything else that a client does goes past here untouched: models, files, embeddings, batches,
+and conversations that are not held by POST (realtime, the websocket of `responses.connect`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from inmind.clients.exchange import ENDPOINTS, Exchange
+from inmind.clients.streams import AsyncStreamed, Streamed
+from inmind.errors import InvalidInput
+from inmind.prompt.formats.values import is_object
+from inmind.session import Session
+
+_CONVERSATIONS = ("chat", "responses", "messages")
+_RAW = "X-Stainless-Raw-Response"
+"""How `with_raw_response` and `with_streaming_response` tell the client not to read the reply."""
+
+C = TypeVar("C")
+
+
+def wrap(client: C, session: Session) -> C:
+    """The same client with working memory: what it sends is prepared by the session, and what comes back recorded.
+
+    OpenAI's or Anthropic's, or one made like them; sync or async. Calls of memory tools are carried out on the way, in
+    as many rounds as they need, and the host sees one reply without them. The host goes on keeping its own list of
+    messages. The client given is not changed, and shares its connections with the one that is answered.
+    """
+    if not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        raise InvalidInput(field="session", value=session, expected="a Session")
+    # Looked for on the class: on the client they would be made, which takes a while and is not needed yet.
+    converses = any(hasattr(type(client), name) for name in _CONVERSATIONS)
+    if not converses or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
+        raise InvalidInput(field="client", value=client, expected="a client of OpenAI or Anthropic, sync or async")
+    if isinstance(getattr(client, "post", None), Remembering | AsyncRemembering):
+        raise InvalidInput(field="client", value=client, expected="a client that has no memory yet")
+    return _remembering(client, session)
+
+
+def _remembering(client: Any, session: Session) -> Any:
+    twin = client.copy()
+    kind = AsyncRemembering if inspect.iscoroutinefunction(twin.post) else Remembering
+    twin.post = kind(twin.post, session)
+    twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), session)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
+    return twin
+
+
+class Remembering:
+    """A client's `post`, with memory."""
+
+    def __init__(self, post: Callable[..., Any], session: Session) -> None:
+        self._post, self._session = post, session
+
+    def __call__(self, path: str, **asked: Any) -> Any:
+        exchange, asked = _exchange(self._session, path, asked)
+        if exchange is None:
+            return self._post(path, **asked)
+
+        def ask() -> Any:
+            return self._post(path, **{**asked, "body": exchange.request()})
+
+        reply = ask()
+        if asked.get("stream"):
+            return Streamed(exchange, reply, ask)
+        while exchange.goes_on(reply):
+            reply = ask()
+        return exchange.shown(reply)
+
+
+class AsyncRemembering:
+    """The same, awaited. The session is not: it works in a thread of its own, and the loop goes on."""
+
+    def __init__(self, post: Callable[..., Awaitable[Any]], session: Session) -> None:
+        self._post, self._session = post, session
+
+    async def __call__(self, path: str, **asked: Any) -> Any:
+        exchange, asked = _exchange(self._session, path, asked)
+        if exchange is None:
+            return await self._post(path, **asked)
+
+        async def ask() -> Any:
+            return await self._post(path, **{**asked, "body": await asyncio.to_thread(exchange.request)})
+
+        reply = await ask()
+        if asked.get("stream"):
+            return AsyncStreamed(exchange, reply, ask)
+        while await asyncio.to_thread(exchange.goes_on, reply):
+            reply = await ask()
+        return exchange.shown(reply)
+
+
+def _exchange(session: Session, path: str, asked: dict[str, Any]) -> tuple[Exchange | None, dict[str, Any]]:
+    """The conversation that a POST is about, if it is about one; and the POST without what went into that."""
+    endpoint, body = ENDPOINTS.get(path.partition("?")[0]), asked.get("body")
+    if endpoint is None or not is_object(body):
+        return None, asked
+    options = dict(asked.get("options") or {})
+    if _RAW in (options.get("headers") or {}):
+        expected = "a call without it: memory has to read the reply"
+        raise InvalidInput(field="with_raw_response or with_streaming_response", value=path, expected=expected)
+    # What a host gives as `extra_body` takes the place of arguments, so memory must see it as one.
+    extra: dict[str, Any] = options.pop("extra_json", None) or {}
+    return Exchange(session, endpoint, {**body, **extra}), {**asked, "options": options}

@@ -1,0 +1,77 @@
+"""What a child gets of each of its parent's layers: a copy, a view, or nothing.
+
+A view is the layer itself, asked about the parent's moment. A copy is the child's own from its first event on: a child
+that dies has changed nothing of its parent's, and what it did is in its own stream for whoever brings it home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from inmind.documents import ARCHIVE
+from inmind.entities.checkpoint import deserialize, serialize
+from inmind.errors import InvalidInput
+from inmind.journal import DocumentWritten, Draft, EntitiesRestored, Happened, Origin, PadBegun, Trust
+from inmind.mind import Belongings, Mind
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, Spawn, ViewLayer
+from inmind.prompt.pads import ScratchpadLayer
+
+
+def policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
+    """How each layer is handed on: as the caller says, for all or by name, and else as the layer itself says."""
+    own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
+    if asked is None:
+        return own
+    if isinstance(asked, Mapping):
+        told = cast(Mapping[Any, Any], asked)
+        if strangers := [name for name in told if name not in own]:
+            raise InvalidInput(field="policy", value=strangers[0], expected=f"a layer: {', '.join(own)}")
+        return {**own, **{name: _policy(policy, f"policy[{name!r}]") for name, policy in told.items()}}
+    return dict.fromkeys(own, _policy(asked, "policy"))
+
+
+def handed_on(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The layers of a child. One that its parent did not have is the child's own."""
+    return tuple(_handed(layer, handed.get(layer.name, "none")) for layer in layers)
+
+
+def inheritance(
+    mind: Mind, belongings: Belongings, layers: Sequence[Layer], handed: Mapping[str, Spawn]
+) -> list[Draft]:
+    """What a child begins with, as events of its own."""
+    forked = [layer for layer in layers if handed[layer.name] == "fork"]
+    return [draft for layer in forked for draft in _copies(layer, mind, belongings)]
+
+
+def copied_from(what: Happened, source: str, trust: Trust) -> Draft:
+    """What one session takes over from another: it says where it comes from, and is trusted no more than there."""
+    return Draft(what=what, origin=Origin.OPERATOR, sources=(source,) if source else (), trust=trust)
+
+
+def _copies(layer: Layer, mind: Mind, belongings: Belongings) -> Iterator[Draft]:
+    if isinstance(layer, ScratchpadLayer):
+        pads = mind.pads if layer.scope == "thread" else belongings.pads
+        pad, state = pads.get(layer.name), layer.held(pads)
+        if state:
+            begun = PadBegun(layer.name, state)
+            yield copied_from(begun, pad.source, pad.trust) if pad else copied_from(begun, "", Trust.OPERATOR)
+    elif isinstance(layer, DocumentLayer):
+        for path, document in mind.documents.by_path.items():
+            if not path.startswith(ARCHIVE):
+                written = DocumentWritten(path=path, text=document.text)
+                yield copied_from(written, document.source, document.trust)
+    elif isinstance(layer, EntityLayer) and len(mind.entities):
+        yield copied_from(EntitiesRestored(deserialize(serialize(mind.entities))), "", Trust.DATA)
+
+
+def _handed(layer: Layer, policy: str) -> Layer:
+    if policy == "view":
+        return ViewLayer(layer)
+    return layer.owned() if isinstance(layer, ScratchpadLayer) else layer
+
+
+def _policy(value: object, field: str) -> Spawn:
+    if value not in get_args(Spawn):
+        raise InvalidInput(field=field, value=value, expected="fork, view or none")
+    return cast(Spawn, value)

@@ -1,0 +1,127 @@
+"""What a child has changed comes home: three ways, and whatever the parent changed itself stays.
+
+The child as it began (or as it was when this was last done), the child as it is, and the parent as it is now. Where
+only the child changed something, the parent takes it; where both did, nobody's work is thrown away: the parent's
+stays, and the report has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from inmind.entities.checkpoint import thing_from
+from inmind.family.handing import copied_from
+from inmind.journal import DocumentWritten, Draft, Happened, ThingSeen, Trust
+from inmind.mind import Belongings, Mind
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
+from inmind.prompt.pads import ScratchpadLayer
+from inmind.scratchpad.homecoming import Clash, home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeReport:
+    """What a child's changes came to in its parent."""
+
+    child: str
+    brought: tuple[str, ...] = ()
+    """Fields of the scratchpad and documents that the child had changed and the parent had not."""
+    joined: tuple[str, ...] = ()
+    """Where both had added at the end: the parent's first, then what only the child had."""
+    conflicts: tuple[Clash, ...] = ()
+    """Where both had changed the same. The parent's stays; the child's is here, and in its own session."""
+    things: int = 0
+    """How many things the child had spoken of, which the parent now has in mind."""
+    repeated: bool = False
+    """This had been brought home before; nothing was done again."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.conflicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A child as it stands, and as it was when its changes last came home, or when it began."""
+
+    id: str
+    then: Mind
+    now: Mind
+    layers: Sequence[Layer]
+    """As they were handed on to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Homecoming:
+    """What is to happen in the parent, and what the report will say."""
+
+    happening: tuple[Draft, ...] = ()
+    things: tuple[ThingSeen, ...] = ()
+    brought: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+    conflicts: tuple[Clash, ...] = ()
+
+    def __add__(self, other: Homecoming) -> Homecoming:
+        return Homecoming(
+            self.happening + other.happening,
+            self.things + other.things,
+            self.brought + other.brought,
+            self.joined + other.joined,
+            self.conflicts + other.conflicts,
+        )
+
+
+def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer) -> Homecoming:
+    """The scratchpad's part, wherever the parent's is kept; none where the child only had a view of it."""
+    theirs = next((one for one in child.layers if isinstance(one, ScratchpadLayer) and one.name == layer.name), None)
+    if theirs is None or layer.read_only:
+        return Homecoming()
+    pads = mind.pads if layer.scope == "thread" else belongings.pads
+    came = home(theirs.held(child.then.pads), layer.held(pads), theirs.held(child.now.pads))
+    pad = child.now.pads.get(layer.name)
+    source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
+    happened: Sequence[Happened] = layer.revised_by_child(pads, came)
+    return Homecoming(
+        happening=tuple(copied_from(what, source, trust) for what in happened),
+        brought=came.brought,
+        joined=came.joined,
+        conflicts=came.conflicts,
+    )
+
+
+def rest_home(child: Child, mind: Mind) -> Homecoming:
+    """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them."""
+    came = Homecoming()
+    if any(isinstance(layer, DocumentLayer) for layer in child.layers):
+        for path in child.now.documents.by_path:
+            came += _document_home(child, mind, path)
+    if any(isinstance(layer, EntityLayer) for layer in child.layers):
+        came += Homecoming(things=_seen_since(child))
+    return came
+
+
+def _document_home(child: Child, mind: Mind, path: str) -> Homecoming:
+    base, theirs = child.then.documents.by_path.get(path), child.now.documents.by_path[path]
+    ours = mind.documents.by_path.get(path)
+    if base is not None and base.text == theirs.text:
+        return Homecoming()
+    written = DocumentWritten(path=path, text=theirs.text)
+    if ours is None:
+        return Homecoming((copied_from(written, theirs.source, theirs.trust),), brought=(path,))
+    came = home(base.text if base else "", ours.text, theirs.text)
+    return Homecoming(
+        (copied_from(replace(written, text=came.text), theirs.source, theirs.trust),) if came.text is not None else (),
+        brought=(path,) if came.brought else (),
+        joined=(path,) if came.joined else (),
+        conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
+    )
+
+
+def _seen_since(child: Child) -> tuple[ThingSeen, ...]:
+    """Things that the child has spoken of since, the most recent first."""
+    fresh = (entity for entity in child.now.entities if _place(entity.source) > child.then.seq)
+    return tuple(thing_from(entity, "things") for entity in fresh)
+
+
+def _place(event: str) -> int:
+    return int(event.rpartition("#")[2])

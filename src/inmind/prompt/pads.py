@@ -1,0 +1,229 @@
+"""The scratchpad as a layer: what the model reads of it, and what an update of it comes to.
+
+The agent's own pad, text or an object with a schema. Hosts, the model's tool and children that come home all change it
+through here, so that one set of rules decides what is taken, what is refused, and what is told about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from inmind.documents import Scope
+from inmind.errors import InvalidInput, ReadOnly
+from inmind.journal import Happened, PadBegun, PadSetAside, Trust
+from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn
+from inmind.scratchpad.block import shortened, text_of
+from inmind.scratchpad.pad import Pads, State
+from inmind.scratchpad.paths import spelt
+
+# Checking a schema and an update is what a session does that has something to write: imported then.
+if TYPE_CHECKING:
+    from inmind.scratchpad.homecoming import Homecoming
+    from inmind.scratchpad.schema import Shape
+    from inmind.scratchpad.update import Update
+
+NAME = "working-memory"
+WHERE = "scratchpad"
+"""The path under which the model reads all of it."""
+
+DELETE = "delete"
+BUDGET = Budget(min=200, max=1_500)
+
+_NAMED = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What an update comes to: events, none if it changes nothing, and what to tell whoever asked."""
+
+    happened: tuple[Happened, ...]
+    told: str
+
+
+class ScratchpadLayer(PlainLayer):
+    """A pad that the agent keeps by itself. Without a schema it is text; with one, an object that always fits it."""
+
+    def __init__(
+        self,
+        *,
+        schema: Any = None,
+        template: State | None = None,
+        scope: Scope = "thread",
+        read_only: bool = False,
+        name: str = NAME,
+        slot: int = Slot.SCRATCHPAD,
+        budget: Budget = BUDGET,
+    ) -> None:
+        if scope not in get_args(Scope):
+            raise InvalidInput(field="scope", value=scope, expected=" or ".join(get_args(Scope)))
+        if not isinstance(name, str) or not _NAMED.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(field="name", value=name, expected="letters, digits, - and _, at most 50")
+        if not isinstance(read_only, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="read_only", value=read_only, expected="True or False")
+        self.name, self.slot, self.budget, self.read_only = name, slot, budget, read_only
+        self.scope: Scope = scope
+        self.shape: Shape | None = None if schema is None else _shape(schema)
+        self._template = self._beginning(template)
+        self._judged: tuple[State, str] = ({}, "")
+        """The state that was last held against the schema: what was merged fits, and is not asked about again."""
+
+    def held(self, pads: Pads) -> State:
+        """What was saved, else the template, else nothing. What no longer fits the schema is as good as nothing."""
+        pad = pads.get(self.name)
+        if pad is None:
+            return self._template
+        return {} if self.misfit(pads) else pad.state
+
+    def misfit(self, pads: Pads) -> str:
+        """Why what was saved does not fit the schema; empty if it does."""
+        pad = pads.get(self.name)
+        if pad is None or self.shape is None:
+            return ""
+        judged, why = self._judged
+        if judged != pad.state:
+            why = self.shape.misfit(pad.state)
+            self._judged = (pad.state, why)
+        return why
+
+    def text(self, pads: Pads) -> str:
+        return text_of(self.held(pads))
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        pads = moment.pads[self.scope]
+        state = self.held(pads)
+        text = text_of(state)
+        if not text:
+            return None
+        pad = pads.get(self.name)
+        return Recalled(
+            text,
+            sources=(pad.source,) if pad else (),
+            trust=pad.trust if pad else Trust.OPERATOR,
+            tag="working_memory",
+            shorten=lambda budget, count: shortened(state, budget=budget, count=count, where=WHERE),
+        )
+
+    def spawn(self) -> Spawn:
+        """What belongs to the resource is copied for a child, what belongs to this conversation is not."""
+        return "fork" if self.scope == "resource" else "none"
+
+    def owned(self) -> ScratchpadLayer:
+        """The same pad in a child: its own, whatever it begins with."""
+        return self._like(scope="thread")
+
+    def viewed(self) -> ScratchpadLayer:
+        return self._like(read_only=True)
+
+    def revised(self, pads: Pads, given: object, *, delete: object = (), append: object = False) -> Revision:
+        """What a host's update comes to, taken literally."""
+        if not isinstance(append, bool):
+            raise InvalidInput(field="append", value=append, expected="True or False")
+        return self._revision(pads, given, delete, append=append, padded=None)
+
+    def revised_by_model(self, pads: Pads, arguments: Mapping[str, Any]) -> Revision:
+        """What a model's call comes to, in which the fields that it merely filled in are told from those it meant."""
+        if isinstance(self.held(pads), str):
+            return self._revision(pads, arguments.get("text", arguments), (), append=arguments.get("append") is True)
+        key = self.shape.delete_key if self.shape else DELETE
+        values = {name: value for name, value in arguments.items() if name != key}
+        return self._revision(pads, values, arguments.get(key), append=False, padded=self.shape)
+
+    def revised_by_child(self, pads: Pads, came: Homecoming) -> tuple[Happened, ...]:
+        """What a child brings home, which must fit the schema together with what is here."""
+        if came.text is not None:
+            return self._revision(pads, came.text, ()).happened
+        return self._revision(pads, came.values, came.delete).happened
+
+    def _revision(
+        self, pads: Pads, given: object, delete: object, *, append: bool = False, padded: Shape | None = None
+    ) -> Revision:
+        from inmind.scratchpad.update import object_update, text_update
+
+        if self.read_only:
+            raise ReadOnly(place=f"the scratchpad {self.name}", reason="it was opened with read_only")
+        held, aside = self.held(pads), self.misfit(pads)
+        if isinstance(held, str):
+            if delete:
+                raise InvalidInput(field="delete", value=delete, expected="nothing, since this scratchpad holds text")
+            update = text_update(held, given, append=append)
+        else:
+            if append:
+                raise InvalidInput(
+                    field="append", value=append, expected="False, since this scratchpad holds an object"
+                )
+            update = object_update(held, given, delete, padded=padded)
+            if update.state != held:
+                self._check(update.state, held)
+        if update.state == held:
+            return Revision((), _told(update, changed=False))
+        first: tuple[Happened, ...] = ()
+        if aside:
+            first = (PadSetAside(self.name, aside),)
+        elif pads.get(self.name) is None and held:
+            first = (PadBegun(self.name, held),)
+        return Revision((*first, update.event(self.name)), _told(update, changed=True))
+
+    def _beginning(self, template: object) -> State:
+        empty: State = "" if self.shape is None else {}
+        if template is None:
+            return empty
+        from inmind.scratchpad.update import object_update, text_update
+
+        if self.shape is None:
+            return text_update("", template).state
+        update = object_update({}, template)
+        self._check(update.state, {})
+        return update.state
+
+    def _check(self, state: State, before: State) -> None:
+        if self.shape is not None and isinstance(state, Mapping):
+            self.shape.check(state, before)
+            self._judged = (state, "")
+
+    def _like(self, *, scope: Scope | None = None, read_only: bool | None = None) -> ScratchpadLayer:
+        twin = copy(self)
+        twin.scope = self.scope if scope is None else scope
+        twin.read_only = self.read_only if read_only is None else read_only
+        return twin
+
+
+def scratchpad_of(layers: Sequence[Layer]) -> ScratchpadLayer | None:
+    """The one scratchpad among these layers. With two, the model's one tool would not say which it means."""
+    pads = [layer for layer in layers if isinstance(layer, ScratchpadLayer)]
+    if len(pads) > 1:
+        raise InvalidInput(field="layers", value=[pad.name for pad in pads], expected="at most one scratchpad")
+    return pads[0] if pads else None
+
+
+def _shape(schema: object) -> Shape:
+    from inmind.scratchpad.schema import shape_of
+
+    return shape_of(schema)
+
+
+def _told(update: Update, *, changed: bool) -> str:
+    """What the model is answered with: what was done, and what of its words was not taken, and why."""
+    said = [_done(update) if changed else "Nothing to change."]
+    if update.padding:
+        said.append(
+            f"Left as they were, since an empty value beside others is taken for padding: {', '.join(update.padding)}. "
+            "To empty a field, send it alone."
+        )
+    if update.missing:
+        said.append(f"Not there, so not removed: {', '.join(update.missing)}.")
+    if update.dropped:
+        said.append(f"Not allowed as keys, and dropped: {', '.join(update.dropped)}.")
+    return " ".join(said)
+
+
+def _done(update: Update) -> str:
+    if update.text is not None:
+        return "Added." if update.append else "Written."
+    gone = [spelt(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
+    done = [f"Updated: {', '.join(spelt([key]) for key in update.values)}." if update.values else ""]
+    done += [f"Removed: {', '.join(gone)}." if gone else ""]
+    return " ".join(filter(None, done))

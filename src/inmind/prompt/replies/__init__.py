@@ -1,0 +1,70 @@
+"""The replies of every provider, as one value: the client's object or plain, whole or in chunks, or the bare message.
+
+Which provider it is, is told by the shape. A bare message may have none: `{"role": "assistant", "content": "Hello"}`
+is everybody's, and is then taken for a reply to the last prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from inmind.errors import InvalidInput
+from inmind.prompt.formats import format_named
+from inmind.prompt.formats.values import plain
+from inmind.prompt.replies.anthropic import AnthropicReplies
+from inmind.prompt.replies.openai import ChatReplies
+from inmind.prompt.replies.reply import Gatherer, Replies, Reply, Usage, is_error, refuse_error, said, unended
+from inmind.prompt.replies.responses import ResponsesReplies
+
+# In the order in which they are asked: a response has nearly every field that marks the others.
+_REPLIES: dict[str, Replies] = {one.name: one for one in (ResponsesReplies(), AnthropicReplies(), ChatReplies())}
+
+
+def read_reply(reply: object, *, format: str | None = None, hint: str = "openai", field: str = "reply") -> Reply:
+    """What the model answered. `format` decides what it is, else its shape, else `hint`: the format it was asked in."""
+    asked = list(_REPLIES.values()) if format is None else [_REPLIES[format_named(format).name]]
+    if _is_stream(reply, asked):
+        return _gathered(cast(Iterable[object], reply), asked, field)
+    whole = plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
+    refuse_error(whole, field=field)
+    known = asked if format is not None else [one for one in asked if one.is_reply(whole)]
+    replies = known[0] if known else _REPLIES[format_named(hint, field="hint").name]
+    return replies.read(whole, field=field)
+
+
+def gatherer(format: str, *, field: str = "reply") -> Gatherer:
+    """For a host that hands the chunks on while they come."""
+    return Gatherer(_REPLIES[format_named(format).name], field=field)
+
+
+def _is_stream(reply: object, asked: Sequence[Replies]) -> bool:
+    """Is it to be gathered? Output items come in a list too, and a client's objects can be iterated over."""
+    if isinstance(reply, list | tuple):
+        chunks = cast(Sequence[object], reply)
+        return bool(chunks) and (is_error(chunks[0]) or any(one.is_chunk(chunks[0]) for one in asked))
+    whole = isinstance(reply, str | bytes | dict) or hasattr(reply, "model_dump")
+    return isinstance(reply, Iterable) and not whole
+
+
+def _gathered(chunks: Iterable[object], asked: Sequence[Replies], field: str) -> Reply:
+    gathering: Gatherer | None = None
+    for chunk in chunks:
+        if gathering is None:
+            gathering = Gatherer(_sender(chunk, asked, f"{field}[0]"), field=field)
+        gathering.take(chunk)
+    if gathering is None:
+        raise unended("no chunks", field=field)
+    return gathering.reply()
+
+
+def _sender(chunk: object, asked: Sequence[Replies], field: str) -> Replies:
+    """Whose stream begins like this."""
+    refuse_error(chunk, field=field)
+    known = asked if len(asked) == 1 else [one for one in asked if one.is_chunk(chunk)]
+    if not known:
+        raise InvalidInput(field=field, value=chunk, expected="a chunk of a reply")
+    return known[0]
+
+
+__all__ = ["Gatherer", "Reply", "Usage", "gatherer", "read_reply", "said"]

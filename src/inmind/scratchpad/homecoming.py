@@ -1,0 +1,132 @@
+"""What a child has changed comes home: its changes are taken over, and nobody's work is lost without a word.
+
+Three states decide, field by field: what the child began with, what the parent has now, what the child has now. Where
+only one of them changed something, that is taken. Where both appended, both stay. Where both changed the same thing
+otherwise, the parent's stays, and the report has all three. Coming home a second time changes nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inmind.scratchpad.merge import appended, merged, same
+from inmind.scratchpad.pad import State
+from inmind.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """What parent and child have both changed, each in its own way. ABSENT where there is nothing."""
+
+    path: str
+    base: Any
+    ours: Any
+    theirs: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homecoming:
+    """What to apply to the parent's state, and what to tell. The path of a text, as of a whole state, is empty."""
+
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    delete: tuple[Path, ...] = ()
+    text: str | None = None
+    """The text from now on; None where it stays as it is."""
+    brought: tuple[str, ...] = ()
+    """What only the child had changed."""
+    joined: tuple[str, ...] = ()
+    """What both had appended to: the parent's, then what only the child had."""
+    conflicts: tuple[Clash, ...] = ()
+
+
+def home(base: State, ours: State, theirs: State) -> Homecoming:
+    """What the child's changes since `base` come to in the parent."""
+    if same(theirs, base) or same(theirs, ours):
+        return Homecoming()
+    if isinstance(ours, str) and isinstance(theirs, str):
+        return _text_home(base if isinstance(base, str) else "", ours, theirs)
+    if not is_object(ours) or not is_object(theirs):
+        return Homecoming(conflicts=(Clash("", base, ours, theirs),))
+    found = list(_compared((), base, ours, theirs))
+    changes = [one for one in found if isinstance(one, _Change)]
+    values: dict[str, Any] = {}
+    for change in changes:
+        if change.value is not ABSENT:
+            values = merged(values, _nested(change.path, change.value))
+    return Homecoming(
+        values=values,
+        delete=tuple(change.path for change in changes if change.value is ABSENT),
+        brought=tuple(spelt(change.path) for change in changes if not change.joined),
+        joined=tuple(spelt(change.path) for change in changes if change.joined),
+        conflicts=tuple(one for one in found if isinstance(one, Clash)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    path: Path
+    value: Any
+    joined: bool = False
+
+
+def _compared(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change | Clash]:
+    if same(theirs, base) or same(theirs, ours):
+        return
+    if is_object(ours) and is_object(theirs):
+        began: Mapping[str, Any] = base if is_object(base) else {}
+        for key in {**theirs, **began}:
+            three = [state.get(key, ABSENT) for state in (began, ours, theirs)]
+            yield from _compared((*path, key), *three)
+    elif same(ours, base):
+        yield _Change(path, theirs)
+    elif (items := _items_home(base, ours, theirs)) is not None:
+        if len(items) > len(ours):
+            yield _Change(path, items, joined=True)
+    else:
+        yield Clash(spelt(path), base, ours, theirs)
+
+
+def _items_home(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
+    """One list, where both have only appended to it: ours, then what of theirs is not there yet."""
+    began: Any = [] if base is ABSENT or base is None else base
+    if not is_list(began) or not is_list(ours) or not is_list(theirs):
+        return None
+    length = len(began)
+    if not same(ours[:length], began) or not same(theirs[:length], began):
+        return None
+    there = {_written(item) for item in ours}
+    return [*ours, *(item for item in theirs[length:] if _written(item) not in there)]
+
+
+def _text_home(base: str, ours: str, theirs: str) -> Homecoming:
+    if ours == base:
+        return Homecoming(text=theirs, brought=("",))
+    mine, more = _lines_after(base, ours), _lines_after(base, theirs)
+    if mine is None or more is None:
+        return Homecoming(conflicts=(Clash("", base, ours, theirs),))
+    new = more.strip("\n")
+    if not new or f"\n{new}\n" in f"\n{mine}\n":
+        return Homecoming()
+    return Homecoming(text=appended(ours, more), joined=("",))
+
+
+def _lines_after(base: str, text: str) -> str | None:
+    """The lines that were appended; None if something else was done, a line that was continued among it."""
+    if not text.startswith(base):
+        return None
+    more = text[len(base) :]
+    if not base or base.endswith("\n") or not more:
+        return more
+    return more[1:] if more.startswith("\n") else None
+
+
+def _nested(path: Path, value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+_written = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode

@@ -1,0 +1,115 @@
+"""Where something stands in a scratchpad: how a path is written in a message, and how a path that is given is read.
+
+Keys are whatever a model calls things, dots and slashes among them. So a path is a tuple of keys here, and text only
+at the edges: written so that no two paths look alike, read by what the state really holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeGuard
+
+from inmind.errors import InvalidInput
+
+Path = tuple[str, ...]
+
+LONGEST = 200
+"""Characters of a written path: a message has to stay one."""
+
+
+class Absent(Enum):
+    """Where there is nothing at all: null is a value, and this is none."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return self.value
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT = Absent.ABSENT
+
+
+def spelt(path: Iterable[str | int], root: str = "") -> str:
+    """`owner.name`, `steps[2].title`, and `["a.b"].c` where a key could be taken for something else."""
+    text = root
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _PLAIN.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{json.dumps(step, ensure_ascii=not step.isprintable())}]"
+        if len(text) > LONGEST:
+            return f"{text[:LONGEST]}…"
+    return text
+
+
+def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, dict | Mapping)  # most are, and asking an abstract class takes its time
+
+
+def is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, list | tuple)
+
+
+def at(state: Mapping[str, Any], path: Path) -> Any:
+    """What stands there; ABSENT if nothing does. Lists are values: no path leads into one."""
+    held: Any = state
+    for key in path:
+        if not is_object(held):
+            return ABSENT
+        held = held.get(key, ABSENT)
+    return held
+
+
+def pointed(pointer: str) -> Path | None:
+    """The keys of a JSON Pointer that begins with a slash; None if it is none."""
+    if not pointer.startswith("/") or _BAD_ESCAPE.search(pointer):
+        return None
+    return tuple(key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
+
+
+def read_path(given: object, state: Mapping[str, Any], field: str) -> Path:
+    """Which path is meant by a list of keys, by a JSON Pointer, or by a name: a key of the state, else keys with dots.
+
+    A name that can be read both ways is refused, and so is a path into a list, which is replaced whole: whoever guesses
+    what to remove guesses wrong once.
+    """
+    path = _read(given, state, field)
+    if path is None:
+        raise InvalidInput(field=field, value=given, expected='a path: ["owner", "name"], "owner.name", "/owner/name"')
+    held: Any = state
+    for place, key in enumerate(path):
+        if is_list(held):
+            expected = f"a path no further than {spelt(path[:place])}, since lists are replaced whole"
+            raise InvalidInput(field=field, value=given, expected=expected)
+        if not is_object(held):
+            break
+        held = held.get(key)
+    return path
+
+
+def _read(given: object, state: Mapping[str, Any], field: str) -> Path | None:
+    if is_list(given):
+        return tuple(given) if given and all(isinstance(key, str) for key in given) else None
+    if not isinstance(given, str):
+        return None
+    if given.startswith("/"):
+        return pointed(given)
+    dotted = tuple(given.split("."))
+    if given not in state:
+        return dotted
+    if len(dotted) > 1 and at(state, dotted) is not ABSENT:
+        expected = f"a list of keys, since it can be read as {[given]} and as {list(dotted)}"
+        raise InvalidInput(field=field, value=given, expected=expected)
+    return (given,)
+
+
+_PLAIN = re.compile(r"[\w-]+")
+_BAD_ESCAPE = re.compile(r"~(?![01])")

@@ -1,0 +1,119 @@
+"""The schema of a scratchpad, as a host gives it: a pydantic model, or JSON Schema.
+
+A pad is filled in step by step. So a state may lack what its schema asks for, until it was complete once: what was
+complete stays complete. What contradicts the schema is refused at any time. What is stored is what was merged, not what
+a validator made of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeGuard, cast
+
+from inmind.errors import InvalidInput, SchemaViolation
+from inmind.journal import to_json
+from inmind.scratchpad.partial import partial
+from inmind.scratchpad.paths import ABSENT, Path, at, is_object, spelt
+from inmind.scratchpad.validators import ByModel, BySchema, Model, Problem, Validator, compiled
+
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A schema that can be asked."""
+
+    parameters: Mapping[str, Any]
+    """JSON Schema of a model's update: any of the fields, and the paths of those to remove."""
+    delete_key: str
+    """What these paths are called there, beside the schema's own fields."""
+    validator: Validator
+
+    def check(self, state: Mapping[str, Any], before: object) -> None:
+        """Raise SchemaViolation unless the state may take the place of the one before."""
+        problems = self.validator.problems(state, lambda lacking: self._was_complete(before, lacking))
+        if problems:
+            raise _violation(problems)
+
+    def misfit(self, state: object) -> str:
+        """Why nobody can go on from this state; empty if they can."""
+        if not is_object(state):
+            return "it is a text, and the schema describes an object"
+        problems = self.validator.problems(state, lambda _: False)
+        if not problems:
+            return ""
+        violation = _violation(problems)
+        return f"{violation.path}: {violation.reason}" if violation.path else violation.reason
+
+    def _was_complete(self, before: object, lacking: Iterable[Problem]) -> bool:
+        if not is_object(before):
+            return False
+        # As long as a pad is being filled in, what it lacks it has lacked before: seen without asking the validator.
+        paths = [cast(Path, problem.path) for problem in lacking]
+        if any(at(before, path) is ABSENT and is_object(at(before, path[:-1])) for path in paths):
+            return False
+        return self.validator.is_complete(before)
+
+
+def shape_of(schema: object) -> Shape:
+    """The shape that a host's schema describes. InvalidInput says what is wrong, and where, if it describes none."""
+    try:
+        if _is_model(schema):
+            begun = partial(_as_json(_json_schema(schema)))
+            validator: Validator = ByModel(schema)
+        elif is_object(schema):
+            written = _as_json(schema)
+            finished = compiled(written)
+            begun = partial(written)
+            validator = BySchema(finished, compiled(begun))
+        else:
+            raise InvalidInput(field="schema", value=schema, expected="a pydantic model or JSON Schema")
+    except RecursionError as error:
+        raise InvalidInput(field="schema", value=schema, expected="a schema that is nested less deeply") from error
+    if begun.get("type") != "object":
+        raise InvalidInput(field="schema", value=schema, expected="a schema with type: object at its root")
+    fields = begun.get("properties", {})
+    delete_key = next((key for key in _DELETE_KEYS if key not in fields), None)
+    if delete_key is None:
+        expected = f"fields that leave one name free for what to remove: {' or '.join(_DELETE_KEYS)}"
+        raise InvalidInput(field="schema", value=list(fields), expected=expected)
+    parameters = {key: value for key, value in begun.items() if key != "$schema"}
+    parameters["properties"] = {**fields, delete_key: _DELETE}
+    return Shape(parameters, delete_key, validator)
+
+
+_DELETE_KEYS = ("delete", "delete_paths")
+_DELETE = {"type": "array", "items": {"type": "string"}, "description": "Paths of fields to remove, like owner.name."}
+
+
+def _is_model(schema: object) -> TypeGuard[type[Model]]:
+    return isinstance(schema, type) and hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json")
+
+
+def _json_schema(model: type[Model]) -> Mapping[str, Any]:
+    try:
+        return model.model_json_schema()
+    except Exception as error:  # a host's own types may raise anything
+        expected = f"a model that can be written as JSON Schema ({type(error).__name__}: {error})"
+        raise InvalidInput(field="schema", value=model, expected=expected) from error
+
+
+def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy, so that nobody changes it later."""
+    try:
+        return json.loads(to_json(schema), parse_constant=_no_number)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(field="schema", value=schema, expected=f"JSON ({error})") from error
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number there")
+
+
+def _violation(problems: Sequence[Problem]) -> SchemaViolation:
+    """The first problem, and how many there are besides."""
+    first, *others = problems
+    reason = first.reason if len(first.reason) <= _LONGEST_REASON else f"{first.reason[:_LONGEST_REASON]}…"
+    return SchemaViolation(path=spelt(first.path), reason=f"{reason} (and {len(others)} more)" if others else reason)

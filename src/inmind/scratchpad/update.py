@@ -1,0 +1,93 @@
+"""What a host or a model hands in for a scratchpad, checked once, and what of it takes effect.
+
+An update is decided here in full, as a value: what is merged, what is deleted, and what has to be told to whoever sent
+it, because it was dropped, left as it was, or not there. Deciding changes nothing, so what is refused leaves everything
+as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inmind.documents import MOST_BYTES, checked_text
+from inmind.errors import InvalidInput
+from inmind.journal import PadMerged, PadWritten, to_json
+from inmind.scratchpad.merge import appended, merged, same, without
+from inmind.scratchpad.pad import State
+from inmind.scratchpad.padding import meant
+from inmind.scratchpad.paths import ABSENT, Path, at, is_list, is_object, read_path, spelt
+from inmind.scratchpad.plain import plain, too_large
+from inmind.scratchpad.schema import Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What is to happen to a pad, and what is to be told about it."""
+
+    state: State
+    """What the pad holds afterwards."""
+    changed: bool
+    """Whether that is anything else than before."""
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    delete: tuple[Path, ...] = ()
+    text: str | None = None
+    """For a pad that holds text; then there are neither values nor anything to delete."""
+    append: bool = False
+    dropped: tuple[str, ...] = ()
+    """Paths of keys that no state may have: `__proto__` and its kind."""
+    padding: tuple[str, ...] = ()
+    """Paths of fields that stay as they are, since the empty value sent for them was padding."""
+    missing: tuple[str, ...] = ()
+    """Paths that were to be deleted and are not there."""
+
+    def event(self, pad: str) -> PadMerged | PadWritten:
+        if self.text is not None:
+            return PadWritten(pad=pad, text=self.text, append=self.append)
+        return PadMerged(pad=pad, values=self.values, delete=self.delete)
+
+
+def object_update(state: State | None, values: object, delete: object = (), *, padded: Shape | None = None) -> Update:
+    """An update of a pad that holds an object. `padded` is its shape, where a model may have padded the values."""
+    held: Mapping[str, Any] = state if is_object(state) else {}
+    said = plain(values, "values")
+    if not is_object(said.value):
+        raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad has a schema")
+    asked = {path: at(held, path) is not ABSENT for path in _paths(held, delete)}
+    there = tuple(path for path, found in asked.items() if found)
+    left = without(held, there)
+    took, padding = said.value, ()
+    if padded is not None:
+        what = meant(said.value, left, delete=tuple(asked), fits=lambda: not padded.misfit(merged(left, said.value)))
+        took, padding = what.values, what.padding
+    after = merged(left, took)
+    if len(to_json(after).encode()) > MOST_BYTES:
+        raise too_large(took, "values")
+    return Update(
+        state=after,
+        changed=not same(after, held),
+        values=took,
+        delete=there,
+        dropped=said.dropped,
+        padding=tuple(map(spelt, padding)),
+        missing=tuple(spelt(path) for path, found in asked.items() if not found),
+    )
+
+
+def text_update(state: State | None, text: object, *, append: bool = False) -> Update:
+    """An update of a pad that holds text: an object would overwrite it with something that it is not."""
+    if not isinstance(text, str):
+        raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad has no schema")
+    held = state if isinstance(state, str) else ""
+    after = checked_text(appended(held, checked_text(text)) if append else text)
+    return Update(state=after, changed=after != held, text=text, append=append)
+
+
+def _paths(state: Mapping[str, Any], delete: object) -> list[Path]:
+    """What is to be deleted. Models pad this too, with null."""
+    if delete is None:
+        return []
+    if not is_list(delete):
+        raise InvalidInput(field="delete", value=delete, expected="a list of paths")
+    return [read_path(one, state, f"delete[{place}]") for place, one in enumerate(delete)]

@@ -1,0 +1,382 @@
+"""What the model may call: one table of memory tools, and how a call is carried out.
+
+A tool is declared once, with the names it goes by, what the model is told about it, the schema of its arguments, the
+layer that offers it and the function behind it; every provider's shape is made from that. The function decides on
+values and answers with what to append and what to say, so a reply with several calls is one decision and one commit.
+What goes wrong in a call is said to the model in the call's own answer: an agent must be able to go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inmind.documents import OVERVIEW, Scope, checked_text, resolve
+from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
+from inmind.journal import DocumentWritten, Happened
+from inmind.mind import Belongings, Mind
+from inmind.overview.sections import section_of, with_section
+from inmind.prompt.formats.parts import Call
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, ViewLayer
+from inmind.prompt.pads import ScratchpadLayer, scratchpad_of
+from inmind.scratchpad.merge import appended
+from inmind.text import counted, cut
+
+SCRATCHPAD = "scratchpad"
+"""The path under which the model reads its scratchpad, where the prompt shows only a part of it."""
+
+MOST_LINES = 400
+MOST_CHARACTERS = 24_000
+"""What one `memory_read` answers with at most: an answer that fills the window helps nobody."""
+
+MOST_CONFLICT = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a tool looks at: values, and one question."""
+
+    mind: Mind
+    belongings: Belongings
+    ancestors: Sequence[Mind]
+    """Of the sessions that this one comes from, the parent first."""
+    layers: Sequence[Layer]
+    seen: Mapping[str, int]
+    """The version of each document that the model was last shown."""
+    resolve: Callable[[str], object]
+
+    @property
+    def pad(self) -> ScratchpadLayer | None:
+        return scratchpad_of(self.layers)
+
+    @property
+    def pad_text(self) -> str:
+        """The scratchpad as the model reads it: its own, or the one of an ancestor that it has a view of."""
+        for layer in self.layers:
+            minds = iter((self.mind, *self.ancestors))
+            mind = next(minds)
+            while isinstance(layer, ViewLayer):
+                layer, mind = layer.layer, next(minds, mind)
+            if isinstance(layer, ScratchpadLayer):
+                return layer.text(mind.pads if layer.scope == "thread" else self.belongings.pads)
+        return ""
+
+    def text(self, path: str) -> str | None:
+        scope, name = resolve(path)
+        documents = self.mind.documents if scope == "thread" else self.belongings.documents
+        return documents.text(name) if name in documents.by_path else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a call comes to: what the model reads, and what happened."""
+
+    said: str
+    happened: tuple[Happened, ...] = ()
+    scope: Scope = "thread"
+    shown: tuple[str, ...] = ()
+    """Documents that the model has now been shown, or has written."""
+    error: bool = False
+    diagnostic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A tool as it is offered by one layer."""
+
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One thing that the model may do with its memory."""
+
+    name: str
+    wire: str
+    """The name that providers take: most refuse a slash."""
+    older: str = ""
+    """A name of an older convention; what goes wrong under it is dropped, with a diagnostic, instead of told."""
+    reads_only: bool = False
+    layer: Callable[[Layer], bool]
+    """Is it this layer that offers it?"""
+    declare: Callable[[Layer], Declared | None]
+    """How it is offered; None where it is not, though a call is still understood."""
+    run: Callable[[Scene, Layer, dict[str, Any]], Outcome]
+
+
+def offered(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
+    """The tools that these layers offer, in a provider's shape, or in MCP's."""
+    made = _SHAPES.get(format)
+    if made is None:
+        raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_SHAPES)}")
+    pairs = ((tool, layer) for tool in TOOLS if (layer := _offering(tool, layers)) is not None)
+    return [made(tool, declared) for tool, layer in pairs if (declared := tool.declare(layer)) is not None]
+
+
+def is_memory_tool(name: str) -> bool:
+    return name in _BY_NAME
+
+
+def scope_of(call: Call, scene: Scene) -> Scope:
+    """Whose memory a call would change."""
+    updates = _BY_NAME[call.name].name == UPDATE
+    return scene.pad.scope if updates and scene.pad is not None else "thread"
+
+
+def carry_out(call: Call, scene: Scene) -> Outcome:
+    """Run one call of a memory tool. Whatever is wrong with it becomes its answer; nothing is then changed."""
+    tool = _BY_NAME[call.name]
+    layer = _offering(tool, scene.layers)
+    try:
+        if layer is None:
+            raise NotFound(what="memory tool", name=call.name, hint="it is not offered here")
+        return tool.run(scene, layer, _arguments(call))
+    except InmindError as error:
+        if call.name == tool.older:
+            said = f"Not done, and dropped: {error}"
+            return Outcome(said=said, diagnostic=f"{call.name}: {error}")
+        return Outcome(said=f"Nothing was changed. {error}", error=True)
+
+
+def unknown(call: Call, known: Sequence[str]) -> Outcome:
+    """The answer to a call of a tool that nobody has."""
+    there = f"There are: {', '.join(known)}." if known else "There are none."
+    return Outcome(said=f"There is no tool named {call.name}. {there}", error=True)
+
+
+# -- working-memory/update ---------------------------------------------------------------------------------
+
+UPDATE = "working-memory/update"
+
+
+def _update(scene: Scene, layer: Layer, arguments: dict[str, Any]) -> Outcome:
+    if not isinstance(layer, ScratchpadLayer):
+        raise NotFound(what="scratchpad", name=layer.name)
+    pads = scene.mind.pads if layer.scope == "thread" else scene.belongings.pads
+    revision = layer.revised_by_model(pads, arguments)
+    return Outcome(said=revision.told, happened=revision.happened, scope=layer.scope)
+
+
+def _declare_update(layer: Layer) -> Declared | None:
+    if not isinstance(layer, ScratchpadLayer) or layer.read_only:
+        return None
+    if layer.shape is not None:
+        return Declared(
+            "Update your scratchpad, shown as working_memory. Send only what changes: objects merge, others replace.",
+            layer.shape.parameters,
+        )
+    return Declared(
+        "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless append.",
+        _object({"text": {"type": "string"}, "append": {"type": "boolean"}}, required=("text",)),
+    )
+
+
+# -- memory_read, memory_write, memory_list ----------------------------------------------------------------
+
+
+def _read(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
+    path = _text(arguments, "path")
+    first = arguments.get("from_line", 1)
+    if isinstance(first, bool) or not isinstance(first, int) or first < 1:
+        raise InvalidInput(field="from_line", value=first, expected="a line number, 1 or more")
+    text = scene.pad_text if path == SCRATCHPAD else scene.text(path)
+    if text is None:
+        raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(scene))}")
+    lines = text.split("\n")
+    shown, size = 0, 0
+    for line in lines[first - 1 : first - 1 + MOST_LINES]:
+        size += len(line) + 1
+        if shown and size > MOST_CHARACTERS:
+            break
+        shown += 1
+    said = "\n".join(lines[first - 1 : first - 1 + shown])[:MOST_CHARACTERS]
+    last = first - 1 + shown
+    if first > 1 or last < len(lines):
+        more = f"; read on from_line {last + 1}" if last < len(lines) else ""
+        said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
+    shown_whole = path != SCRATCHPAD and first == 1 and last == len(lines)
+    return Outcome(said=said or "(empty)", shown=(resolve(path)[1],) if shown_whole else ())
+
+
+def _write(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
+    scope, path = resolve(_text(arguments, "path"))
+    if scope != "thread":
+        expected = f"{OVERVIEW}, detail/<name> or archive/<name>; {path} is written by people and dreams"
+        raise InvalidPath(field="path", value=path, expected=expected)
+    text, section = _text(arguments, "text"), arguments.get("section") or ""
+    documents = scene.mind.documents
+    before = documents.text(path)
+    if section:
+        old = section_of(before, _text(arguments, "section"))
+        text = with_section(before, section, appended(old, text) if arguments.get("append") is True else text)
+    elif arguments.get("append") is True:
+        text = appended(before, text)
+    elif path in documents.by_path and documents.version(path) != scene.seen.get(path, 0):
+        now = cut(before, budget=MOST_CONFLICT, count=len, pointer=f"[cut: memory_read {path} shows the rest]").text
+        said = f"Nothing was written: {path} has changed since you last saw all of it. It now reads:\n{now}"
+        return Outcome(said=said, shown=(path,), error=True)
+    text = checked_text(text)
+    happened = () if text == before and path in documents.by_path else (DocumentWritten(path=path, text=text),)
+    return Outcome(said=f"{path}: {counted(len(text.encode()), 'byte')}.", happened=happened, shown=(path,))
+
+
+def _list(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:  # noqa: ARG001 -- the table's
+    lines: list[str] = []
+    for path in _paths(scene):
+        text = (scene.pad_text if path == SCRATCHPAD else scene.text(path)) or ""
+        first = next((line.strip() for line in text.split("\n") if line.strip()), "")
+        lines.append(f"{path} ({counted(len(text.encode()), 'byte')}): {first[:100]}")
+    return Outcome(said="\n".join(lines) or "There are none.")
+
+
+def _paths(scene: Scene) -> list[str]:
+    documents = sorted({**scene.belongings.documents.by_path, **scene.mind.documents.by_path})
+    return [*documents, *([SCRATCHPAD] if scene.pad_text else [])]
+
+
+def _keeps_documents(layer: Layer) -> bool:
+    return isinstance(layer, DocumentLayer) and resolve(layer.path)[0] == "thread"
+
+
+# -- resolve_reference -------------------------------------------------------------------------------------
+
+
+def _resolve(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
+    return Outcome(said=str(scene.resolve(checked_text(_text(arguments, "text")))))
+
+
+# -- the table ---------------------------------------------------------------------------------------------
+
+
+def _object(properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        **({"required": list(required)} if required else {}),
+    }
+
+
+def _always(description: str, parameters: Mapping[str, Any]) -> Callable[[Layer], Declared | None]:
+    return lambda _: Declared(description, parameters)
+
+
+_TEXT = {"type": "string"}
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name=UPDATE,
+        wire="working_memory_update",
+        older="updateWorkingMemory",
+        layer=lambda layer: isinstance(layer, ScratchpadLayer),
+        declare=_declare_update,
+        run=_update,
+    ),
+    Tool(
+        name="memory_read",
+        wire="memory_read",
+        reads_only=True,
+        layer=_keeps_documents,
+        declare=_always(
+            f"Read {OVERVIEW}, detail/<name>, archive/<name> or {SCRATCHPAD}.",
+            _object({"path": _TEXT, "from_line": {"type": "integer"}}, required=("path",)),
+        ),
+        run=_read,
+    ),
+    Tool(
+        name="memory_write",
+        wire="memory_write",
+        layer=_keeps_documents,
+        declare=_always(
+            f"Write {OVERVIEW}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
+            "section, only what stands under that heading.",
+            _object(
+                {
+                    "path": _TEXT,
+                    "text": _TEXT,
+                    "section": _TEXT,
+                    "append": {"type": "boolean"},
+                },
+                required=("path", "text"),
+            ),
+        ),
+        run=_write,
+    ),
+    Tool(
+        name="memory_list",
+        wire="memory_list",
+        reads_only=True,
+        layer=_keeps_documents,
+        declare=_always("List what memory_read can read.", _object({})),
+        run=_list,
+    ),
+    Tool(
+        name="resolve_reference",
+        wire="resolve_reference",
+        reads_only=True,
+        layer=lambda layer: isinstance(layer, EntityLayer),
+        declare=_always(
+            'Find which thing a person means ("that page", "the other one"), also one that is no longer listed.',
+            _object({"text": _TEXT}, required=("text",)),
+        ),
+        run=_resolve,
+    ),
+)
+
+_BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, tool.wire, tool.older) if name}
+
+
+def _as_openai(tool: Tool, declared: Declared) -> dict[str, Any]:
+    function = {"name": tool.wire, "description": declared.description, "parameters": dict(declared.parameters)}
+    return {"type": "function", "function": function}
+
+
+def _as_responses(tool: Tool, declared: Declared) -> dict[str, Any]:
+    return {"type": "function", **_as_openai(tool, declared)["function"], "strict": False}
+
+
+def _as_anthropic(tool: Tool, declared: Declared) -> dict[str, Any]:
+    return {"name": tool.wire, "description": declared.description, "input_schema": dict(declared.parameters)}
+
+
+def _as_mcp(tool: Tool, declared: Declared) -> dict[str, Any]:
+    return {
+        "name": tool.wire,
+        "description": declared.description,
+        "inputSchema": dict(declared.parameters),
+        "annotations": {"readOnlyHint": tool.reads_only, "openWorldHint": False},
+    }
+
+
+_SHAPES: dict[str, Callable[[Tool, Declared], dict[str, Any]]] = {
+    "openai": _as_openai,
+    "responses": _as_responses,
+    "anthropic": _as_anthropic,
+    "mcp": _as_mcp,
+}
+
+
+def _offering(tool: Tool, layers: Sequence[Layer]) -> Layer | None:
+    return next((layer for layer in layers if tool.layer(layer)), None)
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    """The object that a model meant. It is text that a model wrote: broken JSON is an everyday matter."""
+    try:
+        given: Any = json.loads(call.arguments or "{}")
+        if isinstance(given, str):  # some models write the object as text once more
+            given = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(field="arguments", value=call.arguments, expected=f"a JSON object ({error})") from error
+    if not isinstance(given, dict):
+        raise InvalidInput(field="arguments", value=given, expected="a JSON object")
+    return given  # pyright: ignore[reportUnknownVariableType] -- keys of a JSON object are texts
+
+
+def _text(arguments: Mapping[str, Any], key: str) -> str:
+    value = arguments.get(key)
+    if not isinstance(value, str):
+        raise InvalidInput(field=key, value=value, expected="a text")
+    return value

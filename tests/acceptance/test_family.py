@@ -1,0 +1,253 @@
+"""Sub-agents: what a child begins with, and how its changes come home."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import user
+
+from inmind import Memory, ScratchpadLayer, Session, default_layers
+from inmind.errors import InvalidInput, ReadOnly
+
+SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}
+BEGUN = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
+
+
+def parent_of(memory: Memory, **options: Any) -> Session:
+    layers = default_layers(ScratchpadLayer(schema=SCHEMA, **options))
+    session = memory.session("parent", resource="ada", cwd="/website", layers=layers)
+    session.scratchpad.update(BEGUN)
+    return session
+
+
+def block(session: Session) -> str:
+    prompt = session.prepare([user("hi")])
+    return next(
+        (part for part in prompt.messages[0]["content"].split("\n\n") if part.startswith("<working_memory")), ""
+    )
+
+
+@pytest.mark.spec("C8")
+def test_by_itself_a_child_gets_a_copy_of_the_resources_scratchpad_and_nothing_of_the_conversations(
+    memory: Memory,
+) -> None:
+    assert parent_of(memory).spawn().scratchpad.snapshot == {}
+    shared = memory.session("other", resource="bob", layers=[ScratchpadLayer(schema=SCHEMA, scope="resource")])
+    shared.scratchpad.update(BEGUN)
+    child = shared.spawn()
+    assert child.scratchpad.snapshot == BEGUN
+    child.scratchpad.update({"goal": "mine"})
+    assert shared.scratchpad.snapshot == BEGUN
+    assert shared.merge_back(child).brought == ("goal",)
+    assert shared.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+
+
+@pytest.mark.spec("C8")
+def test_a_fork_is_a_copy_that_neither_side_can_change_for_the_other(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "child's"})
+    parent.scratchpad.update({"goal": "parent's"})
+    assert (child.scratchpad.snapshot, parent.scratchpad.snapshot) == (
+        {**BEGUN, "goal": "child's"},
+        {**BEGUN, "goal": "parent's"},
+    )
+    assert child.resource == "ada"
+    assert child.mind.line.wires == []
+
+
+@pytest.mark.spec("C8")
+def test_a_view_shows_what_the_parent_has_now_and_takes_no_writes(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="view")
+    parent.scratchpad.update({"goal": "newer"})
+    assert '"goal": "newer"' in block(child)
+    assert child.scratchpad.snapshot == parent.scratchpad.snapshot
+    with pytest.raises(ReadOnly):
+        child.scratchpad.update({"goal": "child's"})
+    assert "working_memory_update" not in json.dumps(child.tools())
+    grandchild = child.spawn()
+    parent.scratchpad.update({"goal": "newest"})
+    assert '"goal": "newest"' in block(grandchild)
+    assert parent.merge_back(child).ok
+
+
+@pytest.mark.spec("C8", "D1")
+def test_each_layer_is_handed_on_as_the_policy_says(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("overview.md", "# Overview\n\n- by the parent\n")
+    parent.write("detail/a.md", "a detail")
+    parent.observe("create_page", {}, {"page": {"id": "page-1", "title": "Home"}})
+    forked = parent.spawn(policy={"overview": "fork", "entities": "fork"})
+    assert forked.overview == parent.overview
+    assert forked.read("detail/a.md") == "a detail"
+    assert [entity.id for entity in forked.entities] == ["page-1"]
+    assert forked.scratchpad.snapshot == {}
+    viewing = parent.spawn(policy={"overview": "view", "entities": "view"})
+    parent.write("overview.md", "# Overview\n\n- newer\n")
+    text = viewing.prepare([user("hi")]).messages[0]["content"]
+    assert "- newer" in text
+    assert "page-1" in text
+    alone = parent.spawn()
+    assert "newer" not in alone.overview
+    assert len(alone.entities) == 0
+
+
+@pytest.mark.spec("C8")
+def test_different_fields_of_two_children_both_come_home(memory: Memory) -> None:
+    parent = parent_of(memory)
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update({"owner": {"phone": "555"}})
+    other.scratchpad.update({"goal": "Ship"}, delete=["owner.name"])
+    assert parent.merge_back(one).brought == ("owner.phone",)
+    report = parent.merge_back(other)
+    assert set(report.brought) == {"goal", "owner.name"}
+    assert report.ok
+    assert parent.scratchpad.snapshot == {"goal": "Ship", "steps": ["plan"], "owner": {"phone": "555"}}
+
+
+@pytest.mark.spec("C8")
+def test_the_same_field_changed_by_two_children_is_a_conflict_that_has_both(memory: Memory) -> None:
+    parent = parent_of(memory)
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update({"goal": "one's"})
+    other.scratchpad.update({"goal": "other's", "extra": 1})
+    assert parent.merge_back(one).ok
+    report = parent.merge_back(other)
+    (clash,) = report.conflicts
+    assert (clash.path, clash.base, clash.ours, clash.theirs) == ("goal", "Deploy v2", "one's", "other's")
+    assert report.brought == ("extra",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "one's", "extra": 1}
+
+
+@pytest.mark.spec("C8")
+def test_a_list_that_two_children_added_to_has_what_both_added_and_a_list_that_both_rewrote_is_a_conflict(
+    memory: Memory,
+) -> None:
+    parent = parent_of(memory)
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update({"steps": ["plan", "build"]})
+    other.scratchpad.update({"steps": ["plan", "test", "build"]})
+    parent.merge_back(one)
+    assert parent.merge_back(other).joined == ("steps",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "build", "test"]}
+    third, fourth = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    third.scratchpad.update({"steps": ["a"]})
+    fourth.scratchpad.update({"steps": ["b"]})
+    parent.merge_back(third)
+    assert [clash.path for clash in parent.merge_back(fourth).conflicts] == ["steps"]
+
+
+@pytest.mark.spec("C8", "A6")
+def test_a_child_comes_home_once_and_again_with_what_it_did_since(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "first"})
+    assert parent.merge_back(child).brought == ("goal",)
+    before = parent.mind.seq
+    assert parent.merge_back(child).repeated
+    assert parent.mind.seq == before
+    parent.scratchpad.update({"goal": "the parent's own"})
+    child.scratchpad.update({"steps": ["plan", "done"]})
+    assert parent.merge_back(child).brought == ("steps",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "the parent's own", "steps": ["plan", "done"]}
+
+
+@pytest.mark.spec("C8")
+def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.write("detail/found.md", "what I found")
+    child.write("overview.md", child.overview + "- found\n")
+    child.observe("create_page", {}, {"page": {"id": "page-7", "title": "Found"}})
+    report = parent.merge_back(child)
+    assert set(report.brought) == {"detail/found.md", "overview.md"}
+    assert report.things == 1
+    assert parent.overview.endswith("- found\n")
+    assert parent.read("detail/found.md") == "what I found"
+    assert parent.entities.get("page-7") is not None
+
+
+@pytest.mark.spec("C8", "J1")
+def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memory, home: Path) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn("research", policy="fork")
+    script = (
+        "import os, signal, sys\n"
+        "from inmind import Memory, ScratchpadLayer\n"
+        "session = Memory.open(sys.argv[1]).session('research', layers=[ScratchpadLayer()])\n"
+        "session.scratchpad.update({'goal': 'found it'})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    died = subprocess.run([sys.executable, "-c", script, str(home)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.merge_back("research").brought == ("goal",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
+    assert child.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
+
+
+@pytest.mark.spec("C8")
+def test_the_same_id_is_the_same_child_and_it_is_reopened_as_it_was_handed_on(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn("helper", policy={"working-memory": "fork", "overview": "view"})
+    child.scratchpad.update({"goal": "mine"})
+    assert parent.spawn("helper", policy="none").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    again = memory.session("helper", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    parent.write("overview.md", "# Overview\n\n- seen from below\n")
+    assert "- seen from below" in again.prepare([user("hi")]).messages[0]["content"]
+    assert again.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert {info.id: info.parent for info in memory.sessions()} == {"parent": "", "helper": "parent"}
+
+
+@pytest.mark.spec("A1", "J5")
+def test_what_came_home_says_where_it_comes_from(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    parent.merge_back(child)
+    event = next(event for event in reversed(parent.journal()) if event.kind == "pad_merged")
+    assert event.sources == (f"session/{child.id}#{child.mind.seq}",)
+    assert event.trust == child.mind.pads.by_name["working-memory"].trust
+
+
+@pytest.mark.spec("A4")
+def test_a_homecoming_is_undone_as_one(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    child.write("detail/a.md", "a")
+    parent.merge_back(child)
+    parent.undo()
+    assert parent.scratchpad.snapshot == BEGUN
+    assert "detail/a.md" not in parent.documents()
+    assert parent.merge_back(child).brought == ("goal", "detail/a.md")
+
+
+@pytest.mark.spec("J3")
+def test_what_cannot_be_a_child_is_refused(memory: Memory) -> None:
+    parent = parent_of(memory)
+    stranger = memory.session("stranger", resource="ada")
+    for wrong in ("stranger", stranger, "nobody", "parent"):
+        with pytest.raises(InvalidInput, match="spawned"):
+            parent.merge_back(wrong)
+    with pytest.raises(InvalidInput, match="own children"):
+        parent.spawn("stranger")
+    for policy in ("sometimes", {"no such layer": "fork"}, {"overview": "maybe"}, 7):
+        with pytest.raises(InvalidInput, match="policy"):
+            parent.spawn(policy=policy)  # pyright: ignore[reportArgumentType] -- hosts are not all typed
+    assert {info.id for info in memory.sessions()} == {"parent", "stranger"}
+
+
+def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
+    parent = parent_of(memory)
+    with pytest.raises(InvalidInput):
+        parent.merge_back("nobody")
+    assert os.listdir(memory.home / "sessions" / "--website--") == ["parent"]

@@ -1,0 +1,420 @@
+"""A reply is recorded: kept, its memory tools carried out, the host's calls left alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from anthropic.types import Message as AnthropicMessage
+from builders import a_result, assistant, user
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+
+from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
+from inmind.errors import InvalidInput
+from inmind.journal import MessageAdded
+from inmind.tools import TOOLS
+
+HOST_TOOL = {"type": "function", "function": {"name": "get_page", "parameters": {"type": "object"}}}
+ARGUMENTS = {"text": "The customer is Mei."}
+
+
+def chat(
+    *calls: tuple[str, str, Any], text: str | None = None, id: str = "chatcmpl-0123456789abcdef"
+) -> dict[str, Any]:
+    """A whole chat completion, with calls as (id, name, arguments)."""
+    made = [
+        {
+            "id": call_id,
+            "type": "function",
+            "function": {"name": name, "arguments": said if isinstance(said, str) else json.dumps(said)},
+        }
+        for call_id, name, said in calls
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if made:
+        message["tool_calls"] = made
+    return {
+        "id": id,
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {"index": 0, "finish_reason": "tool_calls" if made else "stop", "message": message, "logprobs": None}
+        ],
+        "usage": {"prompt_tokens": 400, "completion_tokens": 7, "total_tokens": 407},
+    }
+
+
+def response(*calls: tuple[str, str, Any], text: str = "") -> dict[str, Any]:
+    output: list[dict[str, Any]] = []
+    if text:
+        part = {"type": "output_text", "text": text, "annotations": []}
+        output.append({"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]})
+    output += [
+        {
+            "id": f"fc_{call_id}",
+            "type": "function_call",
+            "call_id": call_id,
+            "name": name,
+            "arguments": said if isinstance(said, str) else json.dumps(said),
+            "status": "completed",
+        }
+        for call_id, name, said in calls
+    ]
+    return {
+        "id": "resp_0123456789abcdef",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+def claude(*calls: tuple[str, str, Any], text: str = "") -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    content += [{"type": "tool_use", "id": call_id, "name": name, "input": said} for call_id, name, said in calls]
+    return {
+        "id": "msg_0123456789abcdef",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": content,
+        "stop_reason": "tool_use" if calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 100, "output_tokens": 7, "cache_read_input_tokens": 300},
+    }
+
+
+CALLS = (("call_a", "working_memory_update", ARGUMENTS), ("call_b", "get_page", {"id": "page-1"}))
+REPLIES: dict[str, tuple[str, Any]] = {
+    "chat-dict": ("openai", chat(*CALLS, text="One moment.")),
+    "chat-object": ("openai", ChatCompletion.model_validate(chat(*CALLS, text="One moment."))),
+    "chat-message": ("openai", chat(*CALLS, text="One moment.")["choices"][0]["message"]),
+    "responses-dict": ("responses", response(*CALLS, text="One moment.")),
+    "responses-object": ("responses", Response.model_validate(response(*CALLS, text="One moment."))),
+    "responses-items": ("responses", response(*CALLS, text="One moment.")["output"]),
+    "anthropic-dict": ("anthropic", claude(*CALLS, text="One moment.")),
+    "anthropic-object": ("anthropic", AnthropicMessage.model_validate(claude(*CALLS, text="One moment."))),
+}
+
+
+def host_tool(format: str) -> dict[str, Any]:
+    function = HOST_TOOL["function"]
+    if format == "openai":
+        return HOST_TOOL
+    assert isinstance(function, dict)
+    if format == "responses":
+        return {"type": "function", **function}
+    return {"name": function["name"], "input_schema": function["parameters"]}
+
+
+def asked(session: Session, format: str = "openai", tools: list[Any] | None = None) -> None:
+    session.prepare([user("Show me page 1.")], tools=[host_tool(format)] if tools is None else tools, format=format)
+
+
+@pytest.mark.spec("C5", "D9")
+@pytest.mark.parametrize("kind", REPLIES)
+def test_a_reply_of_any_provider_is_kept_its_memory_carried_out_and_the_hosts_call_left_alone(
+    session: Session, kind: str
+) -> None:
+    format, reply = REPLIES[kind]
+    asked(session, format)
+    recorded = session.record(reply)
+    assert session.scratchpad.snapshot == "The customer is Mei."
+    assert recorded.text == "One moment."
+    (call,) = recorded.host_calls
+    assert (call.id, call.name, call.arguments) == ("call_b", "get_page", {"id": "page-1"})
+    assert "call_a" in json.dumps(recorded.results)
+    assert "call_b" not in json.dumps(recorded.results)
+    kept = [event for event in session.journal() if isinstance(event.what, MessageAdded)]
+    assert [event.origin.value for event in kept] == ["user", *["assistant"] * (len(kept) - 2), "tool"]
+
+
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+def test_what_comes_back_goes_into_the_hosts_own_list_and_is_not_stored_twice(session: Session, format: str) -> None:
+    reply = {"openai": chat, "responses": response, "anthropic": claude}[format](*CALLS[:1])
+    asked(session, format)
+    recorded = session.record(reply)
+    said = {
+        "openai": lambda: [reply["choices"][0]["message"]],
+        "responses": lambda: reply["output"],
+        "anthropic": lambda: [{"role": "assistant", "content": reply["content"]}],
+    }[format]()
+    before = session.mind.line.wires
+    prompt = session.prepare(
+        [user("Show me page 1."), *said, *recorded.results], tools=[host_tool(format)], format=format
+    )
+    assert session.mind.line.wires == before
+    assert prompt.report.repaired == ()
+    assert [event.kind for event in session.journal()].count("splice") == 0
+
+
+def test_a_session_that_owns_its_history_goes_on_from_a_recorded_reply(session: Session) -> None:
+    session.add([user("Show me page 1.")])
+    session.prepare()
+    session.record(chat(*CALLS))
+    session.add([a_result("call_b", '{"page": {"id": "page-1", "title": "Home"}}')])
+    sent = session.prepare()
+    assert [message["role"] for message in sent.messages[-4:]] == ["user", "assistant", "tool", "tool"]
+    assert sent.report.repaired == ()
+    assert session.entities.latest("page") is not None
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize("kind", REPLIES)
+def test_the_same_reply_recorded_twice_is_one_and_answers_alike(session: Session, kind: str) -> None:
+    format, reply = REPLIES[kind]
+    asked(session, format)
+    first = session.record(reply)
+    before = session.mind.seq
+    again = session.record(reply)
+    assert session.mind.seq == before
+    assert again.repeated
+    assert (again.text, again.results, again.host_calls) == (first.text, first.results, first.host_calls)
+
+
+def test_the_same_words_in_answer_to_another_prompt_are_another_reply(session: Session) -> None:
+    session.prepare([user("ok?")])
+    session.record(assistant("ok"))
+    session.prepare([user("ok?"), assistant("ok"), user("really?")])
+    assert not session.record(assistant("ok")).repeated
+    assert [entry.wire["content"] for entry in session.mind.line] == ["ok?", "ok", "really?", "ok"]
+
+
+def test_a_server_that_gives_all_replies_one_id_loses_none(session: Session) -> None:
+    session.prepare([user("a")])
+    session.record(chat(text="first", id="chatcmpl-0"))
+    session.prepare([user("a"), assistant("first"), user("b")])
+    session.record(chat(text="second", id="chatcmpl-0"))
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "first", "b", "second"]
+
+
+@pytest.mark.spec("A3", "A4")
+def test_a_reply_and_all_that_it_does_is_one_change_and_is_undone_as_one(session: Session) -> None:
+    asked(session)
+    before = session.mind
+    session.record(chat(*CALLS))
+    assert session.undo() == before.seq
+    assert (session.scratchpad.snapshot, session.mind.line.wires) == ("", before.line.wires)
+
+
+def test_calls_are_carried_out_in_their_order_each_on_what_the_one_before_left(session: Session) -> None:
+    write = {"path": "detail/a.md", "text": "one"}
+    recorded = session.record(
+        chat(
+            ("1", "memory_write", write),
+            ("2", "memory_write", {**write, "text": "two", "append": True}),
+            ("3", "memory_read", {"path": "detail/a.md"}),
+        )
+    )
+    assert [result["content"] for result in recorded.results] == [
+        "detail/a.md: 3 bytes.",
+        "detail/a.md: 7 bytes.",
+        "one\ntwo",
+    ]
+    assert session.read("detail/a.md") == "one\ntwo"
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------
+
+
+def only_result(recorded: Recorded) -> str:
+    (result,) = recorded.results
+    return str(result["content"])
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "broken", ['{"text": "The cust', "nonsense", "[1, 2]", '"text"', "7", '{"text": "a"} and more']
+)
+def test_broken_arguments_are_an_answer_that_the_model_reads(session: Session, broken: str) -> None:
+    session.scratchpad.update("kept")
+    answer = only_result(session.record(chat(("1", "working_memory_update", broken))))
+    assert answer.startswith("Error: Nothing was changed. arguments: expected a JSON object")
+    assert session.scratchpad.snapshot == "kept"
+
+
+def test_arguments_that_are_written_as_text_once_more_are_understood(session: Session) -> None:
+    session.record(chat(("1", "working_memory_update", json.dumps(json.dumps(ARGUMENTS)))))
+    assert session.scratchpad.snapshot == "The customer is Mei."
+
+
+def test_broken_arguments_of_a_hosts_call_are_the_hosts_to_answer(session: Session) -> None:
+    asked(session)
+    (call,) = session.record(chat(("1", "get_page", '{"id": '))).host_calls
+    assert (call.arguments, call.text) == (None, '{"id": ')
+
+
+def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(session: Session) -> None:
+    asked(session)
+    recorded = session.record(chat(("1", "get_pages", {})))
+    assert recorded.host_calls == ()
+    assert only_result(recorded).startswith(
+        "Error: There is no tool named get_pages. There are: get_page, working_memory_update"
+    )
+
+
+@pytest.mark.parametrize("tools", [[], [HOST_TOOL, {"type": "custom", "custom": {"name": "x"}}, {"type": "odd"}]])
+def test_a_call_that_may_be_the_hosts_is_left_to_it(session: Session, tools: list[Any]) -> None:
+    asked(session, tools=tools)
+    assert [call.name for call in session.record(chat(("1", "get_pages", {}))).host_calls] == ["get_pages"]
+
+
+def test_a_hosts_own_tool_of_a_memory_tools_name_stays_the_hosts(memory: Memory) -> None:
+    session = memory.session("own", memory_tools=False)
+    mine = {"type": "function", "function": {"name": "memory_read", "parameters": {"type": "object"}}}
+    assert asked(session, tools=[mine]) is None
+    assert [call.name for call in session.record(chat(("1", "memory_read", {}))).host_calls] == ["memory_read"]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("reply", [None, 7, "text", {}, {"choices": []}, [], {"role": "user", "content": "hi"}])
+def test_what_is_no_reply_is_refused_and_stores_nothing(session: Session, reply: Any) -> None:
+    before = session.mind.seq
+    with pytest.raises(InvalidInput):
+        session.record(reply)
+    assert session.mind.seq == before
+
+
+# -- what memory tools do --------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("F2", "F53")
+@pytest.mark.parametrize("path", ["../x.md", "/etc/passwd", "detail/../../x", "MEMORY.md", "messages.jsonl", ""])
+def test_no_path_leaves_the_sessions_pages(session: Session, path: str) -> None:
+    answer = only_result(session.record(chat(("1", "memory_write", {"path": path, "text": "x"}))))
+    assert answer.startswith("Error: Nothing was changed. path: expected overview.md")
+
+
+@pytest.mark.spec("F2")
+def test_one_section_is_replaced_and_the_others_stay(session: Session) -> None:
+    session.write("overview.md", "# Overview\n\n## Task\n\nold\n\n## Facts\n\nkept\n")
+    say = {"path": "working-memory/overview.md", "section": "task", "text": "new"}
+    session.record(chat(("1", "memory_write", say)))
+    assert session.overview == "# Overview\n\n## Task\n\nnew\n\n## Facts\n\nkept\n"
+
+
+@pytest.mark.spec("K17")
+def test_a_page_that_changed_since_the_model_saw_it_is_not_overwritten(session: Session, memory: Memory) -> None:
+    session.prepare([user("hi")])
+    memory.session("support-42").write("overview.md", "# By somebody else\n")
+    mine = {"path": "overview.md", "text": "# Mine\n"}
+    answer = only_result(session.record(chat(("1", "memory_write", mine))))
+    assert "# By somebody else" in answer
+    assert session.overview == "# By somebody else\n"
+    session.record(chat(("2", "memory_write", mine), id="chatcmpl-fedcba9876543210"))
+    assert session.overview == "# Mine\n"
+
+
+def test_pages_are_listed_and_read_on_from_any_line(session: Session) -> None:
+    session.write("detail/log.md", "\n".join(f"line {n}" for n in range(1, 1_001)))
+    listing, first, last = session.record(
+        chat(
+            ("1", "memory_list", {}),
+            ("2", "memory_read", {"path": "detail/log.md"}),
+            ("3", "memory_read", {"path": "detail/log.md", "from_line": 990}),
+        )
+    ).results
+    assert "detail/log.md (" in listing["content"]
+    assert str(first["content"]).endswith("line 400\n[lines 1 to 400 of 1000; read on from_line 401]")
+    assert str(last["content"]).startswith("line 990\n")
+
+
+def test_words_are_resolved_and_the_answer_is_not_seen_again_as_if_it_were_new(session: Session) -> None:
+    session.observe("create_page", {}, {"page": {"id": "page-1", "title": "Home"}})
+    session.observe("find_customer", {}, {"customer": {"id": "c-9", "name": "Mei"}})
+    before = session.entities
+    answer = only_result(session.record(chat(("1", "resolve_reference", {"text": "that page"}))))
+    assert answer.startswith('page-1, "Home"')
+    assert session.entities == before
+
+
+@pytest.mark.spec("C5")
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: str) -> None:
+    prompt = session.prepare([user("hi")], tools=[host_tool(format)], format=format)
+    assert prompt.tools is not None
+    named = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
+    assert named == ["get_page", *(tool.wire for tool in TOOLS)]
+
+
+@pytest.mark.spec("C5")
+def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
+    tools = {tool["name"]: tool for tool in session.tools("mcp")}
+    assert list(tools) == ["working_memory_update", "memory_read", "memory_write", "memory_list", "resolve_reference"]
+    assert tools["memory_list"]["annotations"]["readOnlyHint"]
+    assert tools["memory_write"]["inputSchema"]["required"] == ["path", "text"]
+    with pytest.raises(InvalidInput):
+        session.tools("carrier pigeon")
+
+
+def test_a_layer_that_is_not_there_offers_nothing(memory: Memory) -> None:
+    session = memory.session("pad-only", layers=[ScratchpadLayer(schema={"type": "object", "properties": {"a": {}}})])
+    (tool,) = session.tools("openai")
+    assert set(tool["function"]["parameters"]["properties"]) == {"a", "delete"}
+    silent = memory.session("silent", memory_tools=False)
+    assert silent.prepare([user("hi")]).tools is None
+
+
+def test_usage_in_a_reply_corrects_our_counting_and_is_counted_once(session: Session) -> None:
+    asked(session)
+    session.record(chat(text="ok"))
+    session.report_usage(prompt_tokens=500, cached_tokens=100, completion_tokens=8)
+    ledger = session.ledger
+    assert (ledger.reported_calls, ledger.reported_prompt, ledger.reported_cached, ledger.completion) == (
+        1,
+        500,
+        100,
+        8,
+    )
+
+
+def test_a_streamed_reply_is_recorded_from_its_chunks(session: Session) -> None:
+    session.prepare([user("hi")])
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return {
+            "id": "chatcmpl-0123456789abcdef",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
+
+    start = {
+        "index": 0,
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "working_memory_update", "arguments": '{"te'},
+    }
+    more = {"index": 0, "function": {"arguments": 'xt": "Mei"}'}}
+    chunks = [
+        chunk({"role": "assistant", "content": "One "}),
+        chunk({"content": "moment."}),
+        chunk({"tool_calls": [start]}),
+        chunk({"tool_calls": [more]}),
+        chunk({}, "tool_calls"),
+    ]
+    recorded = session.record(iter(chunks))
+    assert (recorded.text, session.scratchpad.snapshot) == ("One moment.", "Mei")
+    before = session.mind.seq
+    with pytest.raises(InvalidInput, match="ended"):
+        session.record(iter(chunks[:3]))
+    assert session.mind.seq == before
+
+
+def test_a_resources_scratchpad_is_updated_once_though_the_reply_is_repeated(memory: Memory) -> None:
+    layers = default_layers(ScratchpadLayer(scope="resource"))
+    session = memory.session("one", resource="ada", layers=layers)
+    reply = chat(("1", "working_memory_update", {"text": "x", "append": True}))
+    session.record(reply)
+    session.record(reply)
+    assert session.scratchpad.snapshot == "x"
+    assert session.belongings.pads.by_name["working-memory"].state == "x"

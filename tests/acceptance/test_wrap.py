@@ -1,0 +1,763 @@
+"""A host's own client with working memory: real client libraries, against a provider that checks what it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from provider import Asked, Fails, Provider, Says, asks, says
+from pydantic import BaseModel
+
+from inmind import Memory, Session
+from inmind.clients import wrap
+from inmind.clients.exchange import MOST_ROUNDS
+from inmind.errors import InvalidInput
+from inmind.prompt.formats import FORMATS, Call, Message, Result, Text
+from inmind.prompt.replies import read_reply
+
+Json = dict[str, Any]
+
+CHAT, RESPONSES, ANTHROPIC = "openai", "responses", "anthropic"
+WAYS = ("create", "stream", "helper", "async create", "async stream", "async helper")
+
+formats = pytest.mark.parametrize("format", [CHAT, RESPONSES, ANTHROPIC])
+ways = pytest.mark.parametrize("way", WAYS)
+some_ways = pytest.mark.parametrize("way", ["create", "helper", "async stream"])
+
+NOTE = asks("working_memory_update", {"text": "Ada wants the page About Us."})
+PAGE = asks("get_page", {"id": "page-1"})
+
+SCHEMA: Json = {"type": "object", "properties": {"id": {"type": "string"}}}
+TOOLS: dict[str, list[Json]] = {
+    CHAT: [{"type": "function", "function": {"name": "get_page", "parameters": SCHEMA}}],
+    RESPONSES: [{"type": "function", "name": "get_page", "parameters": SCHEMA, "strict": False}],
+    ANTHROPIC: [{"name": "get_page", "input_schema": SCHEMA}],
+}
+
+
+def person(text: str) -> Any:
+    """A message that every client takes, and that is of no client's own type."""
+    return {"role": "user", "content": text}
+
+
+@pytest.fixture
+def provider() -> Generator[Provider]:
+    with Provider() as serving:
+        yield serving
+        assert serving.failures == []
+
+
+@contextmanager
+def an_openai(provider: Provider) -> Generator[openai.OpenAI]:
+    with openai.OpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client:
+        yield client
+
+
+@contextmanager
+def an_anthropic(provider: Provider) -> Generator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=provider.anthropic, api_key="none", max_retries=0) as client:
+        yield client
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A reply as it reached the host."""
+
+    text: str
+    calls: list[Call]
+    kept: list[Any]
+    """What the host puts into its own list, in the form that it was given."""
+
+    @classmethod
+    def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> Heard:
+        wires = read_reply(reply, format=format).wires
+        messages = [FORMATS[format].read(wire) for wire in wires]
+        calls = [call for message in messages for call in message.calls]
+        return cls("".join(message.text for message in messages), calls, list(wires if kept is None else kept))
+
+
+class Host:
+    """A program that keeps its own list of messages, and asks in one of the ways that its client has."""
+
+    def __init__(self, provider: Provider, session: Session, format: str, way: str = "create", **options: Any) -> None:
+        self.list: list[Any] = []
+        self.options: Json = {"tools": TOOLS[format], "model": "model-1", **options}
+        if format == ANTHROPIC:
+            self.options["max_tokens"] = 100
+        self._provider, self._session, self._format, self._way = provider, session, format, way
+
+    def says(self, text: str) -> Heard:
+        self.list.append(person(text))
+        return self.asks()
+
+    def answers(self, text: str) -> Heard:
+        """Give this result to each call that was asked for."""
+        result = Message("tool", tuple(Result(call.id, (Text(text),)) for call in self._heard.calls))
+        self.list += FORMATS[self._format].write([result])
+        return self.asks()
+
+    def asks(self) -> Heard:
+        self._heard = asyncio.run(self._awaited()) if self._way.startswith("async") else self._waited()
+        self.list += self._heard.kept
+        return self._heard
+
+    def _waited(self) -> Heard:
+        kind = anthropic.Anthropic if self._format == ANTHROPIC else openai.OpenAI
+        with kind(base_url=self._url, api_key="none", max_retries=0) as client:
+            asked = self._resource(wrap(client, self._session))
+            if self._way == "create":
+                return self._whole(asked.create(**self._arguments))
+            if self._way == "stream":
+                with asked.create(**self._arguments, stream=True) as stream:
+                    return Heard.of(list(stream), self._format)
+            with asked.stream(**self._arguments) as stream:
+                return self._whole(self._final(stream)())
+
+    async def _awaited(self) -> Heard:
+        kind = anthropic.AsyncAnthropic if self._format == ANTHROPIC else openai.AsyncOpenAI
+        async with kind(base_url=self._url, api_key="none", max_retries=0) as client:
+            asked = self._resource(wrap(client, self._session))
+            if self._way == "async create":
+                return self._whole(await asked.create(**self._arguments))
+            if self._way == "async stream":
+                async with await asked.create(**self._arguments, stream=True) as stream:
+                    return Heard.of([chunk async for chunk in stream], self._format)
+            async with asked.stream(**self._arguments) as stream:
+                return self._whole(await self._final(stream)())
+
+    @property
+    def _url(self) -> str:
+        return self._provider.anthropic if self._format == ANTHROPIC else self._provider.openai
+
+    @property
+    def _arguments(self) -> Json:
+        return {**self.options, "input" if self._format == RESPONSES else "messages": self.list}
+
+    def _resource(self, client: Any) -> Any:
+        if self._format == CHAT:
+            return client.chat.completions
+        return client.responses if self._format == RESPONSES else client.messages
+
+    def _final(self, stream: Any) -> Any:
+        names = {CHAT: "get_final_completion", RESPONSES: "get_final_response", ANTHROPIC: "get_final_message"}
+        return getattr(stream, names[self._format])
+
+    def _whole(self, reply: Any) -> Heard:
+        kept = {
+            CHAT: lambda: [reply.choices[0].message],
+            RESPONSES: lambda: reply.output,
+            ANTHROPIC: lambda: [{"role": "assistant", "content": reply.content}],
+        }[self._format]()
+        return Heard.of(reply, self._format, kept)
+
+
+def grows(asked: Iterable[Asked]) -> bool:
+    """Does each request begin with the one before, but for the last message, which carries the tail?"""
+    return all(
+        after.body.get("system") == before.body.get("system")
+        and after.body.get("tools") == before.body.get("tools")
+        and after.messages[: len(before.messages) - 1] == before.messages[:-1]
+        for before, after in pairwise(_without_marks(one) for one in asked)
+    )
+
+
+def _without_marks(asked: Asked) -> Asked:
+    """Where Anthropic is told to cache up to moves on with the conversation, and is not part of it."""
+
+    def unmarked(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}  # pyright: ignore[reportUnknownVariableType]
+        return [unmarked(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+
+    return Asked(asked.path, unmarked(asked.body), asked.headers)
+
+
+def told(asked: Asked) -> str:
+    return json.dumps(asked.body)
+
+
+# -- the story ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C5", "D4", "D7", "D9", "I1")
+@formats
+@ways
+def test_a_conversation_has_memory_and_the_host_sees_only_its_own(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    provider.will(
+        says("", NOTE, thinking="Worth keeping."),
+        says("I will look at the page.", asks("memory_list"), PAGE, thinking="And the page."),
+        says("It is called About Us."),
+        says("", asks("memory_read", {"path": "scratchpad"})),
+        says("You wanted the page About Us."),
+    )
+    heard = host.says("Note that I want the page About Us, and look at it.")
+    assert heard.text == "I will look at the page."
+    assert [(call.name, call.arguments) for call in heard.calls] == [("get_page", '{"id": "page-1"}')]
+    assert session.scratchpad.snapshot == "Ada wants the page About Us."
+    assert host.answers('{"page": {"id": "page-1", "title": "About Us"}}').text == "It is called About Us."
+    assert host.says("What did I want?").text == "You wanted the page About Us."
+    assert provider.unused == 0
+    assert grows(provider.asked)
+    assert "memory_read" in provider.asked[0].tools
+    assert "Ada wants the page About Us." in told(provider.asked[-1])
+    if format != CHAT or "create" in way:  # whose streams tell of usage when the host asks for it
+        assert session.ledger.reported_calls == 5
+
+
+@pytest.mark.spec("D4")
+@formats
+@some_ways
+def test_a_host_that_keeps_only_the_words_sends_the_same_requests(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    for turn in range(3):
+        provider.will(says(f"Noting {turn}.", NOTE, thinking="Worth keeping."), says(f"Noted {turn}."))
+        heard = host.says(f"Note this: {turn}.")
+        host.list[-len(heard.kept) :] = [{"role": "assistant", "content": heard.text}]
+    assert [wire["role"] for wire in host.list] == ["user", "assistant"] * 3
+    assert grows(provider.asked)
+    assert told(provider.asked[-1]).count("Noting") == 3
+
+
+@pytest.mark.spec("D4")
+@formats
+def test_a_host_that_drops_its_oldest_messages_keeps_the_rounds_of_the_others(
+    provider: Provider, session: Session, format: str
+) -> None:
+    host = Host(provider, session, format)
+    for turn in range(4):
+        provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
+        host.says(f"Question {turn}.")
+        host.list = host.list[-4:]
+    provider.will(says("Done."))
+    host.says("Done?")
+    sent = told(provider.asked[-1])
+    assert [f"call_{turn}" in sent for turn in range(4)] == [False, False, True, True]
+
+
+def test_calls_of_the_providers_own_tools_are_not_gone_on_over(provider: Provider, session: Session) -> None:
+    click: Json = {
+        "id": "cu_1",
+        "type": "computer_call",
+        "call_id": "click",
+        "status": "completed",
+        "pending_safety_checks": [],
+    }
+    output = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
+    seen = {"type": "computer_call_output", "call_id": "click", "output": output}
+    provider.will(says("", NOTE, also=({**click, "action": {"type": "wait"}},)), says("Clicked."))
+    host = Host(provider, session, RESPONSES)
+    host.says("Click, and note it.")
+    assert [item.type for item in host.list[1:]] == ["computer_call"]
+    host.list.append(seen)
+    assert host.asks().text == "Clicked."
+    kinds = [item.get("type", item.get("role")) for item in provider.asked[-1].messages]
+    assert kinds == [
+        "developer",
+        "user",
+        "computer_call",
+        "function_call",
+        "function_call_output",
+        "computer_call_output",
+    ]
+
+
+@pytest.mark.spec("C6", "C8")
+def test_the_structured_scratchpad_works_through_a_client_and_a_childs_changes_come_home(
+    provider: Provider, memory: Memory
+) -> None:
+    from inmind import ScratchpadLayer, default_layers
+
+    class Task(BaseModel):
+        currentGoal: str  # noqa: N815 -- as the source design spells it
+        completedSteps: list[str]  # noqa: N815
+        blockers: list[str]
+
+    session = memory.session("deploy", layers=default_layers(ScratchpadLayer(schema=Task)))
+    host = Host(provider, session, CHAT)
+    provider.will(
+        says("", asks("working_memory_update", {"currentGoal": "Deploy v2", "completedSteps": ["write tests"]})),
+        says("", asks("working_memory_update", {"completedSteps": "all of them"})),
+        says("", asks("working_memory_update", {"blockers": ["no key"]})),
+        says("There is a blocker."),
+    )
+    assert host.says("How far are we?").text == "There is a blocker."
+    state = {"currentGoal": "Deploy v2", "completedSteps": ["write tests"], "blockers": ["no key"]}
+    assert session.scratchpad.snapshot == state
+    refused = told(provider.asked[2])
+    assert "completedSteps" in refused
+    assert "Nothing was changed." in refused
+
+    child = session.spawn("deploy-key", policy="fork")
+    provider.will(
+        says("", asks("working_memory_update", {"completedSteps": ["write tests", "get a key"]})), says("Got it.")
+    )
+    assert Host(provider, child, CHAT).says("Get a key.").text == "Got it."
+    assert session.scratchpad.snapshot == state
+    report = session.merge_back(child)
+    assert report.conflicts == ()
+    assert session.scratchpad.snapshot == {**state, "completedSteps": ["write tests", "get a key"]}
+
+
+# -- what a model does wrong -------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    ("format", "way"),
+    [(CHAT, "create"), (CHAT, "stream"), (RESPONSES, "create"), (RESPONSES, "helper"), (ANTHROPIC, "stream")],
+)
+def test_broken_arguments_of_a_memory_call_are_told_to_the_model_and_not_to_the_host(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    provider.will(says("", asks("working_memory_update", '{"text": "half')), says("", NOTE), says("Noted."))
+    heard = Host(provider, session, format, way).says("Note this.")
+    assert (heard.text, heard.calls) == ("Noted.", [])
+    assert "Nothing was changed" in told(provider.asked[1])
+    assert session.scratchpad.snapshot == "Ada wants the page About Us."
+
+
+@formats
+@some_ways
+def test_a_tool_that_nobody_has_is_answered_without_the_host(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    provider.will(says("", asks("get_pages")), says("", PAGE))
+    heard = Host(provider, session, format, way).says("Look at the page.")
+    assert [call.name for call in heard.calls] == ["get_page"]
+    assert "There is no tool named get_pages" in told(provider.asked[1])
+
+
+@formats
+@pytest.mark.parametrize("way", ["create", "async stream"])
+def test_a_model_that_only_ever_calls_its_memory_is_stopped(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    provider.will(*(says("Reading.", asks("memory_list")) for _ in range(MOST_ROUNDS)), says("Yes."))
+    heard = host.says("Are you done?")
+    assert heard.calls == []
+    assert (len(provider.asked), provider.unused) == (MOST_ROUNDS, 1)
+    assert host.says("And now?").text == "Yes."
+    assert grows(provider.asked)
+
+
+# -- what goes wrong on the way ----------------------------------------------------------------------------
+
+FAILURES = (openai.APIError, anthropic.APIError, anthropic.APIConnectionError)
+
+
+def line(session: Session) -> list[Any]:
+    return [entry.wire for entry in session.mind.line]
+
+
+@pytest.mark.spec("J3")
+@formats
+@some_ways
+def test_a_call_that_fails_changes_nothing_and_can_be_made_again(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    provider.will(Fails(500), says("Hello."))
+    with pytest.raises(FAILURES, match="The server had an error"):
+        host.says("Hi.")
+    assert line(session) == [person("Hi.")]
+    assert host.asks().text == "Hello."
+    assert grows(provider.asked)
+
+
+@pytest.mark.spec("A6")
+@formats
+@some_ways
+def test_a_call_that_fails_in_a_later_round_goes_on_from_there(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    provider.will(says("", NOTE), Fails(529), says("Noted."))
+    with pytest.raises(FAILURES):
+        host.says("Note this.")
+    assert host.asks().text == "Noted."
+    assert host.list[0] == person("Note this.")
+    assert grows(provider.asked)
+    assert told(provider.asked[-1]).count("Ada wants the page About Us.") == told(provider.asked[1]).count(
+        "Ada wants the page About Us."
+    )
+
+
+@pytest.mark.spec("J3")
+@formats
+@some_ways
+def test_a_reply_that_is_torn_is_the_hosts_error_and_is_not_recorded(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    provider.will(says("A long reply. " * 20, NOTE, torn=True), says("Hello."))
+    with pytest.raises(Exception, match=r"Connection error|peer closed|incomplete|RemoteProtocol"):
+        host.says("Hi.")
+    assert line(session) == [person("Hi.")]
+    assert session.scratchpad.snapshot == ""
+    assert host.asks().text == "Hello."
+
+
+@pytest.mark.spec("J3")
+@formats
+@pytest.mark.parametrize("way", ["stream", "async stream"])
+def test_a_stream_that_ends_without_its_end_is_refused_and_not_recorded(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    provider.will(says("A reply.", short=True))
+    with pytest.raises(InvalidInput, match="a reply that ended"):
+        Host(provider, session, format, way).says("Hi.")
+    assert line(session) == [person("Hi.")]
+
+
+def test_a_stream_that_the_host_leaves_is_not_recorded_and_what_it_kept_comes_with_its_list(
+    provider: Provider, session: Session
+) -> None:
+    provider.will(says("One two three four five six seven."), says("Eight."))
+    with an_openai(provider) as client:
+        wrapped = wrap(client, session)
+        seen = ""
+        with wrapped.chat.completions.create(model="m", messages=[person("Count.")], stream=True) as stream:
+            for chunk in stream:
+                seen += chunk.choices[0].delta.content or ""
+                if "two" in seen:
+                    break
+        assert line(session) == [person("Count.")]
+        half: Any = {"role": "assistant", "content": seen}
+        wrapped.chat.completions.create(model="m", messages=[person("Count."), half, person("Go on.")])
+    assert line(session)[:3] == [person("Count."), half, person("Go on.")]
+
+
+def test_a_stream_that_is_left_in_a_loop_leaves_nothing_open(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("One two three four five."), says("Hello."))
+
+    async def count() -> str:
+        async with openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client:
+            wrapped = wrap(client, session)
+            stream = await wrapped.chat.completions.create(model="m", messages=[person("Count.")], stream=True)
+            async for chunk in stream:
+                if chunk.choices[0].delta.content:
+                    break
+            await stream.close()
+            assert stream.response.is_closed
+            reply = await wrapped.chat.completions.create(model="m", messages=[person("Count.")])
+            return reply.choices[0].message.content or ""
+
+    assert asyncio.run(count()) == "Hello."
+
+
+def test_a_response_that_failed_is_handed_to_the_host_as_it_is(provider: Provider, session: Session) -> None:
+    provider.will(says(reason="failed"), says(reason="failed"))
+    with an_openai(provider) as client:
+        wrapped = wrap(client, session)
+        reply = wrapped.responses.create(model="m", input="Hi.")
+        assert (reply.status, reply.error and reply.error.code) == ("failed", "server_error")
+        *_, last = wrapped.responses.create(model="m", input="Hi.", stream=True)
+        assert last.type == "response.failed"
+    assert line(session) == [person("Hi.")]
+
+
+# -- streams -----------------------------------------------------------------------------------------------
+
+
+@formats
+def test_words_reach_the_host_while_the_model_is_still_writing(
+    provider: Provider, session: Session, format: str
+) -> None:
+    gate = threading.Event()
+    provider.will(says("I will note that.", NOTE, gate=gate), says("Noted."))
+    seen = ""
+    for text in _texts(provider, session, format):
+        seen += text
+        if seen == "I will note that.":
+            gate.set()
+    assert "".join(seen.split()) == "Iwillnotethat.Noted."
+
+
+def _texts(provider: Provider, session: Session, format: str) -> Iterator[str]:
+    if format == ANTHROPIC:
+        with an_anthropic(provider) as client:
+            talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
+            with wrap(client, session).messages.stream(**talk) as stream:
+                yield from stream.text_stream
+        return
+    with an_openai(provider) as client:
+        wrapped = wrap(client, session)
+        if format == CHAT:
+            for chunk in wrapped.chat.completions.create(model="m", messages=[person("Note this.")], stream=True):
+                yield chunk.choices[0].delta.content or ""
+        else:
+            for event in wrapped.responses.create(model="m", input="Note this.", stream=True):
+                yield event.delta if event.type == "response.output_text.delta" else ""
+
+
+def test_a_reply_is_recorded_before_the_host_is_told_that_it_ended(provider: Provider, session: Session) -> None:
+    provider.will(says("Hello."))
+    with an_openai(provider) as client:
+        stream = wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], stream=True)
+        for chunk in stream:
+            if chunk.choices[0].finish_reason:
+                break
+        assert line(session)[-1] == {"role": "assistant", "content": "Hello."}
+        stream.close()
+
+
+def test_the_usage_of_a_streamed_chat_is_kept_where_the_host_asks_for_it(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("Noted."))
+    heard = Host(provider, session, CHAT, "stream", stream_options={"include_usage": True}).says("Note this.")
+    assert heard.text == "Noted."
+    assert session.ledger.reported_prompt == 200
+
+
+def test_a_stream_offers_what_the_clients_own_offers(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("Noted."))
+    with an_openai(provider) as client:
+        stream = wrap(client, session).chat.completions.create(model="m", messages=[person("Note this.")], stream=True)
+        first = stream.response
+        assert (first.status_code, next(stream).choices[0].delta.role) == (200, "assistant")
+        rest = list(stream)
+        assert rest[-1].choices[0].finish_reason == "stop"
+        assert stream.response is not first
+        stream.close()
+        assert stream.response.is_closed
+
+
+# -- the client stays what it was --------------------------------------------------------------------------
+
+
+def test_the_client_keeps_its_class_and_everything_else_it_does(provider: Provider, session: Session) -> None:
+    with an_openai(provider) as client, an_anthropic(provider) as other:
+        wrapped, another = wrap(client, session), wrap(other, session)
+        assert isinstance(wrapped, openai.OpenAI)
+        assert [model.id for model in wrapped.models.list()] == ["model-1"]
+        assert wrapped.embeddings.create(model="m", input="a", encoding_format="float").data == []
+        assert another.messages.count_tokens(model="m", messages=[{"role": "user", "content": "a"}]).input_tokens == 1
+        assert provider.asked == []
+        assert session.mind.standing.calls == 0
+
+
+def test_the_client_that_was_given_has_no_memory(provider: Provider, session: Session) -> None:
+    provider.will(says("Hello."))
+    with an_openai(provider) as client:
+        wrap(client, session)
+        client.chat.completions.create(model="m", messages=[person("Hi.")])
+    assert provider.asked[0].body == {"model": "m", "messages": [person("Hi.")]}
+
+
+@pytest.mark.parametrize("copy", ["copy", "with_options"])
+def test_a_client_with_other_options_has_the_same_memory(provider: Provider, session: Session, copy: str) -> None:
+    provider.will(says("Hello."), says("Again."))
+    with an_openai(provider) as client:
+        other = getattr(wrap(client, session), copy)(default_headers={"X-Mine": "1"})
+        other.chat.completions.create(model="m", messages=[person("Hi.")])
+        other.with_options(timeout=5).chat.completions.create(model="m", messages=[person("Hi.")])
+    assert [asked.headers["x-mine"] for asked in provider.asked] == ["1", "1"]
+    assert session.mind.standing.calls == 2
+
+
+@formats
+def test_the_hosts_system_prompt_stands_first_and_its_options_pass(
+    provider: Provider, session: Session, format: str
+) -> None:
+    key = {RESPONSES: "instructions", ANTHROPIC: "system"}.get(format)
+    host = Host(provider, session, format, service_tier="auto", **({key: "Be brief."} if key else {}))
+    if key is None:
+        host.list.append({"role": "system", "content": "Be brief."})
+    provider.will(says("", NOTE), says("Noted."), says("Hello."))
+    host.says("Note this.")
+    host.says("Hi.")
+    for asked in provider.asked:
+        assert asked.body["service_tier"] == "auto"
+        first: Any = asked.messages[0]["content"] if key is None else asked.body[key]
+        assert (first[0]["text"] if format == ANTHROPIC else first) == "Be brief."
+    assert grows(provider.asked)
+
+
+def test_arguments_that_were_not_given_are_none_of_memorys_business(provider: Provider, session: Session) -> None:
+    provider.will(says("Hello."), says("Hello."))
+    absent: Any = openai.NOT_GIVEN
+    with an_openai(provider) as client, an_anthropic(provider) as other:
+        wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], tools=absent)
+        talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Hi.")], "system": anthropic.NOT_GIVEN}
+        wrap(other, session).messages.create(**talk, tools=anthropic.omit)
+    assert [asked.tools[0] for asked in provider.asked] == ["working_memory_update"] * 2
+
+
+def test_what_is_given_as_an_extra_of_the_body_is_seen_too(provider: Provider, session: Session) -> None:
+    provider.will(says("Hello."))
+    extra: Json = {"messages": [person("Hi.")], "top_k": 3}
+    with an_openai(provider) as client:
+        wrap(client, session).chat.completions.create(model="m", messages=[person("Ho.")], extra_body=extra)
+    assert line(session)[0] == person("Hi.")
+    assert provider.asked[0].body["top_k"] == 3
+
+
+def test_a_text_as_input_is_one_message_and_no_input_goes_on_from_the_journal(
+    provider: Provider, session: Session
+) -> None:
+    provider.will(says("Hello."), says("Still here."))
+    with an_openai(provider) as client:
+        wrapped = wrap(client, session)
+        assert wrapped.responses.create(model="m", input="Hi.").output_text == "Hello."
+        session.add([person("Are you there?")], format="responses")
+        assert wrapped.responses.create(model="m").output_text == "Still here."
+    assert [wire["role"] for wire in line(session)] == ["user", "assistant", "user", "assistant"]
+
+
+class Page(BaseModel):
+    id: str
+
+
+def test_replies_are_parsed_as_the_client_does_it(provider: Provider, session: Session) -> None:
+    provider.will(*[says("", NOTE), says('{"id": "page-1"}')] * 3)
+    with an_openai(provider) as client, an_anthropic(provider) as other:
+        wrapped = wrap(client, session)
+        chat = wrapped.chat.completions.parse(model="m", messages=[person("Which?")], response_format=Page)
+        assert chat.choices[0].message.parsed == Page(id="page-1")
+        assert wrapped.responses.parse(model="m", input="Which?", text_format=Page).output_parsed == Page(id="page-1")
+        talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Which?")], "output_format": Page}
+        assert wrap(other, session).messages.parse(**talk).parsed_output == Page(id="page-1")
+    assert line(session)[-1] == {"role": "assistant", "content": [{"type": "text", "text": '{"id": "page-1"}'}]}
+
+
+def test_the_beta_forms_have_memory_too(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted again."))
+    talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
+    with an_anthropic(provider) as client:
+        wrapped = wrap(client, session)
+        reply = wrapped.beta.messages.create(**talk)  # pyright: ignore[reportUnknownVariableType] -- its tools are generic
+        assert Heard.of(reply, ANTHROPIC).text == "Noted."
+        with wrapped.beta.messages.stream(**talk) as stream:
+            assert stream.get_final_text() == "Noted again."
+    assert len(provider.asked) == 4
+
+
+# -- what memory cannot do ---------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("resource", "argument"),
+    [
+        ("chat.completions", {"n": 2}),
+        ("responses", {"previous_response_id": "resp_1"}),
+        ("responses", {"conversation": "conv_1"}),
+        ("responses", {"background": True}),
+        ("responses", {"extra_body": {"previous_response_id": "resp_1"}}),
+        ("beta.messages", {"thread": {"previous_message_id": "msg_1"}}),
+    ],
+)
+def test_what_memory_cannot_do_is_refused_by_name(
+    provider: Provider, session: Session, resource: str, argument: Json
+) -> None:
+    [(name, value)] = argument.get("extra_body", argument).items()
+    with an_openai(provider) as client, an_anthropic(provider) as other:
+        asked: Any = wrap(other if "beta" in resource else client, session)
+        for part in resource.split("."):
+            asked = getattr(asked, part)
+        said: Json = {"input": "Hi."} if resource == "responses" else {"messages": [person("Hi.")]}
+        with pytest.raises(InvalidInput) as refused:
+            asked.create(model="m", **said, **argument, **({"max_tokens": 9} if "beta" in resource else {}))
+    assert (refused.value.field, refused.value.value) == (name, value)
+    assert provider.asked == []
+
+
+@pytest.mark.parametrize("raw", ["with_raw_response", "with_streaming_response"])
+def test_a_reply_that_memory_could_not_read_is_refused(provider: Provider, session: Session, raw: str) -> None:
+    with an_openai(provider) as client, an_anthropic(provider) as other:
+        chat = getattr(wrap(client, session).chat.completions, raw)
+        messages = getattr(wrap(other, session).messages, raw)
+        with pytest.raises(InvalidInput, match="memory has to read the reply"):
+            _entered(chat.create(model="m", messages=[person("Hi.")]))
+        with pytest.raises(InvalidInput, match="memory has to read the reply"):
+            _entered(messages.create(model="m", max_tokens=9, messages=[person("Hi.")]))
+    assert provider.asked == []
+
+
+def _entered(reply: Any) -> None:
+    """The streaming form asks only when its context is entered."""
+    with reply:
+        pass
+
+
+@pytest.mark.parametrize("client", [None, object(), openai, {"chat": 1}, "client"], ids=repr)
+def test_what_is_no_client_is_refused(session: Session, client: object) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        wrap(client, session)
+    assert refused.value.field == "client"
+
+
+def test_a_client_is_wrapped_once_and_with_a_session(provider: Provider, session: Session) -> None:
+    with an_openai(provider) as client:
+        with pytest.raises(InvalidInput, match="no memory yet"):
+            wrap(wrap(client, session), session)
+        with pytest.raises(InvalidInput, match="session"):
+            wrap(client, "support-42")  # pyright: ignore[reportArgumentType] -- that is the point
+
+
+@pytest.mark.spec("J3")
+def test_a_bad_message_is_named_and_nothing_is_sent(provider: Provider, session: Session) -> None:
+    with an_openai(provider) as client:
+        bad: Any = [person("Hi."), {"role": "assistant", "content": 7}]
+        with pytest.raises(InvalidInput, match=r"messages\[1\]\.content"):
+            wrap(client, session).chat.completions.create(model="m", messages=bad)
+    assert provider.asked == []
+
+
+# -- at once -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J2")
+def test_threads_that_share_a_client_and_a_session_each_get_their_own_answer(
+    provider: Provider, session: Session
+) -> None:
+    def answer(body: Json) -> Says:
+        """Note it first; then say what was asked."""
+        asked, *later = [m for m in body["messages"] if m["role"] != "system"]
+        text = asked["content"] if isinstance(asked["content"], str) else asked["content"][0]["text"]
+        return says(f"You said {text}") if later else says("", asks("working_memory_update", {"text": text}))
+
+    provider.will(*[answer] * 24)
+    with an_openai(provider) as client:
+        wrapped = wrap(client, session)
+
+        def ask(number: int) -> str | None:
+            reply = wrapped.chat.completions.create(model="m", messages=[person(f"number {number}")])
+            return reply.choices[0].message.content
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(ask, range(12))) == [f"You said number {number}" for number in range(12)]
+    assert session.mind.standing.calls == 24
+
+
+def test_an_async_client_does_not_stop_the_loop_while_the_session_works(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("Noted."))
+    threads: set[int] = set()
+    prepare, record = session.prepare, session.record
+
+    def watched(work: Any) -> Any:
+        def run(*given: Any, **named: Any) -> Any:
+            threads.add(threading.get_ident())
+            return work(*given, **named)
+
+        return run
+
+    session.prepare, session.record = watched(prepare), watched(record)
+    assert Host(provider, session, CHAT, "async create").says("Note this.").text == "Noted."
+    assert threads
+    assert threading.get_ident() not in threads

@@ -1,0 +1,545 @@
+"""A provider on loopback that speaks three protocols for real: what client libraries are tested against.
+
+It answers from a script, keeps what it was asked, and refuses what the real one would refuse; so a request that passes
+here is one that could be sent. Its streams come in awkward pieces: arguments are cut in the middle of a word, and what
+is written at once is half an event or two and a half.
+
+    with Provider() as provider:
+        provider.will(says("One moment.", asks("get_page", {"id": "page-1"})), says("It is called About Us."))
+        client = OpenAI(base_url=provider.openai, api_key="none", max_retries=0)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count, cycle
+from typing import Any, Protocol, Self, cast
+
+from validity import faults
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """A call of a tool. Arguments given as text go out as they are, which need not be JSON."""
+
+    name: str
+    arguments: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Says:
+    """A reply, whichever protocol it goes out in."""
+
+    text: str = ""
+    calls: tuple[Asks, ...] = ()
+    thinking: str = ""
+    also: tuple[Mapping[str, Any], ...] = ()
+    """Items that only Responses has, as they are; they stand before the calls."""
+    reason: str = ""
+    """Why or how it ended, in the protocol's words; by default what follows from the calls."""
+    torn: bool = False
+    """The connection breaks in the middle."""
+    short: bool = False
+    """A stream that ends properly, but without the mark that says so: a proxy that gave up."""
+    gate: threading.Event | None = None
+    """Nothing goes out behind the text until somebody opens this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    status: int = 500
+    message: str = "The server had an error while processing your request."
+
+
+Answer = Says | Fails
+
+
+def says(text: str = "", *calls: Asks, **more: Any) -> Says:
+    return Says(text=text, calls=calls, **more)
+
+
+def asks(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Asks:
+    return Asks(name, arguments if isinstance(arguments, str) else json.dumps(arguments or {}), id)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it arrived."""
+
+    path: str
+    body: Json
+    headers: Mapping[str, str]
+    """With names in small letters."""
+
+    @property
+    def messages(self) -> list[Json]:
+        return self.body["input"] if "input" in self.body else self.body["messages"]
+
+    @property
+    def tools(self) -> list[str]:
+        return [_tool_name(tool) for tool in self.body.get("tools", ())]
+
+
+class Provider:
+    """Serves from construction to `close`. One script for all protocols: the next request gets the next answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.failures: list[BaseException] = []
+        """What went wrong in here, which no client can see."""
+        self._script: deque[Answer | Callable[[Json], Answer]] = deque()
+        self._given = 0
+        self._lock = threading.Lock()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    @property
+    def anthropic(self) -> str:
+        """The base URL for Anthropic's clients, which add the version themselves."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def openai(self) -> str:
+        return f"{self.anthropic}/v1"
+
+    @property
+    def unused(self) -> int:
+        """Answers that nobody has asked for yet."""
+        return len(self._script)
+
+    def will(self, *answers: Answer | Callable[[Json], Answer]) -> None:
+        """Add to the script; a function answers with regard to the request."""
+        self._script.extend(answers)
+
+    def answer(self, body: Json) -> tuple[Answer, int]:
+        """The next answer of the script, and its number, of which ids are made."""
+        with self._lock:
+            self._given += 1
+            scripted = self._script.popleft() if self._script else Fails(500, "the script has no answer left")
+            return (scripted(body) if callable(scripted) else scripted), self._given
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# -- the wire ----------------------------------------------------------------------------------------------
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- the base class's
+        error = sys.exception()
+        if error is not None and not isinstance(error, ConnectionError):  # a client may hang up whenever it likes
+            self.provider.failures.append(error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def _provider(self) -> Provider:
+        assert isinstance(self.server, _Server)
+        return self.server.provider
+
+    def do_GET(self) -> None:
+        self._send(
+            200, {"object": "list", "data": [{"id": "model-1", "object": "model", "created": 0, "owned_by": ""}]}
+        )
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        path = self.path.partition("?")[0]
+        protocol = _PROTOCOLS.get(path)
+        if protocol is None:
+            self._send(200, {"object": "list", "data": [], "model": "model-1", "input_tokens": 1})
+            return
+        self._provider.asked.append(Asked(path, body, {name.lower(): value for name, value in self.headers.items()}))
+        wrong = protocol.faults(body)
+        if wrong:
+            self._send(400, protocol.error("invalid_request_error", "; ".join(wrong)))
+            return
+        answer, number = self._provider.answer(body)
+        if isinstance(answer, Fails):
+            self._send(answer.status, protocol.error("server_error", answer.message))
+        elif body.get("stream"):
+            self._stream(answer, protocol, list(protocol.events(answer, number, body)))
+        else:
+            self._send(200, protocol.whole(answer, number, body), torn=answer.torn)
+
+    def _send(self, status: int, body: Json, *, torn: bool = False) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2] if torn else data)
+        if torn:
+            self._tear()
+
+    def _stream(self, answer: Says, protocol: _Protocol, events: Sequence[Json | None]) -> None:
+        """Server-sent events in chunks that have nothing to do with where an event ends."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        gate = events.index(None) if None in events else len(events)
+        before, behind = _written(events[:gate]), _written(events[gate:]) + protocol.trailer
+        if answer.torn:
+            before, behind = (before + behind)[: len(before + behind) // 2], ""
+        self._write(before)
+        if answer.gate is not None and not answer.gate.wait(timeout=20):
+            raise TimeoutError("nobody has opened the gate: what came before it was held back")
+        self._write(behind)
+        if answer.torn:
+            self._tear()
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _write(self, text: str) -> None:
+        data, sizes = text.encode(), cycle((37, 211, 5, 90))
+        while data:
+            size = next(sizes)
+            piece, data = data[:size], data[size:]
+            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+
+    def _tear(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Tests are quiet."""
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text as models write it: a few characters at a time, which end anywhere."""
+    sizes = cycle((1, 4, 2, 7))
+    while text:
+        size = next(sizes)
+        yield text[:size]
+        text = text[size:]
+
+
+def _written(events: Sequence[Json | None]) -> str:
+    """Events as they are sent. Where they have types, those are their names too."""
+    return "".join(
+        (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n"
+        for event in events
+        if event is not None
+    )
+
+
+# -- the protocols -----------------------------------------------------------------------------------------
+
+
+def chunks(format: str, says: Says, *, number: int = 1, **body: Any) -> list[Json]:
+    """A reply as the chunks that a client would hand on, for tests that need no client."""
+    events = _FORMATS[format].events(says, number, {"model": "model-1", **body})
+    return [event for event in events if event is not None and event.get("type") != "ping"]
+
+
+class _Protocol(Protocol):
+    trailer: str
+    """What stands behind the last event."""
+
+    def faults(self, body: Json) -> list[str]: ...
+    def error(self, kind: str, message: str) -> Json: ...
+    def whole(self, says: Says, number: int, body: Json) -> Json: ...
+    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+        """The reply as a stream; None is where the gate stands."""
+        ...
+
+
+class _Chat:
+    trailer: str = "data: [DONE]\n\n"
+    roles = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+    def faults(self, body: Json) -> list[str]:
+        return _faults("openai", body, body.get("messages"), self.roles, lambda tool: tool["function"]["parameters"])
+
+    def error(self, kind: str, message: str) -> Json:
+        return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+    def whole(self, says: Says, number: int, body: Json) -> Json:
+        message: Json = {"role": "assistant", "content": says.text or None, "refusal": None, "annotations": []}
+        if says.thinking:
+            message["reasoning_content"] = says.thinking
+        if says.calls:
+            message["tool_calls"] = [
+                {"id": id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for id, call in _with_ids(says, number, "call")
+            ]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason(says)}
+        return {**self._named(number, body, "chat.completion"), "choices": [choice], "usage": self._usage()}
+
+    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+        named = self._named(number, body, "chat.completion.chunk")
+        options: Json = body.get("stream_options") or {}
+        counted = bool(options.get("include_usage"))
+
+        def chunk(delta: Json, reason: str | None = None) -> Json:
+            choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+            return {**named, "choices": [choice], **({"usage": None} if counted else {})}
+
+        yield chunk({"role": "assistant", "content": "", "refusal": None})
+        for piece in _pieces(says.thinking):
+            yield chunk({"reasoning_content": piece})
+        for piece in _pieces(says.text):
+            yield chunk({"content": piece})
+        yield None
+        for index, (id, call) in enumerate(_with_ids(says, number, "call")):
+            opening = {"index": index, "id": id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+            yield chunk({"tool_calls": [opening]})
+            for piece in _pieces(call.arguments):
+                yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+        if not says.short:
+            yield chunk({}, self._reason(says))
+        if counted and not says.short:
+            yield {**named, "choices": [], "usage": self._usage()}
+
+    def _named(self, number: int, body: Json, kind: str) -> Json:
+        return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_767_225_600, "model": body["model"]}
+
+    def _reason(self, says: Says) -> str:
+        return says.reason or ("tool_calls" if says.calls else "stop")
+
+    def _usage(self) -> Json:
+        details = {"cached_tokens": 80}
+        return {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "prompt_tokens_details": details}
+
+
+class _Responses:
+    trailer: str = ""
+    roles = frozenset({"system", "developer", "user", "assistant"})
+
+    def faults(self, body: Json) -> list[str]:
+        items = body.get("input")
+        listed = [{"role": "user", "content": items}] if isinstance(items, str) else items
+        messages = [item for item in listed or () if item.get("type", "message") == "message"]
+        wrong = [f"input: no role {item.get('role')!r}" for item in messages if item.get("role") not in self.roles]
+        ids = Counter(item["id"] for item in listed or () if "id" in item)
+        wrong += [f"input: two items share the id {id}" for id, count in ids.items() if count > 1]
+        return wrong or _faults("responses", body, listed, None, lambda tool: tool["parameters"])
+
+    error = _Chat.error
+
+    def whole(self, says: Says, number: int, body: Json) -> Json:
+        return self._response(number, body, says.reason or "completed", self._items(says, number))
+
+    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+        places = count()
+        for event in self._unnumbered(says, number, body):
+            yield None if event is None else {**event, "sequence_number": next(places)}
+
+    def _unnumbered(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+        for kind in ("response.created", "response.in_progress"):
+            yield {"type": kind, "response": self._response(number, body, "in_progress", [])}
+        items = self._items(says, number)
+        for index, item in enumerate(items):
+            yield from self._item_events(index, item)
+            if item["type"] == "message":
+                yield None
+        status = says.reason or "completed"
+        if not says.short:
+            yield {"type": f"response.{status}", "response": self._response(number, body, status, items)}
+
+    def _item_events(self, index: int, item: Json) -> Iterator[Json]:
+        of: Json = {"output_index": index, "item_id": item["id"]}
+        empty: Json = {"message": {"content": []}, "function_call": {"arguments": ""}, "reasoning": {"summary": []}}
+        begun = {**item, **empty.get(item["type"], {}), "status": "in_progress"}
+        yield {"type": "response.output_item.added", "output_index": index, "item": begun}
+        if item["type"] == "message":
+            [part] = item["content"]
+            of["content_index"] = 0
+            yield {"type": "response.content_part.added", **of, "part": {**part, "text": ""}}
+            for piece in _pieces(part["text"]):
+                yield {"type": "response.output_text.delta", **of, "delta": piece, "logprobs": []}
+            yield {"type": "response.output_text.done", **of, "text": part["text"], "logprobs": []}
+            yield {"type": "response.content_part.done", **of, "part": part}
+        elif item["type"] == "function_call":
+            for piece in _pieces(item["arguments"]):
+                yield {"type": "response.function_call_arguments.delta", **of, "delta": piece}
+            whole = {"name": item["name"], "arguments": item["arguments"]}
+            yield {"type": "response.function_call_arguments.done", **of, **whole}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+    def _items(self, says: Says, number: int) -> list[Json]:
+        items: list[Json] = []
+        if says.thinking:
+            summary = [{"type": "summary_text", "text": says.thinking}]
+            items.append(
+                {"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": "c2VjcmV0"}
+            )
+        if says.text:
+            content: list[Json] = [{"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}]
+            message = {"type": "message", "role": "assistant", "status": "completed", "content": content}
+            items.append({"id": f"msg_{number}", **message})
+        items += [dict(item) for item in says.also]
+        for id, call in _with_ids(says, number, "call"):
+            told = {"call_id": id, "name": call.name, "arguments": call.arguments, "status": "completed"}
+            items.append({"id": f"fc_{id}", "type": "function_call", **told})
+        return items
+
+    def _response(self, number: int, body: Json, status: str, output: list[Json]) -> Json:
+        details = {"input_tokens_details": {"cached_tokens": 80}, "output_tokens_details": {"reasoning_tokens": 0}}
+        usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110, **details}
+        return {
+            "id": f"resp_{number}",
+            "object": "response",
+            "created_at": 1_767_225_600,
+            "status": status,
+            "model": body["model"],
+            "output": output,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": usage if status == "completed" else None,
+            "error": {"code": "server_error", "message": "It did not work."} if status == "failed" else None,
+        }
+
+
+class _Anthropic:
+    trailer: str = ""
+
+    def faults(self, body: Json) -> list[str]:
+        wrong = [] if isinstance(body.get("max_tokens"), int) else ["max_tokens: field required"]
+        roles = frozenset({"user", "assistant"})
+        marks = json.dumps(body).count('"cache_control"')
+        if marks > 4:
+            wrong.append(f"a maximum of 4 blocks with cache_control may be provided, found {marks}")
+        return wrong or _faults("anthropic", body, body.get("messages"), roles, lambda tool: tool["input_schema"])
+
+    def error(self, kind: str, message: str) -> Json:
+        named = {"server_error": "api_error"}.get(kind, kind)
+        return {"type": "error", "error": {"type": named, "message": message}, "request_id": "req_1"}
+
+    def whole(self, says: Says, number: int, body: Json) -> Json:
+        blocks = [block for block, _ in self._blocks(says, number)]
+        return self._message(number, body, blocks, self._reason(says))
+
+    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+        yield {"type": "message_start", "message": self._message(number, body, [], None)}
+        yield {"type": "ping"}
+        for index, (block, written) in enumerate(self._blocks(says, number)):
+            yield from self._block_events(index, block, written)
+            if block["type"] == "text":
+                yield None
+        if not says.short:
+            ended = {"stop_reason": self._reason(says), "stop_sequence": None}
+            yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 10}}
+            yield {"type": "message_stop"}
+
+    def _block_events(self, index: int, block: Json, written: str) -> Iterator[Json]:
+        empty, kind, key = _BLOCKS[block["type"]]
+        yield {"type": "content_block_start", "index": index, "content_block": {**block, **empty}}
+        deltas: list[Json] = [{"type": kind, key: piece} for piece in ["", *_pieces(written)]]
+        if "signature" in block:
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+
+    def _blocks(self, says: Says, number: int) -> list[tuple[Json, str]]:
+        """Each block of a reply, and what the model wrote to make it: only a whole reply has been through a parser."""
+        blocks: list[tuple[Json, str]] = []
+        if says.thinking:
+            thinking = {"type": "thinking", "thinking": says.thinking, "signature": f"sig-{number}"}
+            blocks.append((thinking, says.thinking))
+        if says.text:
+            blocks.append(({"type": "text", "text": says.text, "citations": None}, says.text))
+        for id, call in _with_ids(says, number, "toolu"):
+            try:
+                given = json.loads(call.arguments)
+            except ValueError:
+                given = {}
+            blocks.append(({"type": "tool_use", "id": id, "name": call.name, "input": given}, call.arguments))
+        return blocks
+
+    def _message(self, number: int, body: Json, content: list[Json], reason: str | None) -> Json:
+        usage = {
+            "input_tokens": 20,
+            "cache_read_input_tokens": 80,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": 10 if reason else 1,
+        }
+        ended = {"stop_reason": reason, "stop_sequence": None, "usage": usage}
+        named = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"]}
+        return {**named, "content": content, **ended}
+
+    def _reason(self, says: Says) -> str:
+        return says.reason or ("tool_use" if says.calls else "end_turn")
+
+
+_BLOCKS: dict[str, tuple[Json, str, str]] = {
+    "text": ({"text": ""}, "text_delta", "text"),
+    "thinking": ({"thinking": "", "signature": ""}, "thinking_delta", "thinking"),
+    "tool_use": ({"input": {}}, "input_json_delta", "partial_json"),
+}
+"""How a block begins, and how the rest of it comes."""
+
+_FORMATS: dict[str, _Protocol] = {"openai": _Chat(), "responses": _Responses(), "anthropic": _Anthropic()}
+
+_PROTOCOLS = {
+    "/v1/chat/completions": _FORMATS["openai"],
+    "/v1/responses": _FORMATS["responses"],
+    "/v1/messages": _FORMATS["anthropic"],
+}
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def _faults(
+    format: str,
+    body: Json,
+    messages: Any,
+    roles: frozenset[str] | None,
+    schema: Callable[[Json], Json],
+) -> list[str]:
+    """What every protocol asks of a request; then what this one asks of the list."""
+    if not isinstance(body.get("model"), str):
+        return ["model: field required"]
+    if not isinstance(body.get("stream", False), bool):
+        return ["stream: a boolean"]
+    if not isinstance(messages, list) or not messages:
+        return ["messages: at least one is required"]
+    listed = cast(list[Json], messages)
+    wrong = [f"messages: no role {wire.get('role')!r}" for wire in listed if roles and wire.get("role") not in roles]
+    names = Counter(_tool_name(tool) for tool in body.get("tools", ()))
+    wrong += [f"tools: {name!r} is not a name" for name in names if not _NAME.fullmatch(name)]
+    wrong += [f"tools: {name!r} is there twice" for name, count in names.items() if count > 1]
+    for tool in body.get("tools", ()):
+        if schema(tool).get("type") != "object":
+            wrong.append(f"tools: the schema of {_tool_name(tool)!r} is not of type object")
+    return wrong or faults(format, listed)
+
+
+def _tool_name(tool: Mapping[str, Any]) -> str:
+    return tool["name"] if "name" in tool else tool["function"]["name"]
+
+
+def _with_ids(says: Says, number: int, prefix: str) -> list[tuple[str, Asks]]:
+    return [(call.id or f"{prefix}_{number}_{place}", call) for place, call in enumerate(says.calls)]

@@ -1,0 +1,259 @@
+"""What a host is shown of a reply: all that it can use, at once, in a stream that its client would have given it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from provider import Asks, Says, asks, chunks, says
+
+from inmind.clients.shown import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
+from inmind.prompt.formats import FORMATS, Call, Text
+from inmind.prompt.replies import read_reply
+
+Json = dict[str, Any]
+
+FORMAT = pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+NOTE = asks("memory_write", {"path": "detail/a", "text": "b"})
+LOOK = asks("memory_read", {"path": "detail/a"})
+PAGE = asks("get_page", {"id": "page-1"})
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith("memory_")
+
+
+def showing(format: str) -> Showing:
+    kinds = {"openai": ChatShowing, "responses": ResponsesShowing, "anthropic": AnthropicShowing}
+    return kinds[format](is_hidden)
+
+
+def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
+    """The stream that a host sees of these rounds."""
+    stage, seen = showing(format), list[Json]()
+    for number, reply in enumerate(rounds, start=1):
+        if number > 1:
+            stage.next_round()
+        for chunk in chunks(format, reply, number=number, **body):
+            before = copy.deepcopy(chunk)
+            seen += stage.take(chunk)
+            assert chunk == before
+    return seen + stage.end()
+
+
+def told(format: str, seen: Sequence[Json]) -> tuple[list[str], list[tuple[str, str]]]:
+    """The words and calls of a stream, as whoever gathers it would have them."""
+    parts = [part for wire in read_reply(seen, format=format).wires for part in FORMATS[format].read(wire).parts]
+    words = [word for part in parts if isinstance(part, Text) for word in part.text.split()]
+    return words, [(part.name, part.arguments) for part in parts if isinstance(part, Call)]
+
+
+def faults(format: str, seen: Sequence[Json]) -> list[str]:
+    """What would be wrong with a stream that says it is one reply."""
+    if format == "openai":
+        deltas = [choice["delta"] for chunk in seen for choice in chunk["choices"]]
+        ends = [choice["finish_reason"] for chunk in seen for choice in chunk["choices"]]
+        opened = [call["index"] for delta in deltas for call in delta.get("tool_calls") or () if call.get("id")]
+        return [
+            *(["several ids"] if len({chunk["id"] for chunk in seen}) > 1 else []),
+            *(
+                ["one role, first"]
+                if [bool(d.get("role")) for d in deltas] != [True] + [False] * (len(deltas) - 1)
+                else []
+            ),
+            *(["one end, last"] if [bool(end) for end in ends] != [False] * (len(ends) - 1) + [True] else []),
+            *(["gaps in the calls"] if opened != list(range(len(opened))) else []),
+        ]
+    kinds = [event["type"] for event in seen]
+    if format == "anthropic":
+        begun = [event["index"] for event in seen if event["type"] == "content_block_start"]
+        return [
+            *(["begins once"] if kinds.index("message_start") or kinds.count("message_start") > 1 else []),
+            *(
+                ["ends once"]
+                if kinds[-2:] != ["message_delta", "message_stop"] or kinds.count("message_stop") > 1
+                else []
+            ),
+            *(["gaps in the blocks"] if begun != list(range(len(begun))) else []),
+        ]
+    added = [event["output_index"] for event in seen if event["type"] == "response.output_item.added"]
+    done = [event["item"]["id"] for event in seen if event["type"] == "response.output_item.done"]
+    told = [event["response"] for event in seen if "response" in event]
+    return [
+        *(["begins once"] if kinds[:2] != ["response.created", "response.in_progress"] else []),
+        *(["several ids"] if len({response["id"] for response in told}) > 1 else []),
+        *(["ends once"] if kinds[-1] != "response.completed" or kinds.count("response.completed") > 1 else []),
+        *(["gaps in the items"] if added != list(range(len(added))) else []),
+        *(["other items at the end"] if [item["id"] for item in told[-1]["output"]] != done else []),
+        *(["gaps in the numbers"] if [event["sequence_number"] for event in seen] != list(range(len(seen))) else []),
+    ]
+
+
+texts = st.text(st.sampled_from("abc xyz.\n✓"), max_size=30)
+arguments = st.sampled_from(["{}", '{"id": "page-1", "text": "a \\"word\\""}', '{"id": broken'])
+
+
+def calls(names: Sequence[str]) -> st.SearchStrategy[Asks]:
+    return st.builds(asks, st.sampled_from(names), arguments)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Says]:
+    """Rounds that ask only for memory, and one that ends them."""
+    ours, theirs = calls(["memory_read", "memory_write"]), calls(["get_page", "deploy"])
+    rounds = [
+        says(draw(texts), *draw(st.lists(ours, min_size=1, max_size=3)), thinking=draw(texts))
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    mixed = draw(st.lists(st.one_of(ours, theirs), max_size=4))
+    return [*rounds, says(draw(texts), *mixed)]
+
+
+@pytest.mark.spec("D9")
+@FORMAT
+@given(rounds=conversations())
+def test_a_stream_of_many_rounds_is_one_well_formed_stream_with_all_words_and_no_hidden_call(
+    format: str, rounds: list[Says]
+) -> None:
+    seen = shown(format, rounds)
+    assert faults(format, seen) == []
+    words, made = told(format, seen)
+    assert "".join(words) == "".join("".join(reply.text.split()) for reply in rounds)
+    asked = [call for reply in rounds for call in reply.calls if not is_hidden(call.name)]
+    assert [name for name, _ in made] == [call.name for call in asked]
+    if format != "anthropic":  # whose arguments are parsed on the way
+        assert made == [(call.name, call.arguments) for call in asked]
+
+
+@FORMAT
+@given(rounds=conversations())
+def test_no_word_waits_for_a_later_one(format: str, rounds: list[Says]) -> None:
+    stage = showing(format)
+    for number, reply in enumerate(rounds, start=1):
+        if number > 1:
+            stage.next_round()
+        for chunk in chunks(format, reply, number=number):
+            seen = "".join(str(_word(format, out) or "") for out in stage.take(chunk))
+            assert seen.split() == str(_word(format, chunk) or "").split()
+
+
+def _word(format: str, chunk: Json) -> str | None:
+    if format == "openai":
+        return chunk["choices"][0]["delta"].get("content")
+    if format == "responses":
+        return chunk["delta"] if chunk["type"] == "response.output_text.delta" else None
+    return chunk.get("delta", {}).get("text")
+
+
+def test_rounds_of_chat_are_a_paragraph_apart() -> None:
+    seen = shown("openai", [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")])
+    content = [chunk["choices"][0]["delta"].get("content") or "" for chunk in seen]
+    assert "".join(content) == "Let me note that.\n\nDone.\n\nAnd more."
+
+
+@FORMAT
+def test_a_stream_without_memory_passes_as_it_is(format: str) -> None:
+    reply = says("One moment.", PAGE, asks("get_page", {"id": "page-2"}), thinking="Two pages.")
+    sent = chunks(format, reply, stream_options={"include_usage": True})
+    seen = shown(format, [reply], stream_options={"include_usage": True})
+    assert seen == sent
+
+
+@FORMAT
+def test_a_host_that_gets_no_call_in_the_end_is_told_of_no_call(format: str) -> None:
+    end = shown(format, [says("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
+    reason = {
+        "openai": lambda: end["choices"][0]["finish_reason"],
+        "responses": lambda: [item["type"] for item in end["response"]["output"]],
+        "anthropic": lambda: end["delta"]["stop_reason"],
+    }[format]()
+    assert reason == {"openai": "stop", "responses": ["message"], "anthropic": "end_turn"}[format]
+
+
+def test_a_call_waits_until_its_name_has_come() -> None:
+    def piece(index: int, **call: Any) -> Json:
+        return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": index, **call}]}}]}
+
+    stage = showing("openai")
+    assert stage.take(piece(0, id="call_1", function={"arguments": ""})) == []
+    assert stage.take(piece(0, function={"arguments": '{"id":'})) == []
+    [seen] = stage.take(piece(0, function={"name": "get_page", "arguments": ""}))
+    assert [call["function"] for call in seen["choices"][0]["delta"]["tool_calls"]] == [
+        {"arguments": ""},
+        {"arguments": '{"id":'},
+        {"name": "get_page", "arguments": ""},
+    ]
+
+
+def test_calls_of_a_server_that_does_not_number_them_are_told_apart() -> None:
+    def call(id: str, name: str) -> Json:
+        made = {"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}
+        return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
+
+    stage = showing("openai")
+    seen = [
+        out
+        for id, name in [("a", "memory_read"), ("b", "get_page"), ("c", "deploy")]
+        for out in stage.take(call(id, name))
+    ]
+    made = [one for out in seen for one in out["choices"][0]["delta"]["tool_calls"]]
+    assert [(one["index"], one["id"]) for one in made] == [(0, "b"), (1, "c")]
+
+
+def test_a_custom_call_is_the_hosts_whatever_its_name() -> None:
+    made = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "memory_read", "input": "x"}}
+    chunk = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
+    assert showing("openai").take(chunk) == [chunk]
+    item = {"type": "custom_tool_call", "call_id": "a", "name": "memory_read", "input": "x"}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    assert showing("responses").take(added) == [added]
+
+
+def test_an_end_that_comes_with_words_gives_the_words_at_once_and_the_end_at_the_end() -> None:
+    choice = {"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}
+    stage = showing("openai")
+    [seen] = stage.take({"id": "c", "choices": [choice]})
+    assert seen["choices"][0] == {**choice, "finish_reason": None}
+    [end] = stage.end()
+    assert end["choices"][0] == {**choice, "delta": {}}
+
+
+def test_what_a_filter_found_in_the_prompt_is_shown_before_the_reply() -> None:
+    stage = showing("openai")
+    found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
+    assert stage.take(found) == [found]
+
+
+def test_the_usage_of_the_last_round_is_shown_once_and_last() -> None:
+    seen = shown("openai", [says("", NOTE), says("Done.")], stream_options={"include_usage": True})
+    assert [bool(chunk["usage"]) for chunk in seen] == [False] * (len(seen) - 1) + [True]
+
+
+def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
+    stage = showing("responses")
+    for chunk in chunks("responses", says("", NOTE)):
+        stage.take(chunk)
+    stage.next_round()
+    failed: Json = {
+        "type": "response.failed",
+        "sequence_number": 1,
+        "response": {"id": "resp_2", "output": [], "status": "failed"},
+    }
+    assert stage.is_failure(failed)
+    [seen] = stage.take(failed)
+    assert (seen["response"]["id"], seen["sequence_number"]) == ("resp_1", 2)
+
+
+@FORMAT
+def test_a_whole_reply_is_the_same_object_unless_something_is_taken_out(format: str) -> None:
+    made = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_page", "arguments": "{}"}}]}
+    whole: dict[str, Json] = {
+        "openai": {"choices": [{"message": {"role": "assistant", "content": "Hi", **made}}]},
+        "responses": {"output": [{"type": "function_call", "call_id": "1", "name": "get_page", "arguments": "{}"}]},
+        "anthropic": {"content": [{"type": "tool_use", "id": "1", "name": "get_page", "input": {}}]},
+    }
+    assert showing(format).whole(whole[format]) is whole[format]
