@@ -178,6 +178,11 @@ class TailChanged(Happened):
 
     kind = "tail"
     text: str
+    fresh: tuple[AnchoredBlock, ...] = ()
+    """Blocks of layers that had nothing to say when the anchor was set."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fresh", tuple(_value(AnchoredBlock, block) for block in self.fresh))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def test_what_the_host_does_to_a_prompt_changes_nothing_here(session: Session) -
     (prompt.tools or [])[0]["function"]["name"] = "g"
     assert [entry.wire["content"] for entry in session.mind.line][:2] == ["one", "two"]
     assert session.prepare().messages[1]["content"] == "one"
-    assert session.prompt(1).tools == [{"type": "function", "function": {"name": "f"}}]
+    assert session.prompt(1).tools == [{"type": "function", "function": {"name": "f"}}, *session.tools()]
 
 
 def test_the_hosts_messages_go_out_as_they_are_and_are_not_touched(session: Session) -> None:

@@ -63,7 +63,8 @@ def test_a_hosts_own_layer_takes_its_place_by_slot_and_its_tools_are_offered(mem
     memory_text = prompt.messages[0]["content"]
     assert memory_text.index('layer="mood"') < memory_text.index('layer="overview"')
     assert "ada is calm" in memory_text
-    assert [tool["function"]["name"] for tool in prompt.tools or []] == ["mine", "cheer_up"]
+    offered = [tool["function"]["name"] for tool in prompt.tools or []]
+    assert offered == ["mine", "cheer_up", "memory_read", "memory_write", "memory_list"]
 
 
 @pytest.mark.spec("D1")
@@ -171,10 +172,10 @@ def test_the_ledger_adds_up_cached_written_and_uncached_tokens_and_their_price(s
 
 
 @pytest.mark.spec("D4")
-def test_a_changed_system_prompt_costs_the_whole_prefix(session: Session) -> None:
+def test_a_changed_system_prompt_costs_the_whole_prefix_but_for_the_tools_in_front_of_it(session: Session) -> None:
     session.prepare([{"role": "system", "content": "one"}, *turns(3)])
     report = session.prepare([{"role": "system", "content": "two"}, *turns(3)]).report
-    assert report.cached_prefix_tokens == 0
+    assert report.cached_prefix_tokens == report.tokens["tools"] > 0
 
 
 @pytest.mark.spec("D5")
@@ -190,7 +191,7 @@ def test_context_meta_comes_last_as_a_part_and_is_never_stored(session: Session)
 @pytest.mark.spec("D5")
 def test_above_half_of_the_window_the_largest_things_are_named(memory: Memory) -> None:
     session = memory.session("s", window=4_000, reserve=100)
-    talk = [user("look"), a_call("c1"), a_result("c1", "row " * 2_600), user("and?")]
+    talk = [user("look"), a_call("c1"), a_result("c1", "row " * 2_200), user("and?")]
     prompt = session.prepare(talk)
     assert 50 < prompt.report.tokens_percent < 75
     assert "tool result 3 (" in tail(prompt.messages)
@@ -237,7 +238,7 @@ def test_every_part_of_a_prompt_is_explained_with_its_tokens_and_its_events(sess
 def test_each_format_gets_a_request_that_its_client_takes(session: Session, format: str) -> None:
     prompt = session.prepare(turns(1), format=format)
     keys = {"openai": {"messages"}, "responses": {"input"}, "anthropic": {"system", "messages"}}
-    assert set(prompt.request) == keys[format]
+    assert set(prompt.request) == {*keys[format], "tools"}
     assert session.prompt(1).request == prompt.request
 
 
@@ -277,8 +278,8 @@ def test_system_prompt_and_tools_stay_when_the_journals_own_history_is_sent(sess
     session.prepare([user("hi")], tools=tools, system="You edit.")
     session.add([assistant("hello"), user("go on")])
     prompt = session.prepare()
-    assert (prompt.tools, prompt.messages[0]["content"]) == (tools, "You edit.")
-    assert session.prepare(tools=[]).tools is None
+    assert (prompt.tools, prompt.messages[0]["content"]) == ([*tools, *session.tools()], "You edit.")
+    assert session.prepare(tools=[]).tools == session.tools()
 
 
 @pytest.mark.spec("A1")

@@ -94,8 +94,11 @@ def test_a_text_pad_is_not_overwritten_by_an_object(session: Session) -> None:
 def test_a_text_stands_in_the_prompt_as_a_working_memory_block_and_an_empty_one_does_not(session: Session) -> None:
     assert blocks(session.prepare([user("hi")])) == []
     session.scratchpad.update("The customer is Mei.")
-    moved = session.prepare([user("hi"), user("and?")])
-    assert "working-memory:\nThe customer is Mei." in moved.messages[-1]["content"][-1]["text"]
+    later = session.prepare([user("hi"), user("and?")]).messages[-1]["content"][-1]["text"]
+    assert later.startswith("<working_memory>\nThe customer is Mei.\n</working_memory>\n<context_meta>")
+    session.scratchpad.update("She wants a refund.", append=True)
+    again = session.prepare([user("hi"), user("and?"), user("well?")]).messages[-1]["content"][-1]["text"]
+    assert again.startswith("<working_memory>\nThe customer is Mei.\nShe wants a refund.\n</working_memory>")
     other = session.spawn(policy="fork").prepare([user("hi")])
     assert blocks(other) == ["<working_memory>\nThe customer is Mei.\n</working_memory>"]
 

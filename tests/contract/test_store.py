@@ -385,11 +385,20 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "Sequence[Mapping[str, Any]]": st.lists(JSON_OBJECTS, max_size=3),
     "Sequence[Mapping[str, Any]] | None": st.none() | st.lists(JSON_OBJECTS, max_size=3),
     "str | Sequence[Mapping[str, Any]] | None": st.none() | st.text() | st.lists(JSON_OBJECTS, max_size=3),
+    "str | Mapping[str, Any]": st.text() | JSON_OBJECTS,
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
+    "tuple[tuple[str, str], ...]": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
+    "tuple[tuple[str, ...], ...]": st.lists(st.lists(st.text(), max_size=3).map(tuple), max_size=3).map(tuple),
     "tuple[tuple[int, int], ...]": st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
     "tuple[AnchoredBlock, ...]": st.lists(
         st.builds(
-            AnchoredBlock, st.text(), st.text(), st.integers(min_value=0), st.lists(st.text(), max_size=2).map(tuple)
+            AnchoredBlock,
+            layer=st.text(),
+            text=st.text(),
+            left_out=st.integers(min_value=0),
+            sources=st.lists(st.text(), max_size=2).map(tuple),
+            banner=st.text(),
+            tag=st.sampled_from(["memory", "working_memory"]),
         ),
         max_size=3,
     ).map(tuple),

@@ -6,7 +6,7 @@ that dies has changed nothing of its parent's, and what it did is in its own str
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args
 
 from inmind.documents import ARCHIVE
@@ -14,7 +14,7 @@ from inmind.entities.checkpoint import deserialize, serialize
 from inmind.errors import InvalidInput
 from inmind.journal import DocumentWritten, Draft, EntitiesRestored, Happened, Origin, PadBegun, Trust
 from inmind.mind import Belongings, Mind
-from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, Spawn, ViewLayer
+from inmind.prompt.layer import EntityLayer, Layer, Spawn, ViewLayer
 from inmind.prompt.pads import ScratchpadLayer
 
 
@@ -40,8 +40,11 @@ def inheritance(
     mind: Mind, belongings: Belongings, layers: Sequence[Layer], handed: Mapping[str, Spawn]
 ) -> list[Draft]:
     """What a child begins with, as events of its own."""
-    forked = [layer for layer in layers if handed[layer.name] == "fork"]
-    return [draft for layer in forked for draft in _copies(layer, mind, belongings)]
+    drafts: dict[str, Draft] = {}
+    for layer in layers:
+        if handed[layer.name] == "fork":
+            drafts |= _copies(layer, mind, belongings)
+    return list(drafts.values())
 
 
 def copied_from(what: Happened, source: str, trust: Trust) -> Draft:
@@ -49,20 +52,26 @@ def copied_from(what: Happened, source: str, trust: Trust) -> Draft:
     return Draft(what=what, origin=Origin.OPERATOR, sources=(source,) if source else (), trust=trust)
 
 
-def _copies(layer: Layer, mind: Mind, belongings: Belongings) -> Iterator[Draft]:
+def keeps_documents(layer: Layer) -> bool:
+    """What any other layer keeps, a host's own among them, it keeps in documents."""
+    return not isinstance(layer, ScratchpadLayer | EntityLayer | ViewLayer)
+
+
+def _copies(layer: Layer, mind: Mind, belongings: Belongings) -> dict[str, Draft]:
+    """By what they are copies of: two layers that keep documents have the same ones."""
     if isinstance(layer, ScratchpadLayer):
         pads = mind.pads if layer.scope == "thread" else belongings.pads
         pad, state = pads.get(layer.name), layer.held(pads)
-        if state:
-            begun = PadBegun(layer.name, state)
-            yield copied_from(begun, pad.source, pad.trust) if pad else copied_from(begun, "", Trust.OPERATOR)
-    elif isinstance(layer, DocumentLayer):
-        for path, document in mind.documents.by_path.items():
-            if not path.startswith(ARCHIVE):
-                written = DocumentWritten(path=path, text=document.text)
-                yield copied_from(written, document.source, document.trust)
-    elif isinstance(layer, EntityLayer) and len(mind.entities):
-        yield copied_from(EntitiesRestored(deserialize(serialize(mind.entities))), "", Trust.DATA)
+        source, trust = (pad.source, pad.trust) if pad else ("", Trust.OPERATOR)
+        return {layer.name: copied_from(PadBegun(layer.name, state), source, trust)} if state else {}
+    if isinstance(layer, EntityLayer):
+        things = deserialize(serialize(mind.entities))
+        return {layer.name: copied_from(EntitiesRestored(things), "", Trust.DATA)} if things else {}
+    return {
+        f"{path} (a page)": copied_from(DocumentWritten(path=path, text=page.text), page.source, page.trust)
+        for path, page in mind.documents.by_path.items()
+        if keeps_documents(layer) and not path.startswith(ARCHIVE)
+    }
 
 
 def _handed(layer: Layer, policy: str) -> Layer:

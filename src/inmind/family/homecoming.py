@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inmind.entities.checkpoint import thing_from
-from inmind.family.handing import copied_from
+from inmind.family.handing import copied_from, keeps_documents
 from inmind.journal import DocumentWritten, Draft, Happened, ThingSeen, Trust
 from inmind.mind import Belongings, Mind
-from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
+from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
 from inmind.scratchpad.homecoming import Clash, home
 
@@ -92,7 +92,7 @@ def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpad
 def rest_home(child: Child, mind: Mind) -> Homecoming:
     """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them."""
     came = Homecoming()
-    if any(isinstance(layer, DocumentLayer) for layer in child.layers):
+    if any(map(keeps_documents, child.layers)):
         for path in child.now.documents.by_path:
             came += _document_home(child, mind, path)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from inmind.journal import AnchoredBlock
+from inmind.prompt.wording import block_text
 
 MOST_CHANGE = 0.15
 MOST_CALLS = 50
@@ -44,6 +45,8 @@ class Settled:
 
     moved: str
     changes: str
+    fresh: tuple[AnchoredBlock, ...] = ()
+    """Blocks of layers that had none when the anchor was set: the tail has them whole."""
     sources: tuple[str, ...] = ()
 
 
@@ -81,7 +84,9 @@ def settle(
     if anchor is None:
         return Settled(moved="first call", changes="")
     changes, sources = changes_between(anchor.blocks, blocks, own, count)
-    if not changes:
+    known = {block.layer for block in anchor.blocks}
+    fresh = tuple(block for block in blocks if block.layer not in known and block.text)
+    if not changes and not fresh:
         return Settled(moved="", changes="")
     if not stake.rides:
         return Settled(moved="no message carries changes", changes="")
@@ -91,13 +96,14 @@ def settle(
         return Settled(moved="the history was rewritten", changes="")
     if call - anchor.call >= MOST_CALLS:
         return Settled(moved=f"{MOST_CALLS} calls", changes="")
-    size = count(changes)
+    size = count(changes) + sum(count(block_text(block)) for block in fresh)
     cost = REWRITE * (stake.anchored + stake.behind)
     if size > MOST_CHANGE * stake.anchored and (stake.behind <= CHEAP or stake.ridden + size >= cost):
         return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
     if stake.anchored + stake.frame + size > stake.room:
         return Settled(moved="no room for changes", changes="")
-    return Settled(moved="", changes=changes, sources=sources)
+    sources = tuple(dict.fromkeys([*sources, *(source for block in fresh for source in block.sources)]))
+    return Settled(moved="", changes=changes, fresh=fresh, sources=sources)
 
 
 def changes_between(
@@ -106,17 +112,15 @@ def changes_between(
     own: Mapping[str, Since] = {},
     count: Callable[[str], int] = len,
 ) -> tuple[str, tuple[str, ...]]:
-    """What differs, layer by layer, in words that a model can apply, and the events it comes from."""
+    """What differs in blocks that were there before, in words that a model can apply, and the events it comes from."""
     old = {block.layer: block for block in before}
     new = {block.layer: block for block in after}
     said: list[str] = []
     sources: list[str] = []
-    for layer in dict.fromkeys([*new, *old]):
-        then, now = old.get(layer), new.get(layer)
+    for layer in dict.fromkeys([*(layer for layer in new if layer in old), *old]):
+        then, now = old[layer], new.get(layer)
         if now is None:
             said.append(f"{layer}: nothing any more")
-        elif then is None:
-            said.append(f"{layer}:\n{now.text}")
         elif then.text != now.text:
             since = own[layer](then, count) if layer in own else ""
             told = f"{layer}, the most recent first: {since}" if since else _difference(layer, then.text, now.text)

@@ -65,7 +65,7 @@ def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:
         messages=len(line),
         memory_size=sum(len(block.text.encode()) for block in standing.blocks),
     )
-    changes = changes_text(standing.wording, standing.tail)
+    changes = changes_text(standing.wording, standing.tail, standing.fresh)
     meta = context_meta(reading, standing.wording, _named(line, prepared))
     return f"{changes}\n{meta}" if changes else meta
 

@@ -62,7 +62,7 @@ def explain(call: int, standing: Standing, line: Line, view: View, tokens: Mappi
     )
     parts += [Part(name=left.what, fate="left out", tokens=0, why=left.why) for left in view.left_out]
     parts += [Part(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
-    if standing.tail:
+    if standing.tail or standing.fresh:
         sources = standing.tail_sources
         parts.append(Part(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources))
     if view.carrier is not None:

@@ -99,11 +99,11 @@ def plan(
         moved = AnchorMoved(reason=settled.moved, blocks=blocks)
         drafts.append(Draft(what=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
         anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)
-        standing = replace(standing, anchor=anchor, tail="", tail_sources=())
-    elif settled.changes != standing.tail:
-        changed = TailChanged(text=settled.changes)
+        standing = replace(standing, anchor=anchor, tail="", fresh=(), tail_sources=())
+    elif (settled.changes, settled.fresh) != (standing.tail, standing.fresh):
+        changed = TailChanged(text=settled.changes, fresh=settled.fresh)
         drafts.append(Draft(what=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
-        standing = replace(standing, tail=settled.changes, tail_sources=settled.sources)
+        standing = replace(standing, tail=settled.changes, fresh=settled.fresh, tail_sources=settled.sources)
     tokens = measure(standing, line, view, meter, limits.window)
     unchanged = unchanged_prefix(standing, tokens, view.format, meter.wires(line, view, shared))
     prepared = _prepared(standing, line, view, tokens, limits, meter, cached=0 if cold else unchanged)
@@ -126,7 +126,8 @@ def measure(standing: Standing, line: Line, view: View, meter: Meter, window: in
     tokens["history"] = history
     if view.carrier is None:
         return {**tokens, "changes": 0, "context_meta": 0}
-    changes = meter.count(changes_text(standing.wording, standing.tail)) if standing.tail else 0
+    told = changes_text(standing.wording, standing.tail, standing.fresh)
+    changes = meter.count(told) if told else 0
     strong = _is_strong(standing, sum(tokens.values()) + changes, window)
     return {**tokens, "changes": changes, "context_meta": meter.meta(standing.wording, strong=strong)}
 

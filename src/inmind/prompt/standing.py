@@ -63,6 +63,8 @@ class Standing:
     wording: Mapping[str, str] = field(default_factory=dict[str, str])
     anchor: Anchor | None = None
     tail: str = ""
+    fresh: tuple[AnchoredBlock, ...] = ()
+    """Blocks that stand in the tail, since their layers had none when the anchor was set."""
     tail_sources: tuple[str, ...] = ()
     ridden: int = 0
     """Tokens of changes that tails have said since the anchor was set, over all calls."""
@@ -111,9 +113,9 @@ class Standing:
                 return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
             case AnchorMoved() as what:
                 anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
-                return replace(self, anchor=anchor, tail="", tail_sources=(), ridden=0, spliced=False)
+                return replace(self, anchor=anchor, tail="", fresh=(), tail_sources=(), ridden=0, spliced=False)
             case TailChanged() as what:
-                return replace(self, tail=what.text, tail_sources=event.sources)
+                return replace(self, tail=what.text, fresh=what.fresh, tail_sources=event.sources)
             case HistorySpliced(start=start, stop=stop):
                 kept = min(self.sent.messages, start)
                 spliced = self.spliced or stop > start
@@ -144,6 +146,7 @@ class Standing:
             "wording": dict(self.wording),
             "anchor": _freeze_anchor(self.anchor),
             "tail": [self.tail, list(self.tail_sources), self.ridden, self.spliced],
+            "fresh": [_freeze_block(block) for block in self.fresh],
             "calls": self.calls,
             "asked": microseconds(self.asked) if self.asked else None,
             "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
@@ -169,6 +172,7 @@ class Standing:
             wording=frozen["wording"],
             anchor=_thaw_anchor(frozen["anchor"]),
             tail=tail,
+            fresh=tuple(AnchoredBlock(*block) for block in frozen["fresh"]),
             tail_sources=tuple(sources),
             ridden=ridden,
             spliced=spliced,
@@ -226,8 +230,11 @@ def _name(text: str) -> str:
 def _freeze_anchor(anchor: Anchor | None) -> list[Any] | None:
     if anchor is None:
         return None
-    blocks = [[b.layer, b.text, b.left_out, list(b.sources), b.banner, b.tag] for b in anchor.blocks]
-    return [blocks, anchor.reason, anchor.seq, anchor.call]
+    return [[_freeze_block(block) for block in anchor.blocks], anchor.reason, anchor.seq, anchor.call]
+
+
+def _freeze_block(block: AnchoredBlock) -> list[Any]:
+    return [block.layer, block.text, block.left_out, list(block.sources), block.banner, block.tag]
 
 
 def _thaw_anchor(frozen: Sequence[Any] | None) -> Anchor | None:

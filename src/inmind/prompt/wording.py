@@ -37,7 +37,11 @@ WORDING: Mapping[str, str] = {
 }
 
 _MEMORY = re.compile(r"<memory_guide>\n.*</(?:memory|working_memory|memory_guide)>", re.DOTALL)
-_TAIL = re.compile(r"(?:<memory_changes>\n.*</memory_changes>\n)?<context_meta>\n\{.*\n</context_meta>", re.DOTALL)
+_TAIL = re.compile(
+    r"(?:<memory_changes>\n.*</memory_changes>\n)?(?:<(?:working_)?memory\b.*</(?:working_)?memory>\n)?"
+    r"<context_meta>\n\{.*\n</context_meta>",
+    re.DOTALL,
+)
 
 
 def is_our_memory(wire: Mapping[str, Any]) -> bool:
@@ -78,5 +82,7 @@ def block_text(block: AnchoredBlock) -> str:
     return f"<{block.tag}{named}>\n{above}{inert(block.text)}\n</{block.tag}>"
 
 
-def changes_text(wording: Mapping[str, str], changes: str) -> str:
-    return f"<memory_changes>\n{wording['changes']}\n{inert(changes)}\n</memory_changes>" if changes else ""
+def changes_text(wording: Mapping[str, str], changes: str, fresh: Sequence[AnchoredBlock] = ()) -> str:
+    """What the tail says of memory: how blocks in the prefix have changed, then the blocks that were not there yet."""
+    told = f"<memory_changes>\n{wording['changes']}\n{inert(changes)}\n</memory_changes>" if changes else ""
+    return "\n".join(filter(None, [told, *map(block_text, fresh)]))

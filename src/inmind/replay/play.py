@@ -171,7 +171,8 @@ class _Play:
         if not calls:
             return
         mind = self._session.mind
-        memory = "\n".join([*(block.text for block in mind.standing.blocks), mind.standing.tail])
+        blocks = (*mind.standing.blocks, *mind.standing.fresh)
+        memory = "\n".join([*(block.text for block in blocks), mind.standing.tail])
         said = self._appearances
         for call in calls:
             for found in _handles_of(call):

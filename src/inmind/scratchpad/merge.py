@@ -2,7 +2,7 @@
 
 A model that sends one field means one field, so what an update does not mention stays. Only the objects along the
 paths that it touches are copied, and all others are shared between the states, which nobody ever changes: an update
-costs what it says, and not what the pad holds. Nothing recurses, so no depth can exhaust Python's stack.
+costs what it says, and not what the pad holds. Merging keeps its own stack, so no depth can exhaust Python's.
 """
 
 from __future__ import annotations

@@ -77,6 +77,8 @@ def test_a_rewritten_page_is_said_in_full_when_that_is_shorter() -> None:
     assert changes == "overview, now in full:\n# Memory\n- done"
 
 
-def test_layers_that_come_and_go_are_said() -> None:
-    changes, _ = changes_between([a_block("a", "rules")], [a_block("b", "notes")])
-    assert changes == "notes:\nb\nrules: nothing any more"
+def test_a_layer_that_goes_is_said_and_one_that_comes_is_shown_whole() -> None:
+    anchor = Anchor(blocks=(a_block("a", "rules"),), reason="first call", seq=1, call=1)
+    at_stake = Stake(anchored=1_000, behind=5_000, ridden=0, room=10_000)
+    said = settle(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, stake=at_stake)
+    assert (said.changes, said.fresh) == ("rules: nothing any more", (a_block("b", "notes"),))

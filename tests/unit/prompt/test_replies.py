@@ -105,6 +105,7 @@ def test_a_whole_reply_is_known_by_its_shape_as_a_dict_and_as_the_clients_object
 
 MARKED: list[tuple[object, str]] = [
     ({**HELLO, "refusal": None}, "openai"),
+    ({"tool_calls": [CALL]}, "openai"),
     ({"content": None, "function_call": {"name": "old_lookup", "arguments": "{}"}}, "openai"),
     ({**HELLO, "reasoning_content": "Hm."}, "openai"),
     (ChatCompletionMessage.model_validate({**HELLO, "refusal": None}), "openai"),
@@ -359,8 +360,8 @@ UNREADABLE: list[tuple[object, str | None, str]] = [
     ({"role": "user", "content": "Hi"}, "anthropic", "reply.role"),
     ({"role": "user", "content": "Hi"}, "responses", "reply.role"),
     ({"role": "assistant", "content": "half \ud800"}, None, "reply.content"),
-    ({"object": "response", "output": None}, None, "reply.output"),
-    ({"object": "response", "output": [5]}, None, "reply.output[0]"),
+    ({"output": None}, None, "reply.output"),
+    ({"output": [5]}, None, "reply.output[0]"),
     (a_response(ITEM, {"type": "function_call", "call_id": "a"}), None, "reply.output[1].name"),
     ([ITEM, {"type": 5}], None, "reply[1].type"),
     (a_message({"type": "tool_use", "id": "a", "name": "f", "input": []}), None, "reply.content[0].input"),

@@ -307,6 +307,11 @@ MISSHAPEN: list[tuple[str, list[Any], str]] = [
         [*a_block({"type": "text", "text": 5}, {"text": "Hi"}), {"type": "message_stop"}],
         "reply.content[0].text",
     ),
+    (
+        "anthropic",
+        [*a_block({"type": "text", "text": "", "citations": 5}, {"citation": {}}), {"type": "message_stop"}],
+        "reply.content[0].citations",
+    ),
 ]
 
 

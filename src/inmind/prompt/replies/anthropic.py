@@ -118,8 +118,10 @@ def _joined(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str)
         pieces = [delta[key] for delta in deltas if delta.get(key) is not None]
         texts = [piece for piece in pieces if isinstance(piece, str)]
         if key == "citation":
-            before = joined.get("citations")
-            joined["citations"] = [*(before if is_list(before) else ()), *pieces]
+            cited: Any = joined.get("citations") or []
+            if not is_list(cited):
+                raise InvalidInput(field=f"{field}.citations", value=cited, expected="a list")
+            joined["citations"] = [*cited, *pieces]
         elif key == "partial_json":
             joined["input"] = _input("".join(texts))
         elif texts:

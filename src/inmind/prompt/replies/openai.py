@@ -140,7 +140,8 @@ def _joined(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
         entries = _entries(part for piece in some for part in piece)
         return [_joined(parts, f"{field}[{place}]") for place, parts in enumerate(entries)]
     if any(isinstance(piece, str | list | dict) for piece in some):
-        raise InvalidInput(field=field, value=some, expected="pieces of one kind")
+        kinds = sorted({type(piece).__name__ for piece in some})
+        raise InvalidInput(field=field, value=kinds, expected="pieces of one kind")
     return some[-1] if some else None
 
 

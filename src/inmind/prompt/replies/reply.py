@@ -31,6 +31,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
+    """A reply that ended, as it is kept, and what it cost."""
+
     format: str
     wires: tuple[Wire, ...]
     """As a host would put them into its own list: one message, or the items of a response."""

@@ -115,7 +115,7 @@ def _item(given: Any, field: str) -> Wire:
 
 def _is_response(given: dict[str, Any]) -> bool:
     """Items have a type, and some of them an output of their own."""
-    return given.get("object") == "response" or ("output" in given and "type" not in given)
+    return "output" in given and "type" not in given
 
 
 def _is_item(given: Any) -> bool:

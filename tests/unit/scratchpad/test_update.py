@@ -1,0 +1,188 @@
+"""Updates as hosts and models send them, among them the ones that have cost people their notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from inmind.documents import MOST_BYTES
+from inmind.errors import InvalidInput
+from inmind.journal import PadMerged, PadWritten
+from inmind.scratchpad.schema import Shape, shape_of
+from inmind.scratchpad.update import Update, object_update, text_update
+
+STATE: dict[str, Any] = {
+    "currentGoal": "Deploy v2",
+    "completedSteps": ["write tests"],
+    "blockers": ["no staging"],
+    "owner": {"name": "Ada", "phone": "555"},
+}
+
+
+class Person(BaseModel):
+    name: str
+    phone: str | None = None
+
+
+class Task(BaseModel):
+    currentGoal: str  # noqa: N815 -- the names that models are shown
+    completedSteps: list[str]  # noqa: N815
+    blockers: list[str] = []
+    owner: Person | None = None
+
+
+TASK = shape_of(Task)
+
+
+def by_model(values: object, delete: object = (), *, shape: Shape = TASK) -> Update:
+    return object_update(STATE, values, delete, padded=shape)
+
+
+@pytest.mark.spec("C2")
+def test_a_model_that_sends_one_field_replaces_one_field() -> None:
+    assert by_model({"currentGoal": "Ship"}).state == {**STATE, "currentGoal": "Ship"}
+
+
+@pytest.mark.spec("C2")
+def test_a_model_that_fills_in_nulls_wipes_nothing() -> None:
+    update = by_model({"currentGoal": "Ship", "completedSteps": None, "blockers": None, "owner": None})
+    assert update.state == {**STATE, "currentGoal": "Ship"}
+    assert update.padding == ("completedSteps", "blockers", "owner")
+
+
+@pytest.mark.spec("C2")
+def test_a_model_that_fills_in_empty_lists_wipes_nothing() -> None:
+    update = by_model({"currentGoal": "Ship", "completedSteps": [], "blockers": [], "owner": {"name": "", "phone": ""}})
+    assert update.state == {**STATE, "currentGoal": "Ship"}
+    assert update.padding == ("completedSteps", "blockers", "owner.name", "owner.phone")
+
+
+@pytest.mark.spec("C2")
+def test_a_model_that_says_nothing_but_an_empty_list_clears_it() -> None:
+    assert by_model({"blockers": []}).state == {**STATE, "blockers": []}
+
+
+@pytest.mark.spec("C2")
+def test_null_is_set_where_it_is_aimed_and_allowed_and_is_padding_where_the_schema_refuses_it() -> None:
+    phone = by_model({"owner": {"phone": None}})
+    assert phone.state == {**STATE, "owner": {"name": "Ada", "phone": None}}
+    goal = by_model({"currentGoal": None})
+    assert (goal.state, goal.changed, goal.padding) == (STATE, False, ("currentGoal",))
+
+
+@pytest.mark.spec("C2")
+def test_a_model_may_pad_what_to_delete_too() -> None:
+    assert by_model({"currentGoal": "Ship"}, None).state == {**STATE, "currentGoal": "Ship"}
+    assert by_model({"currentGoal": "Ship"}, []).missing == ()
+
+
+@pytest.mark.spec("C2", "C9")
+def test_a_host_is_taken_literally() -> None:
+    update = object_update(STATE, {"currentGoal": "Ship", "blockers": [], "owner": None})
+    assert update.state == {**STATE, "currentGoal": "Ship", "blockers": [], "owner": None}
+    assert update.padding == ()
+
+
+@pytest.mark.spec("C9")
+def test_a_model_instance_says_what_it_has_set() -> None:
+    update = object_update(STATE, Person(name="Bo"))
+    assert update.values == {"name": "Bo"}
+
+
+@pytest.mark.spec("C2", "J3")
+@pytest.mark.parametrize("values", ["Deploy v3", ["Deploy v3"], 7, None, True])
+def test_an_object_pad_takes_an_object(values: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        object_update(STATE, values)
+    assert caught.value.field == "values"
+    assert "an object" in caught.value.expected
+
+
+@pytest.mark.spec("C2", "J3")
+@pytest.mark.parametrize("text", [{"currentGoal": "Ship"}, ["a"], None, b"bytes", "a\x00b", "\ud800"])
+def test_a_text_pad_is_never_overwritten_by_anything_but_a_text(text: object) -> None:
+    for append in (True, False):
+        with pytest.raises(InvalidInput) as caught:
+            text_update("my notes", text, append=append)
+        assert caught.value.field == "text"
+        assert "text" in caught.value.expected
+
+
+@pytest.mark.spec("C2")
+def test_a_text_is_replaced_or_appended_to() -> None:
+    replaced = text_update("old", "new")
+    assert (replaced.state, replaced.changed) == ("new", True)
+    assert replaced.event("notes") == PadWritten("notes", "new")
+    grown = text_update("old", "new", append=True)
+    assert grown.state == "old\nnew"
+    assert grown.event("notes") == PadWritten("notes", "new", append=True)
+    assert not text_update("old", "old").changed
+    assert not text_update("old", "", append=True).changed
+    assert text_update(None, "first", append=True).state == "first"
+
+
+@pytest.mark.spec("C2")
+def test_a_text_grows_up_to_the_limit_and_not_beyond() -> None:
+    assert text_update("x" * 10, "y" * (MOST_BYTES - 11), append=True).changed
+    with pytest.raises(InvalidInput):
+        text_update("x" * 11, "y" * (MOST_BYTES - 11), append=True)
+
+
+@pytest.mark.spec("C2")
+def test_deleting_comes_first_so_an_object_can_be_replaced_whole() -> None:
+    update = object_update(STATE, {"owner": {"name": "Bo"}}, ["owner"])
+    assert update.state == {**STATE, "owner": {"name": "Bo"}}
+    assert update.event("plan") == PadMerged("plan", {"owner": {"name": "Bo"}}, (("owner",),))
+
+
+@pytest.mark.spec("C2")
+def test_what_is_deleted_and_was_not_there_is_told_and_does_no_harm() -> None:
+    paths = ["owner.phone", ["owner", "phone"], "/owner/fax", "nobody.knows", "owner.name.first"]
+    update = object_update(STATE, {}, paths)
+    assert update.state == {**STATE, "owner": {"name": "Ada"}}
+    assert update.delete == (("owner", "phone"),)
+    assert update.missing == ("owner.fax", "nobody.knows", "owner.name.first")
+    again = object_update(update.state, {}, paths)
+    assert (again.state, again.changed, again.delete) == (update.state, False, ())
+
+
+@pytest.mark.spec("C2", "J3")
+@pytest.mark.parametrize(
+    ("delete", "field"), [("owner", "delete"), ({"owner": 1}, "delete"), (["owner", 7], "delete[1]")]
+)
+def test_what_to_delete_is_a_list_of_paths(delete: object, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        object_update(STATE, {}, delete)
+    assert caught.value.field == field
+
+
+@pytest.mark.spec("C2")
+def test_unsafe_keys_are_dropped_and_told() -> None:
+    update = object_update(STATE, {"owner": {"__proto__": 1, "name": "Bo"}, "steps": [{"constructor": 1}]})
+    assert update.state == {**STATE, "owner": {"name": "Bo", "phone": "555"}, "steps": [{}]}
+    assert update.dropped == ("owner.__proto__", "steps[0].constructor")
+
+
+@pytest.mark.spec("C2")
+def test_many_small_updates_do_not_make_a_state_too_large() -> None:
+    state: Any = {"log": "x" * (MOST_BYTES - 1_000)}
+    with pytest.raises(InvalidInput) as caught:
+        object_update(state, {"note": {"text": "y" * 2_000, "by": "Ada"}})
+    assert caught.value.field == "values.note.text"
+    assert object_update(state, {"log": "shorter", "note": "y" * 2_000}).changed
+
+
+@pytest.mark.spec("C2")
+def test_an_update_knows_whether_it_changes_anything() -> None:
+    assert not object_update(STATE, {"currentGoal": "Deploy v2"}).changed
+    assert not object_update(STATE, {}).changed
+    assert object_update({"done": 1}, {"done": True}).changed
+    assert object_update({}, {"note": None}).changed
+
+
+@pytest.mark.spec("C2")
+def test_an_object_begins_where_there_was_none() -> None:
+    for nothing in (None, "a text of earlier"):
+        assert object_update(nothing, {"a": 1}, ["b"]).state == {"a": 1}
