@@ -50,7 +50,7 @@ def chat(
 def response(*calls: tuple[str, str, Any], text: str = "") -> dict[str, Any]:
     output: list[dict[str, Any]] = []
     if text:
-        part = {"type": "output_text", "text": text, "annotations": []}
+        part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
         output.append({"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]})
     output += [
         {

@@ -41,19 +41,19 @@ def heard(
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class LastReply:
     """What the model said, and where that stands in the stream."""
 
     text: str
     seq: int
 
 
-def last_reply(line: Line) -> Reply | None:
+def last_reply(line: Line) -> LastReply | None:
     """The words that the model said last."""
     for entry in reversed(line[max(0, len(line) - FURTHEST) :]):
         message = FORMATS[entry.format].read(entry.wire)
         if message.role == "assistant" and message.text:
-            return Reply(message.text, entry.seq)
+            return LastReply(message.text, entry.seq)
     return None
 
 

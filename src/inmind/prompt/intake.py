@@ -16,7 +16,7 @@ from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Format, Image, Message, Opaque, Wire
+from inmind.prompt.formats.parts import Format, Image, Message, Opaque, Part, Wire
 from inmind.prompt.formats.values import check_json, is_object, plain, through_json
 from inmind.prompt.standing import Standing, System
 from inmind.prompt.wording import is_our_memory, without_ours
@@ -182,7 +182,8 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
 
 
 def _as_recorded(wire: Wire, place: int, line: Line, spoken: Format) -> Wire:
-    """A reply as it was recorded, where the host has a plainer copy of it: the bare text, or without the reasoning."""
+    """A reply as it was recorded, where the host has a copy that says the same: bare, or the client's object with its
+    nulls. One that leaves out something only the provider understands, or has more of it, is the host's decision."""
     if place >= len(line) or (entry := line[place]).wire == wire or entry.format != spoken.name:
         return wire
     ours, theirs = spoken.read(entry.wire), spoken.read(wire)
@@ -190,8 +191,12 @@ def _as_recorded(wire: Wire, place: int, line: Line, spoken: Format) -> Wire:
         return wire
     from inmind.prompt.replies import said  # only a host that keeps its own copies needs it
 
-    plainer = all(part in ours.parts for part in theirs.parts if isinstance(part, Opaque | Image))
-    return entry.wire if plainer and said([wire], spoken.name) == said([entry.wire], spoken.name) else wire
+    same = _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)
+    return entry.wire if same else wire
+
+
+def _unspoken(message: Message) -> list[Part]:
+    return [part for part in message.parts if isinstance(part, Opaque | Image)]
 
 
 def _system(given: Given, standing: Standing, spoken: Format) -> System:

@@ -253,7 +253,7 @@ def _is_unicode(text: str) -> bool:
 def _spoken(value: object) -> object:
     """An argument that is not plain JSON (yet): the same call must get the same digest, whatever it holds."""
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_unset=True) if callable(dump) else repr(value)
+    return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False) if callable(dump) else repr(value)
 
 
 def _events(stream: str, version: int, drafts: Sequence[Draft], at: datetime) -> list[Event]:

@@ -31,7 +31,12 @@ def test_an_empty_value_beside_another_is_padding_where_there_is_something_to_lo
 
 @pytest.mark.spec("C2")
 def test_a_form_that_is_filled_in_with_nothing_but_padding_says_nothing() -> None:
-    values = {"currentGoal": None, "completedSteps": [], "blockers": [], "owner": {"name": "", "phone": None}}
+    values: dict[str, Any] = {
+        "currentGoal": None,
+        "completedSteps": [],
+        "blockers": [],
+        "owner": {"name": "", "phone": None},
+    }
     assert took(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
 
 
@@ -59,7 +64,15 @@ def test_deleting_something_else_is_saying_something_else() -> None:
 
 @pytest.mark.spec("C2")
 def test_where_nothing_can_be_lost_null_is_left_out_and_other_empty_values_are_set() -> None:
-    values = {"currentGoal": "Ship", "note": None, "due": None, "tags": [], "meta": {}, "risk": "", "a": {"b": None}}
+    values: dict[str, Any] = {
+        "currentGoal": "Ship",
+        "note": None,
+        "due": None,
+        "tags": [],
+        "meta": {},
+        "risk": "",
+        "a": {"b": None},
+    }
     assert took(values) == ({"currentGoal": "Ship", "tags": [], "meta": {}, "risk": ""}, [])
 
 

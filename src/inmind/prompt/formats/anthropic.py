@@ -226,7 +226,7 @@ def _write_block(part: Part, role: Role) -> Iterator[dict[str, Any]]:
         if role != "assistant":
             yield _image_block(part)
     elif isinstance(part, Call):
-        yield {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": _input(part.arguments)}
+        yield {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": input_of(part.arguments)}
     elif isinstance(part, Result):
         yield _result_block(part)
     elif part.format == NAME:
@@ -280,7 +280,8 @@ def _id(given: str) -> str:
     return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', given)}_{digest}"
 
 
-def _input(arguments: str) -> dict[str, Any]:
+def input_of(arguments: str) -> dict[str, Any]:
+    """The input that a model wrote as text; where it is no JSON object, the words themselves."""
     if not arguments:
         return {}
     given = _object_in(arguments)

@@ -12,10 +12,7 @@ from typing import Any
 
 from inmind.errors import InvalidInput
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.anthropic import (
-    NAME,
-    _input,  # pyright: ignore[reportPrivateUsage] -- what becomes of arguments that are no object is decided once
-)
+from inmind.prompt.formats.anthropic import NAME, input_of
 from inmind.prompt.formats.values import is_list, is_object, object_at, plain, text_at
 from inmind.prompt.replies.reply import (
     Reply,
@@ -123,7 +120,7 @@ def _joined(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str)
                 raise InvalidInput(field=f"{field}.citations", value=cited, expected="a list")
             joined["citations"] = [*cited, *pieces]
         elif key == "partial_json":
-            joined["input"] = _input("".join(texts))
+            joined["input"] = input_of("".join(texts))
         elif texts:
             begun = "" if joined.get(key) is None else text_at(joined, key, field)
             joined[key] = begun + "".join(texts)

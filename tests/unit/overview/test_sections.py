@@ -1,0 +1,119 @@
+"""One section of a page is written, and nothing else of the page."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.overview.sections import section_of, with_section
+
+pytestmark = pytest.mark.spec("F2")
+
+PAGE = dedent("""\
+    # Overview
+
+    ## Task
+
+    Deploy v2.
+
+    ### Steps
+
+    - tests
+
+    ## Known facts ##
+
+    ```sh
+    # Task
+    ## Task
+    ```
+
+    # Appendix
+
+    The end.
+""")
+
+
+def page_of(sections: dict[str, str]) -> str:
+    return "# Overview\n\n" + "".join(f"## {title}\n\n{body}\n\n" for title, body in sections.items())
+
+
+def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
+    assert section_of(PAGE, "Task") == "Deploy v2.\n\n### Steps\n\n- tests"
+    assert section_of(PAGE, "Steps") == "- tests"
+    assert section_of(PAGE, "Known facts") == "```sh\n# Task\n## Task\n```"
+    assert section_of(PAGE, "Overview").startswith("## Task\n")
+    assert section_of(PAGE, "Appendix") == "The end."
+
+
+@pytest.mark.parametrize("heading", ["Known facts", "## Known facts", "known FACTS", "  Known   facts  "])
+def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
+    assert with_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
+
+
+def test_a_heading_inside_of_fenced_code_is_text() -> None:
+    fenced = "# A\n\n~~~\n## B\n```\n## B\n~~~\n\n## B\n\nold\n"
+    assert section_of(fenced, "B") == "old"
+    assert with_section(fenced, "B", "new") == fenced.replace("old", "new")
+
+
+def test_with_a_section_all_that_stands_below_it_is_replaced() -> None:
+    assert with_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
+
+
+def test_a_section_inside_of_another_is_replaced_alone() -> None:
+    assert with_section(PAGE, "Steps", "- all") == PAGE.replace("- tests", "- all")
+
+
+def test_a_section_that_is_not_there_is_empty_and_comes_at_the_end() -> None:
+    assert section_of(PAGE, "Risks") == ""
+    assert with_section(PAGE, "### Risks", "\nfew\n") == f"{PAGE}\n## Risks\n\nfew\n"
+    assert with_section("", "Risks", "few") == "## Risks\n\nfew\n"
+
+
+def test_of_two_headings_that_are_alike_the_first_is_meant() -> None:
+    twice = "## A\n\none\n\n## A\n\ntwo\n"
+    assert section_of(with_section(twice, "A", "three"), "A") == "three"
+    assert with_section(twice, "A", "three") == "## A\n\nthree\n\n## A\n\ntwo\n"
+
+
+def test_lines_that_end_in_the_windows_way_have_headings_too() -> None:
+    assert with_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\nnew\n"
+
+
+LINES = st.sampled_from(
+    [
+        "text",
+        "- a list",
+        "",
+        "### Below",
+        "#no heading",
+        "####### none",
+        "    ## code",
+        "```\n# A\n## B\n```",
+        "~~~\n## C\n~~~",
+    ]
+)
+BODIES = st.lists(LINES, max_size=5).map(lambda lines: "\n".join(lines).strip("\n"))
+TITLES = st.sampled_from(["A", "B", "C", "关于", "two words"])
+
+
+@given(sections=st.dictionaries(TITLES, BODIES), title=TITLES, body=BODIES)
+def test_what_is_written_is_read_again_and_no_other_section_changes(
+    sections: dict[str, str], title: str, body: str
+) -> None:
+    page = page_of(sections)
+    written = with_section(page, title, body)
+    assert {name: section_of(written, name) for name in {**sections, title: body}} == {**sections, title: body}
+    assert with_section(written, title, body) == written
+    if title in sections:
+        assert with_section(written, title, sections[title]) == with_section(page, title, sections[title])
+
+
+@given(text=st.text(), body=st.text())
+def test_on_any_page_a_new_section_comes_behind_all_that_is_there(text: str, body: str) -> None:
+    written = with_section(text, "Risks", body)
+    above, heading, below = written.rpartition("## Risks\n")
+    assert (above.strip("\n"), heading, below.strip("\n")) == (text.strip("\n"), "## Risks\n", body.strip("\n"))

@@ -1,0 +1,171 @@
+"""The schema of a pad that is being filled in: what it no longer asks for, and what it asks for still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind.errors import InvalidInput
+from inmind.scratchpad.partial import partial
+
+STEP = {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}
+ANY_STEP = {"type": "object", "properties": {"title": {"type": "string"}}}
+REF = {"$ref": "#/$defs/Step"}
+
+
+def an_object(**keywords: Any) -> dict[str, Any]:
+    return {"type": "object", **keywords}
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    ("where", "schema"),
+    [
+        ("a field", {"properties": {"a": STEP}}),
+        ("any other field", {"additionalProperties": STEP}),
+        ("fields of a pattern", {"patternProperties": {"^x": STEP}}),
+        ("each of several", {"allOf": [{"properties": {"a": STEP}}, STEP]}),
+        ("any of several", {"properties": {"a": {"anyOf": [STEP, {"type": "null"}]}}}),
+        ("deeper objects", {"properties": {"a": {"type": "object", "properties": {"b": STEP}}}}),
+    ],
+)
+def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema: dict[str, Any]) -> None:
+    assert "required" not in str(partial(an_object(required=["a"], minProperties=1, **schema))), where
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "array", "items": STEP}}},
+        {"properties": {"a": {"type": "array", "prefixItems": [STEP]}}},
+        {"properties": {"a": {"oneOf": [STEP, {"type": "null"}]}}},
+        {"not": STEP},
+        {"if": STEP, "then": STEP, "else": STEP},
+        {"dependentSchemas": {"a": STEP}},
+        {"dependentRequired": {"a": ["b"]}},
+        {"properties": {"a": {"enum": [{"required": ["x"]}], "const": {"title": "kept", "default": 1}}}},
+    ],
+)
+def test_what_is_replaced_whole_or_depends_is_left_as_it_is(schema: dict[str, Any]) -> None:
+    assert partial(an_object(**schema)) == an_object(**schema)
+
+
+@pytest.mark.spec("C6")
+def test_a_definition_that_is_used_both_ways_is_there_both_ways() -> None:
+    properties = {"next": REF, "done": {"type": "array", "items": REF}}
+    found = partial({"type": "object", "properties": properties, "$defs": {"Step": STEP, "Unused": STEP}})
+    assert found == {
+        "type": "object",
+        "properties": {
+            "next": {"$ref": "#/$defs/PartialStep"},
+            "done": {"type": "array", "items": {"$ref": "#/$defs/Step"}},
+        },
+        "$defs": {"PartialStep": ANY_STEP, "Step": STEP},
+    }
+
+
+@pytest.mark.spec("C6")
+def test_a_definition_with_nothing_to_merge_into_is_there_once() -> None:
+    colour = {"enum": ["red", "green"], "type": "string"}
+    properties = {"one": {"$ref": "#/definitions/Colour"}, "more": {"items": {"$ref": "#/definitions/Colour"}}}
+    found = partial({"type": "object", "properties": properties, "definitions": {"Colour": colour}})
+    assert found["$defs"] == {"Colour": colour}
+
+
+@pytest.mark.spec("C6")
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    node = {
+        "type": "object",
+        "required": ["label"],
+        "properties": {"label": {"type": "string"}, "left": {"$ref": "#"}, "kids": {"items": {"$ref": "#"}}},
+    }
+    found = partial(node)
+    begun = {
+        "label": {"type": "string"},
+        "left": {"$ref": "#/$defs/PartialRoot"},
+        "kids": {"items": {"$ref": "#/$defs/Root"}},
+    }
+    finished = {
+        "label": {"type": "string"},
+        "left": {"$ref": "#/$defs/Root"},
+        "kids": {"items": {"$ref": "#/$defs/Root"}},
+    }
+    assert found == {
+        "type": "object",
+        "properties": begun,
+        "$defs": {
+            "PartialRoot": {"type": "object", "properties": begun},
+            "Root": {"type": "object", "required": ["label"], "properties": finished},
+        },
+    }
+
+
+def test_a_reference_at_the_root_is_replaced_by_what_it_means() -> None:
+    found = partial({"$ref": "#/$defs/Step", "$defs": {"Step": STEP}, "description": "One step."})
+    assert found == {**ANY_STEP, "description": "One step."}
+
+
+def test_titles_and_defaults_are_left_out_where_they_are_no_fields() -> None:
+    title = {"type": "string", "title": "Title", "default": "none", "description": "What it is called."}
+    found = partial(
+        {"type": "object", "title": "Task", "$id": "https://example.com/task", "properties": {"title": title}}
+    )
+    assert found == {"type": "object", "properties": {"title": {"type": "string", "description": "What it is called."}}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        ("#/$defs/a~1b", "a_b"),
+        ("#/$defs/two%20words", "two_words"),
+        ("#/$defs/list/0", "0"),
+        ("#/properties/other", "other"),
+    ],
+)
+def test_a_reference_to_any_place_is_followed(reference: str, name: str) -> None:
+    text = {"type": "string"}
+    found = partial(
+        {
+            "type": "object",
+            "properties": {"one": {"$ref": reference}, "other": text},
+            "$defs": {"a/b": text, "two words": text, "list": [text]},
+        }
+    )
+    assert found["properties"]["one"] == {"$ref": f"#/$defs/{name}"}
+    assert found["$defs"] == {name: text}
+
+
+def test_two_definitions_of_one_name_are_kept_apart() -> None:
+    found = partial(
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/A/x"}, "b": {"$ref": "#/$defs/B/x"}},
+            "$defs": {"A": {"x": {"type": "string"}}, "B": {"x": {"type": "number"}}},
+        }
+    )
+    assert found["$defs"] == {"x": {"type": "string"}, "x_": {"type": "number"}}
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://example.com/task.json"},
+        {"$ref": "task.json#/$defs/Step"},
+        {"$ref": "#step"},
+        {"$ref": "#/$defs/Nobody"},
+        {"$ref": "#/$defs/Step/title/x"},
+        {"$ref": "#/$defs/~2"},
+        {"$ref": 7},
+        {"$id": "https://example.com/inner", "type": "string"},
+        {"$dynamicRef": "#step"},
+        {"$recursiveRef": "#"},
+    ],
+)
+def test_a_reference_that_is_not_a_place_in_the_schema_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        partial({"type": "object", "properties": {"a": schema}, "$defs": {"Step": STEP}})
+    assert caught.value.field == "schema"
+    assert "#/$defs/Step" in caught.value.expected

@@ -1,0 +1,388 @@
+"""Whether a state fits: the same answers from a pydantic model as from JSON Schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any, Literal
+
+import pytest
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
+
+from inmind.errors import InvalidInput, SchemaViolation
+from inmind.scratchpad.schema import Shape, shape_of
+
+
+class Step(BaseModel):
+    title: str
+    minutes: int = 0
+
+
+class Person(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    age: int
+    phone: str | None = None
+
+
+class Node(BaseModel):
+    label: str
+    left: Node | None = None
+    kids: list[Node] = []
+
+
+class Task(BaseModel):
+    currentGoal: str = Field(description="What it is all about.")  # noqa: N815 -- the names that models are shown
+    completedSteps: list[Step]  # noqa: N815
+    owner: Person | None = None
+    people: dict[str, Person] = {}
+    contact: Person | str = ""
+    tree: Node | None = None
+
+
+SHAPES = [shape_of(Task), shape_of(Task.model_json_schema())]
+COMPLETE: dict[str, Any] = {"currentGoal": "Ship", "completedSteps": [{"title": "test"}]}
+
+both = pytest.mark.parametrize("shape", SHAPES, ids=["pydantic", "json_schema"])
+
+
+def violation(shape: Shape, state: dict[str, Any], before: object = None) -> SchemaViolation:
+    with pytest.raises(SchemaViolation) as caught:
+        shape.check(state, {} if before is None else before)
+    return caught.value
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"currentGoal": "Ship"},
+        {"completedSteps": []},
+        {"owner": {}},
+        {"owner": {"name": "Ada"}},
+        {"owner": None},
+        {"people": {"ada": {"age": 36}}},
+        {"contact": "ada@example.com"},
+        {"contact": {"name": "Ada"}},
+        {"tree": {"left": {"left": {}}}},
+        COMPLETE,
+    ],
+)
+def test_what_was_never_there_is_not_yet_missing(shape: Shape, state: dict[str, Any]) -> None:
+    shape.check(state, {})
+    assert shape.misfit(state) == ""
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    ("state", "path"),
+    [
+        ({"currentGoal": 7}, "currentGoal"),
+        ({"currentGoal": None}, "currentGoal"),
+        ({"completedSteps": [{"title": "a"}, {"minutes": 5}]}, "completedSteps[1].title"),
+        ({"completedSteps": [{"title": "a", "minutes": "long"}]}, "completedSteps[0].minutes"),
+        ({"completedSteps": {"title": "a"}}, "completedSteps"),
+        ({"owner": {"nmae": "Ada"}}, "owner.nmae"),
+        ({"people": {"a.b": {"age": "old"}}}, 'people["a.b"].age'),
+        ({"tree": {"left": {"left": {"label": 7}}}}, "tree.left.left.label"),
+        ({"tree": {"kids": [{"kids": []}]}}, "tree.kids[0].label"),
+    ],
+)
+def test_what_contradicts_the_schema_is_named_by_its_path(shape: Shape, state: dict[str, Any], path: str) -> None:
+    error = violation(shape, state)
+    assert (error.code, error.path) == ("SCHEMA_VIOLATION", path)
+    assert error.reason
+    assert shape.misfit(state) == f"{path}: {error.reason}"
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    ("before", "state", "path"),
+    [
+        (COMPLETE, {"currentGoal": "Ship"}, "completedSteps"),
+        ({**COMPLETE, "owner": {"name": "Ada", "age": 36}}, {**COMPLETE, "owner": {"name": "Ada"}}, "owner.age"),
+        (COMPLETE, {**COMPLETE, "people": {"bo": {"name": "Bo"}}}, "people.bo.age"),
+    ],
+)
+def test_what_was_complete_stays_complete(
+    shape: Shape, before: dict[str, Any], state: dict[str, Any], path: str
+) -> None:
+    assert violation(shape, state, before).path == path
+    shape.check(before, before)
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize("before", [{}, {"currentGoal": "Ship"}, {"owner": {"name": "Ada"}}, "a text", None])
+def test_what_was_not_complete_may_lack_something_else(shape: Shape, before: object) -> None:
+    shape.check({"completedSteps": [], "people": {"bo": {"name": "Bo"}}}, before)
+
+
+@pytest.mark.spec("C6")
+@both
+def test_of_a_union_one_alternative_that_only_lacks_something_is_enough(shape: Shape) -> None:
+    shape.check({"contact": {"name": "Ada"}}, {})
+    assert violation(shape, {"contact": {"name": 7}}).path.startswith("contact")
+    complete = {**COMPLETE, "contact": "ada@example.com"}
+    assert violation(shape, {**COMPLETE, "contact": {"name": "Ada"}}, complete).path.startswith("contact")
+    shape.check({**COMPLETE, "contact": {"name": "Ada", "age": 36}}, complete)
+
+
+@both
+def test_all_problems_are_counted(shape: Shape) -> None:
+    state = {"currentGoal": 7, "completedSteps": [{"title": 1}, {"title": 2}]}
+    assert violation(shape, state).reason.endswith("(and 2 more)")
+
+
+@pytest.mark.spec("C3")
+@both
+def test_a_text_is_no_object(shape: Shape) -> None:
+    assert "text" in shape.misfit("my notes")
+
+
+@pytest.mark.spec("C6")
+@both
+def test_a_reason_is_short_however_large_the_value(shape: Shape) -> None:
+    error = violation(shape, {"completedSteps": [{"title": "a", "minutes": "x" * 100_000}]})
+    assert len(str(error)) < 500
+
+
+# -- validators that misbehave -----------------------------------------------------------------------------
+
+KEPT: list[Any] = []
+
+
+class Grasping(BaseModel):
+    items: list[int] = []
+
+    @field_validator("items", mode="before")
+    @classmethod
+    def keep(cls, value: list[int]) -> list[int]:
+        KEPT.append(value)
+        value.append(99)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def empty(cls, value: dict[str, Any]) -> dict[str, Any]:
+        KEPT.append(value)
+        return value
+
+
+@pytest.mark.spec("C6")
+def test_a_validator_that_keeps_and_changes_what_it_is_given_cannot_touch_the_state() -> None:
+    state = {"items": [1]}
+    shape_of(Grasping).check(state, {})
+    for kept in KEPT:
+        kept.clear()
+    assert state == {"items": [1]}
+
+
+def raising(error: BaseException) -> Shape:
+    def fail(_: int) -> int:
+        raise error
+
+    class Strict(BaseModel):
+        n: int = 0
+
+        @field_validator("n")
+        @classmethod
+        def check(cls, value: int) -> int:
+            return fail(value)
+
+    return shape_of(Strict)
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize("error", [RuntimeError("out of order"), RecursionError("too deep"), KeyError("n"), OSError(5)])
+def test_whatever_a_validator_raises_is_a_violation_that_names_it(error: Exception) -> None:
+    found = violation(raising(error), {"n": 1})
+    assert type(error).__name__ in found.reason
+
+
+def test_what_a_validator_says_is_told() -> None:
+    found = violation(raising(ValueError("must be even")), {"n": 1})
+    assert (found.path, found.reason) == ("n", "Value error, must be even")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
+def test_whoever_stops_the_program_is_not_held_up(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        raising(error).check({"n": 1}, {})
+
+
+class Coercing(BaseModel):
+    name: str = Field(alias="fullName")
+    n: int = 5
+
+
+def test_names_are_those_of_the_aliases_and_defaults_are_not_filled_in() -> None:
+    shape = shape_of(Coercing)
+    assert list(shape.parameters["properties"]) == ["fullName", "n", "delete"]
+    state = {"fullName": "Ada", "n": "7"}
+    shape.check(state, {})
+    assert state == {"fullName": "Ada", "n": "7"}
+
+
+# -- schemas that are none ---------------------------------------------------------------------------------
+
+
+def nested_schema(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+class NotJson(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    handler: object = Field(default_factory=object)
+    callback: type[Exception]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "strin"}}}, "properties.a.type"),
+        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "properties.a.pattern"),
+        ({"type": "object", "properties": 7}, "properties"),
+        ({"type": "object", "required": "a"}, "required"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Nobody"}}}, "$defs/Nobody"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "example.com"),
+        ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "references to elsewhere"),
+        ({"type": "object", "$schema": "https://example.com/draft-99"}, "draft-99"),
+        ({"type": "object", "properties": {"a": {"const": float("nan")}}}, "JSON"),
+        ({"type": "object", "properties": {"a": {"enum": [{1, 2}]}}}, "JSON"),
+        ({"type": "object", "properties": {"delete": {}, "delete_paths": {}}}, "delete or delete_paths"),
+        ({"type": "string"}, "type: object"),
+        ({"type": ["object", "null"]}, "type: object"),
+        ({}, "type: object"),
+        ({"$ref": "#"}, "type: object"),
+        (RootModel[list[int]], "type: object"),
+        (NotJson, "JSON Schema"),
+        (nested_schema(5_000), "nested less deeply"),
+        (Step(title="a"), "a pydantic model or JSON Schema"),
+        (int, "a pydantic model or JSON Schema"),
+        ("object", "a pydantic model or JSON Schema"),
+        ([], "a pydantic model or JSON Schema"),
+        (True, "a pydantic model or JSON Schema"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_before_it_is_used(schema: object, expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        shape_of(schema)
+    assert caught.value.field == "schema"
+    assert expected in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    "draft",
+    ["draft-04/schema#", "draft-06/schema#", "draft-07/schema#", "draft/2019-09/schema", "draft/2020-12/schema"],
+)
+def test_older_drafts_mean_what_they_mean(draft: str) -> None:
+    host = "http://json-schema.org/" if "#" in draft else "https://json-schema.org/"
+    step = {"type": "object", "required": ["title"]}
+    schema = {
+        "$schema": host + draft,
+        "type": "object",
+        "required": ["steps"],
+        "properties": {
+            "steps": {"type": "array", "items": {"$ref": "#/definitions/step"}},
+            "next": {"$ref": "#/definitions/step"},
+        },
+        "definitions": {"step": step},
+    }
+    shape = shape_of(schema)
+    shape.check({"next": {}}, {})
+    assert violation(shape, {"steps": [{}]}).path == "steps[0].title"
+    assert "$schema" not in shape.parameters
+
+
+def test_a_schema_is_copied() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    shape = shape_of(schema)
+    schema["properties"]["n"]["type"] = "string"
+    shape.check({"n": 1}, {})
+
+
+def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with pytest.raises(InvalidInput, match=r'pip install "inmind\[schema\]"'):
+        shape_of({"type": "object"})
+    shape_of(Task).check(COMPLETE, {})
+
+
+def test_nothing_of_either_library_is_imported_before_a_schema_is_given() -> None:
+    code = (
+        "import sys, inmind.scratchpad.update\n"
+        "assert not {'pydantic', 'pydantic_core', 'jsonschema_rs'} & set(sys.modules), set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- what a model is offered -------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C5")
+def test_a_model_is_offered_every_field_and_required_to_send_none() -> None:
+    class Small(BaseModel):
+        """A small task."""
+
+        goal: str = Field(description="What it is all about.")
+        steps: list[Step] = []
+        state: Literal["open", "done"] = "open"
+
+    assert shape_of(Small).parameters == {
+        "description": "A small task.",
+        "type": "object",
+        "properties": {
+            "goal": {"type": "string", "description": "What it is all about."},
+            "steps": {"type": "array", "items": {"$ref": "#/$defs/Step"}},
+            "state": {"type": "string", "enum": ["open", "done"]},
+            "delete": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Paths of fields to remove, like owner.name.",
+            },
+        },
+        "$defs": {
+            "Step": {
+                "type": "object",
+                "required": ["title"],
+                "properties": {"title": {"type": "string"}, "minutes": {"type": "integer"}},
+            }
+        },
+    }
+
+
+@pytest.mark.spec("C5")
+def test_a_field_called_delete_stays_a_field() -> None:
+    shape = shape_of({"type": "object", "properties": {"delete": {"type": "boolean"}}})
+    assert shape.delete_key == "delete_paths"
+    assert shape.parameters["properties"]["delete"] == {"type": "boolean"}
+
+
+@pytest.mark.spec("C5")
+def test_what_is_offered_is_itself_valid_and_takes_partial_updates() -> None:
+    parameters = shape_of(Task).parameters
+    offered = shape_of({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
+    offered.check({"owner": {"age": 36}, "delete": ["owner.name"]}, {})
+
+
+def even(value: int) -> int:
+    assert value % 2 == 0, "odd"
+    return value
+
+
+def test_a_model_is_recognised_by_what_it_offers() -> None:
+    from typing import Annotated
+
+    class Even(BaseModel):
+        n: Annotated[int, AfterValidator(even)]
+
+    assert violation(shape_of(Even), {"n": 3}).path == "n"
