@@ -532,13 +532,14 @@ def _faults(
     wrong += [f"tools: {name!r} is not a name" for name in names if not _NAME.fullmatch(name)]
     wrong += [f"tools: {name!r} is there twice" for name, count in names.items() if count > 1]
     for tool in body.get("tools", ()):
-        if schema(tool).get("type") != "object":
+        if tool.get("type", "function") == "function" and schema(tool).get("type") != "object":
             wrong.append(f"tools: the schema of {_tool_name(tool)!r} is not of type object")
     return wrong or faults(format, listed)
 
 
 def _tool_name(tool: Mapping[str, Any]) -> str:
-    return tool["name"] if "name" in tool else tool["function"]["name"]
+    """The provider's own tools go by their type."""
+    return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
 
 
 def _with_ids(says: Says, number: int, prefix: str) -> list[tuple[str, Asks]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders import assistant, user
 
-from inmind import EntityRules, Memory
+from inmind import EntityRules, Memory, ScratchpadLayer
 
 
 def inmind(*arguments: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -102,6 +102,45 @@ def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_termin
     assert all(line.isprintable() for line in ran.stdout.split("\n"))
 
 
+def scratchpad_of(session: str, home: Path, *options: str) -> str:
+    ran = inmind("show", "scratchpad", session, *options, home=home)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+@pytest.mark.spec("C9")
+def test_a_scratchpad_is_shown_as_the_model_reads_it_and_cannot_act_in_a_terminal(home: Path) -> None:
+    with Memory.open(home) as memory:
+        memory.session("text").scratchpad.update("Mei wants a refund.\n\x1b[2J\u202eof 20 €\n")
+        task = memory.session("object", layers=[ScratchpadLayer(schema={"type": "object"})])
+        task.scratchpad.update({"goal": "Deploy v2", "steps": ["write tests"], "owner": {"name": "美"}})
+        memory.session("fresh").add([user("Hi")])
+    text = scratchpad_of("text", home)
+    assert text.startswith("Mei wants a refund.\n")
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert scratchpad_of("object", home) == (
+        '{\n  "goal": "Deploy v2",\n  "steps": ["write tests"],\n  "owner": {"name": "美"}\n}\n'
+    )
+    assert scratchpad_of("fresh", home) == "Nothing was written on it yet.\n"
+
+
+@pytest.mark.spec("C1", "C9")
+def test_a_scratchpad_of_the_resource_is_shown_beside_the_sessions_own(home: Path) -> None:
+    with Memory.open(home) as memory:
+        shared = ScratchpadLayer(scope="resource", schema={"type": "object"})
+        memory.session("one", resource="ada", layers=[shared]).scratchpad.update({"city": "Vienna"})
+        memory.session("two", resource="ada").scratchpad.update("mine")
+    assert scratchpad_of("one", home) == '{\n  "city": "Vienna"\n}\n'
+    assert scratchpad_of("two", home) == (
+        '-- working-memory of the session\nmine\n-- working-memory of the resource\n{\n  "city": "Vienna"\n}\n'
+    )
+    assert json.loads(scratchpad_of("two", home, "--json")) == {
+        "thread": {"working-memory": "mine"},
+        "resource": {"working-memory": {"city": "Vienna"}},
+    }
+    assert json.loads(scratchpad_of("one", home, "--json"))["thread"] == {}
+
+
 def test_overview_and_journal_are_shown(used: Path) -> None:
     assert inmind("show", "overview", "support-42", home=used).stdout == "# Mine\n- a fact\n"
     rows = json.loads(inmind("show", "journal", "support-42", "--json", home=used).stdout)
@@ -121,6 +160,7 @@ def test_undo_takes_back_the_last_change(used: Path) -> None:
     ("arguments", "said"),
     [
         (["show", "overview", "nobody"], "NOT_FOUND"),
+        (["show", "scratchpad", "nobody"], "NOT_FOUND"),
         (["show", "prompt", "support-42", "--call", "99"], "NOT_FOUND"),
     ],
 )

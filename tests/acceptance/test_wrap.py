@@ -342,6 +342,16 @@ def test_a_tool_that_nobody_has_is_answered_without_the_host(
     assert "There is no tool named get_pages" in told(provider.asked[1])
 
 
+@pytest.mark.parametrize("tools", [[], [*TOOLS[RESPONSES], {"type": "web_search"}]], ids=["none", "not all"])
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_a_call_is_left_to_a_host_that_has_not_named_all_its_tools(
+    provider: Provider, session: Session, way: str, tools: list[Json]
+) -> None:
+    provider.will(says("", asks("get_pages")))
+    heard = Host(provider, session, RESPONSES, way, tools=tools).says("Look at the pages.")
+    assert [call.name for call in heard.calls] == ["get_pages"]
+
+
 @formats
 @pytest.mark.parametrize("way", ["create", "async stream"])
 def test_a_model_that_only_ever_calls_its_memory_is_stopped(
@@ -636,6 +646,10 @@ def test_replies_are_parsed_as_the_client_does_it(provider: Provider, session: S
 
 
 def test_the_beta_forms_have_memory_too(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("Noted."))
+    with an_openai(provider) as client:
+        answered = wrap(client, session).beta.responses.create(model="m", input="Note this.")
+        assert Heard.of(answered, RESPONSES).text == "Noted."
     provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted again."))
     talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
     with an_anthropic(provider) as client:
@@ -644,7 +658,7 @@ def test_the_beta_forms_have_memory_too(provider: Provider, session: Session) ->
         assert Heard.of(reply, ANTHROPIC).text == "Noted."
         with wrapped.beta.messages.stream(**talk) as stream:
             assert stream.get_final_text() == "Noted again."
-    assert len(provider.asked) == 4
+    assert len(provider.asked) == 6
 
 
 # -- what memory cannot do ---------------------------------------------------------------------------------
@@ -695,7 +709,15 @@ def _entered(reply: Any) -> None:
         pass
 
 
-@pytest.mark.parametrize("client", [None, object(), openai, {"chat": 1}, "client"], ids=repr)
+class Postman:
+    """Has what memory would use, and holds no conversation."""
+
+    def post(self) -> None: ...
+    def copy(self) -> Postman:
+        return self
+
+
+@pytest.mark.parametrize("client", [None, object(), openai, {"chat": 1}, Postman()], ids=lambda it: type(it).__name__)
 def test_what_is_no_client_is_refused(session: Session, client: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         wrap(client, session)
@@ -745,7 +767,10 @@ def test_threads_that_share_a_client_and_a_session_each_get_their_own_answer(
     assert session.mind.standing.calls == 24
 
 
-def test_an_async_client_does_not_stop_the_loop_while_the_session_works(provider: Provider, session: Session) -> None:
+@pytest.mark.parametrize("way", ["async create", "async stream"])
+def test_an_async_client_does_not_stop_the_loop_while_the_session_works(
+    provider: Provider, session: Session, way: str
+) -> None:
     provider.will(says("", NOTE), says("Noted."))
     threads: set[int] = set()
     prepare, record = session.prepare, session.record
@@ -758,6 +783,6 @@ def test_an_async_client_does_not_stop_the_loop_while_the_session_works(provider
         return run
 
     session.prepare, session.record = watched(prepare), watched(record)
-    assert Host(provider, session, CHAT, "async create").says("Note this.").text == "Noted."
+    assert Host(provider, session, CHAT, way).says("Note this.").text == "Noted."
     assert threads
     assert threading.get_ident() not in threads

@@ -125,6 +125,17 @@ def test_a_host_that_drops_the_beginning_keeps_the_rounds_of_the_rest() -> None:
     assert whole(line, [user("Note this."), assistant("Noted."), user("Thanks.")]) == [*NOTED, user("Thanks.")]
 
 
+def test_a_list_that_begins_like_something_said_before_is_not_taken_for_it() -> None:
+    line = [user("Hello."), assistant("Hi."), *NOTED, user("Bye."), assistant("Bye.")]
+    theirs = [user("Note this."), assistant("Noted."), user("Thanks.")]
+    assert whole(line, theirs) == theirs
+
+
+def test_a_mixed_reply_that_the_host_dropped_stays_dropped() -> None:
+    line = [user("Both."), said("Well.", NOTE, PAGE), a_result("note")]
+    assert whole(line, [user("Both.")]) == [user("Both.")]
+
+
 def test_a_line_in_another_format_is_not_told_in_this_one() -> None:
     theirs = [{"role": "user", "content": "Note this."}, {"role": "assistant", "content": "Noted."}]
     assert completed(a_line(NOTED), theirs, FORMATS["anthropic"], is_hidden) == theirs

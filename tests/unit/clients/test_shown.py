@@ -226,6 +226,7 @@ def test_what_a_filter_found_in_the_prompt_is_shown_before_the_reply() -> None:
     stage = showing("openai")
     found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
     assert stage.take(found) == [found]
+    assert stage.end() == []
 
 
 def test_the_usage_of_the_last_round_is_shown_once_and_last() -> None:

@@ -76,30 +76,13 @@ def test_a_definition_with_nothing_to_merge_into_is_there_once() -> None:
 
 @pytest.mark.spec("C6")
 def test_a_schema_that_refers_to_itself_ends() -> None:
-    node = {
-        "type": "object",
-        "required": ["label"],
-        "properties": {"label": {"type": "string"}, "left": {"$ref": "#"}, "kids": {"items": {"$ref": "#"}}},
-    }
-    found = partial(node)
-    begun = {
-        "label": {"type": "string"},
-        "left": {"$ref": "#/$defs/PartialRoot"},
-        "kids": {"items": {"$ref": "#/$defs/Root"}},
-    }
-    finished = {
-        "label": {"type": "string"},
-        "left": {"$ref": "#/$defs/Root"},
-        "kids": {"items": {"$ref": "#/$defs/Root"}},
-    }
-    assert found == {
-        "type": "object",
-        "properties": begun,
-        "$defs": {
-            "PartialRoot": {"type": "object", "properties": begun},
-            "Root": {"type": "object", "required": ["label"], "properties": finished},
-        },
-    }
+    def fields(left: str, kids: str) -> dict[str, Any]:
+        return {"label": {"type": "string"}, "left": {"$ref": left}, "kids": {"items": {"$ref": kids}}}
+
+    found = partial({"type": "object", "required": ["label"], "properties": fields(left="#", kids="#")})
+    begun = {"type": "object", "properties": fields(left="#/$defs/PartialRoot", kids="#/$defs/Root")}
+    finished = {"type": "object", "required": ["label"], "properties": fields("#/$defs/Root", "#/$defs/Root")}
+    assert found == {**begun, "$defs": {"PartialRoot": begun, "Root": finished}}
 
 
 def test_a_reference_at_the_root_is_replaced_by_what_it_means() -> None:

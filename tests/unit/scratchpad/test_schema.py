@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.scratchpad.schema import Shape, shape_of
@@ -88,7 +89,7 @@ def test_what_was_never_there_is_not_yet_missing(shape: Shape, state: dict[str, 
         ({"owner": {"nmae": "Ada"}}, "owner.nmae"),
         ({"people": {"a.b": {"age": "old"}}}, 'people["a.b"].age'),
         ({"tree": {"left": {"left": {"label": 7}}}}, "tree.left.left.label"),
-        ({"tree": {"kids": [{"kids": []}]}}, "tree.kids[0].label"),
+        ({"tree": {"kids": [{"left": None}]}}, "tree.kids[0].label"),
     ],
 )
 def test_what_contradicts_the_schema_is_named_by_its_path(shape: Shape, state: dict[str, Any], path: str) -> None:
@@ -239,9 +240,7 @@ def nested_schema(levels: int) -> dict[str, Any]:
 
 
 class NotJson(BaseModel):
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-    handler: object = Field(default_factory=object)
-    callback: type[Exception]
+    handler: Callable[[], int]
 
 
 @pytest.mark.spec("J3")
@@ -282,13 +281,18 @@ def test_a_schema_that_is_none_is_refused_before_it_is_used(schema: object, expe
 
 @pytest.mark.parametrize(
     "draft",
-    ["draft-04/schema#", "draft-06/schema#", "draft-07/schema#", "draft/2019-09/schema", "draft/2020-12/schema"],
+    [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ],
 )
 def test_older_drafts_mean_what_they_mean(draft: str) -> None:
-    host = "http://json-schema.org/" if "#" in draft else "https://json-schema.org/"
     step = {"type": "object", "required": ["title"]}
     schema = {
-        "$schema": host + draft,
+        "$schema": draft,
         "type": "object",
         "required": ["steps"],
         "properties": {
@@ -372,17 +376,3 @@ def test_what_is_offered_is_itself_valid_and_takes_partial_updates() -> None:
     parameters = shape_of(Task).parameters
     offered = shape_of({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
     offered.check({"owner": {"age": 36}, "delete": ["owner.name"]}, {})
-
-
-def even(value: int) -> int:
-    assert value % 2 == 0, "odd"
-    return value
-
-
-def test_a_model_is_recognised_by_what_it_offers() -> None:
-    from typing import Annotated
-
-    class Even(BaseModel):
-        n: Annotated[int, AfterValidator(even)]
-
-    assert violation(shape_of(Even), {"n": 3}).path == "n"

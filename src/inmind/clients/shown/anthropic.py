@@ -44,8 +44,7 @@ class AnthropicShowing:
         return [] if place is None else [changed(chunk, index=place)]
 
     def next_round(self) -> None:
-        self._places, self._ending = {}, []
-        self._calls, self._later = False, True
+        self._places, self._ending, self._later = {}, [], True
 
     def end(self) -> list[Any]:
         return [changed(chunk, delta=_ended(peek(chunk, "delta"), calls=self._calls)) for chunk in self._ending]

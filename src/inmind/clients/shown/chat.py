@@ -111,7 +111,7 @@ class ChatShowing:
         """The call that a piece belongs to. A few servers give all calls the same index, or none."""
         index, id = peek(delta, "index"), peek(delta, "id")
         for call in reversed(self._calls):
-            if index is not None and call.index == index and (not id or not call.id or id == call.id):
+            if call.index == index and (not id or not call.id or id == call.id):
                 return call
         self._calls.append(_Call(index, id))
         return self._calls[-1]

@@ -1,0 +1,104 @@
+"""The exact declarations by which a model is told what it may do with its memory. They stand in every request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from inmind import Memory, ScratchpadLayer, Session
+
+pytestmark = pytest.mark.spec("C5", "F2")
+
+TEXT = {"type": "string"}
+
+
+def tool(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
+    assert session.tools("openai") == [
+        tool(
+            "working_memory_update",
+            "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless "
+            "append.",
+            {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]},
+        ),
+        tool(
+            "memory_read",
+            "Read overview.md, detail/<name>, archive/<name> or scratchpad.",
+            {"type": "object", "properties": {"path": TEXT, "from_line": {"type": "integer"}}, "required": ["path"]},
+        ),
+        tool(
+            "memory_write",
+            "Write overview.md, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
+            "section, only what stands under that heading.",
+            {
+                "type": "object",
+                "properties": {"path": TEXT, "text": TEXT, "section": TEXT, "append": {"type": "boolean"}},
+                "required": ["path", "text"],
+            },
+        ),
+        tool("memory_list", "List what memory_read can read.", {"type": "object", "properties": {}}),
+        tool(
+            "resolve_reference",
+            'Find which thing a person means ("that page", "the other one"), also one that is no longer listed.',
+            {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
+        ),
+    ]
+
+
+def test_a_scratchpad_with_a_schema_is_updated_by_any_of_its_fields(memory: Memory) -> None:
+    class Owner(BaseModel):
+        name: str
+        email: str = ""
+
+    class Task(BaseModel):
+        """What you are doing."""
+
+        goal: str = Field(description="In one sentence.")
+        steps: list[str]
+        owner: Owner
+
+    session = memory.session("task", layers=[ScratchpadLayer(schema=Task)])
+    assert session.tools("openai") == [
+        tool(
+            "working_memory_update",
+            "Update your scratchpad, shown as working_memory. Send only what changes: objects merge, others replace.",
+            {
+                "description": "What you are doing.",
+                "properties": {
+                    "goal": {"description": "In one sentence.", "type": "string"},
+                    "steps": {"items": TEXT, "type": "array"},
+                    "owner": {"$ref": "#/$defs/PartialOwner"},
+                    "delete": {
+                        "type": "array",
+                        "items": TEXT,
+                        "description": "Paths of fields to remove, like owner.name.",
+                    },
+                },
+                "type": "object",
+                "$defs": {"PartialOwner": {"properties": {"name": TEXT, "email": TEXT}, "type": "object"}},
+            },
+        )
+    ]
+
+
+def test_the_shape_of_each_provider(memory: Memory) -> None:
+    """MCP's is what a server of it would list."""
+    session = memory.session("pages", layers=[])
+    assert [session.tools(format) for format in ("openai", "responses", "anthropic", "mcp")] == [[], [], [], []]
+    noting = memory.session("noting", layers=[ScratchpadLayer()])
+    name = "working_memory_update"
+    description = (
+        "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless append."
+    )
+    schema = {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]}
+    about = {"name": name, "description": description}
+    assert noting.tools("responses") == [{"type": "function", **about, "parameters": schema, "strict": False}]
+    assert noting.tools("anthropic") == [{**about, "input_schema": schema}]
+    assert noting.tools("mcp") == [
+        {**about, "inputSchema": schema, "annotations": {"readOnlyHint": False, "openWorldHint": False}}
+    ]

@@ -1,0 +1,435 @@
+"""What holds of scratchpads whatever anybody sends: nothing unmentioned is lost, nothing refused leaves a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any, TypeVar, cast
+
+import pytest
+from builders import an_event
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from inmind.errors import InmindError, InvalidInput, SchemaViolation
+from inmind.journal import Happened, PadBegun, PadMerged, PadSetAside, PadWritten, Trust, decode, encode
+from inmind.scratchpad.block import shortened, text_of
+from inmind.scratchpad.homecoming import Homecoming, home
+from inmind.scratchpad.merge import merged, same
+from inmind.scratchpad.pad import Pads
+from inmind.scratchpad.padding import is_empty
+from inmind.scratchpad.paths import Path, at, spelt
+from inmind.scratchpad.plain import plain
+from inmind.scratchpad.schema import shape_of
+from inmind.scratchpad.update import object_update
+from inmind.tokens import estimator
+
+Object = dict[str, Any]
+
+# Few keys, so that states, updates and paths meet; among them the awkward ones.
+KEYS = st.sampled_from(["a", "b", "c", "a.b", "/c", "", "目标"])
+WORDS = st.sampled_from(["", "x", "a\nb", "</x>"])
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 2), st.floats(0, 1), WORDS)
+
+
+def values(leaves: st.SearchStrategy[Any] = LEAVES) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+        max_leaves=8,
+    )
+
+
+OBJECTS: st.SearchStrategy[Object] = st.dictionaries(KEYS, values(), max_size=4)
+PATHS: st.SearchStrategy[Path] = st.lists(KEYS, min_size=1, max_size=3).map(tuple)
+DELETES: st.SearchStrategy[list[Path]] = st.lists(PATHS, max_size=2)
+TEXTS = st.sampled_from(["", "a", "a\n", "a\nb", "a\nb\nc", "x", "关于我们\n"])
+
+
+def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every part that is no object with something inside, with its path."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in cast(Mapping[str, Any], value).items():
+            yield from leaves_of(inner, (*path, key))
+    else:
+        yield path, value
+
+
+def touches(path: Path, other: Path) -> bool:
+    shorter = min(len(path), len(other))
+    return path[:shorter] == other[:shorter]
+
+
+def copied(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+T = TypeVar("T")
+
+
+def tried(call: Callable[[], T]) -> T | InmindError:
+    """What a call answers, or why it refuses."""
+    try:
+        return call()
+    except InmindError as error:
+        return error
+
+
+# -- merging -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C2")
+@given(OBJECTS, OBJECTS, DELETES)
+def test_merging_twice_is_merging_once(state: Object, update: Object, delete: list[Path]) -> None:
+    once = merged(state, update, delete)
+    assert same(merged(once, update, delete), once)
+
+
+@pytest.mark.spec("C2")
+@given(OBJECTS, OBJECTS, DELETES)
+def test_what_an_update_does_not_mention_stays(state: Object, update: Object, delete: list[Path]) -> None:
+    after = merged(state, update, delete)
+    mentioned = [*delete, *(path for path, _ in leaves_of(update))]
+    for path, value in leaves_of(state):
+        if not any(touches(path, other) for other in mentioned):
+            assert same(at(after, path), value)
+    for path, value in leaves_of(update):
+        assert value == {} or same(at(after, path), value)
+
+
+@pytest.mark.spec("C2")
+@given(OBJECTS, OBJECTS, DELETES)
+def test_merging_changes_neither_what_is_merged_nor_what_it_is_merged_into(
+    state: Object, update: Object, delete: list[Path]
+) -> None:
+    before = copied([state, update, delete])
+    after = merged(state, update, delete)
+    merged(after, {"a": {"b": {"c": 1}}}, [("a",), ("b", "a")])
+    assert same(copied([state, update, delete]), before)
+
+
+def kinds_agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Where both have something, both or neither is an object."""
+    for key in one.keys() & other.keys():
+        objects = [isinstance(each[key], Mapping) for each in (one, other)]
+        if any(objects) and (not all(objects) or not kinds_agree(one[key], other[key])):
+            return False
+    return True
+
+
+@pytest.mark.spec("C2")
+@given(OBJECTS, OBJECTS, OBJECTS)
+def test_merging_is_associative_where_no_field_changes_its_kind(one: Object, two: Object, three: Object) -> None:
+    """Where a scalar takes the place of an object, what was inside is gone, and the order begins to matter."""
+    assume(kinds_agree(one, two) and kinds_agree(two, three) and kinds_agree(one, three))
+    assert same(merged(merged(one, two), three), merged(one, merged(two, three)))
+
+
+# -- updates -----------------------------------------------------------------------------------------------
+
+AWKWARD = st.one_of(
+    LEAVES,
+    st.sampled_from([float("nan"), b"bytes", "\x00", "\ud800", 1 << 14_000, {1: 2}, {3}, ("a",), object()]),
+)
+AWKWARD_KEYS = KEYS | st.sampled_from(["__proto__", "constructor", "prototype", "__class__", "\ud800", "\x00"])
+
+
+def anything() -> st.SearchStrategy[Any]:
+    return st.recursive(
+        AWKWARD,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(AWKWARD_KEYS, inner, max_size=3),
+        max_leaves=8,
+    )
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in cast(Mapping[str, Any], value).items():
+            yield key
+            yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in cast(list[Any], value):
+            yield from keys_of(inner)
+
+
+@pytest.mark.spec("C2", "J3")
+@given(OBJECTS, anything(), st.lists(PATHS | st.sampled_from(["a", "a.b", "/a/b", "", 7, ()]), max_size=2) | AWKWARD)
+def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
+    state: Object, given_values: Any, delete: Any
+) -> None:
+    before = copied(state)
+    update = tried(lambda: object_update(state, given_values, delete))
+    if isinstance(update, InmindError):
+        assert isinstance(update, InvalidInput)
+        assert update.field.startswith(("values", "delete"))
+    else:
+        assert json.loads(json.dumps(update.state)) == update.state
+        assert not {"__proto__", "constructor", "prototype", "__class__"} & set(keys_of(update.state))
+        event = update.event("p")
+        assert decode(event.kind, encode(event)) == event
+        assert same(merged(state, update.values, update.delete), update.state)
+    assert same(state, before)
+
+
+@pytest.mark.spec("C2")
+@given(OBJECTS)
+def test_what_is_plain_already_comes_back_as_it_is(state: Object) -> None:
+    found = plain(state, "values")
+    assert same(found.value, state)
+    assert found.dropped == ()
+    assert json.dumps(found.value) == json.dumps(state)
+
+
+@pytest.mark.spec("C2")
+@given(OBJECTS, OBJECTS, DELETES)
+def test_a_padded_update_never_loses_a_value_that_it_did_not_mean(
+    state: Object, update: Object, delete: list[Path]
+) -> None:
+    leaves = dict(leaves_of(update)) if update else {}
+    assume(len(leaves) != 1)
+    assume(not any(isinstance(at(state, path[:end]), list) for path in delete for end in range(1, len(path))))
+    after = cast(Object, object_update(state, update, delete, padded=shape_of({"type": "object"})).state)
+    said = [path for path, value in leaves.items() if not is_empty(value)]
+    for path, value in leaves_of(state):
+        if not is_empty(value) and not any(touches(path, other) for other in [*said, *delete]):
+            assert same(at(after, path), value)
+    for path in said:
+        assert same(at(after, path), leaves[path])
+
+
+# -- schemas -----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def schemas(draw: st.DrawFn, depth: int = 2) -> Object:
+    """Schemas of objects whose fields are required, nested, in lists, in unions, or refer to the whole."""
+    properties = draw(st.dictionaries(st.sampled_from("abc"), fields(depth), max_size=3))
+    required = [name for name, field in properties.items() if "$ref" not in field and draw(st.booleans())]
+    extra = draw(st.booleans())
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": extra}
+
+
+def fields(depth: int) -> st.SearchStrategy[Object]:
+    scalar = st.sampled_from([{"type": "string"}, {"type": "integer"}, {"type": "null"}, {"const": 1}, {"$ref": "#"}])
+    if not depth:
+        return scalar
+    inner = schemas(depth - 1)
+    return st.one_of(
+        scalar,
+        inner,
+        inner.map(lambda schema: {"type": "array", "items": schema}),
+        inner.map(lambda schema: {"anyOf": [schema, {"type": "null"}]}),
+        inner.map(lambda schema: {"oneOf": [schema, {"type": "string"}]}),
+    )
+
+
+SCALARS: Mapping[str, st.SearchStrategy[Any]] = {"string": WORDS, "integer": st.integers(), "null": st.none()}
+
+
+def finished(schema: Object, root: Object, depth: int = 3) -> st.SearchStrategy[Any]:
+    """States that are all that a schema describes."""
+    match schema:
+        case {"$ref": _}:
+            return finished(root, root, depth - 1)
+        case {"const": value}:
+            return st.just(value)
+        case {"anyOf": several} | {"oneOf": several}:
+            return st.one_of([finished(one, root, depth) for one in several])
+        case {"type": "array", "items": items}:
+            return st.lists(finished(items, root, depth), max_size=2)
+        case {"properties": properties, "required": required}:
+            known = {name: field for name, field in properties.items() if depth or "$ref" not in field}
+            parts = {name: finished(field, root, depth) for name, field in known.items()}
+            optional = {name: part for name, part in parts.items() if name not in required}
+            return st.fixed_dictionaries({name: parts[name] for name in required}, optional=optional)
+        case _:
+            return SCALARS[schema["type"]]
+
+
+@st.composite
+def schemas_with_a_state(draw: st.DrawFn) -> tuple[Object, Object]:
+    schema = draw(schemas())
+    return schema, draw(finished(schema, schema))
+
+
+STATES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+SMALL: st.SearchStrategy[Object] = st.dictionaries(st.sampled_from("abc"), STATES, max_size=3)
+
+
+@pytest.mark.spec("C6")
+@given(schemas(), SMALL, SMALL)
+def test_a_state_that_is_refused_is_wrong_and_one_that_is_taken_can_be_gone_on_with(
+    schema: Object, before: Object, state: Object
+) -> None:
+    import jsonschema_rs
+
+    strict = jsonschema_rs.validator_for(schema)
+    shape = shape_of(schema)
+    kept = copied([before, state])
+    refused = tried(lambda: shape.check(state, before))
+    if refused:
+        assert isinstance(refused, SchemaViolation)
+        assert not strict.is_valid(state)
+        assert shape.misfit(state) or strict.is_valid(before)
+    else:
+        assert shape.misfit(state) == ""
+        assert strict.is_valid(state) or not strict.is_valid(before)
+    assert same([before, state], kept)
+
+
+@pytest.mark.spec("C6")
+@given(schemas_with_a_state(), st.randoms())
+def test_a_finished_state_can_be_filled_in_field_by_field_in_any_order(
+    drawn: tuple[Object, Object], order: Random
+) -> None:
+    """Unless the schema wants exactly one of several: what is unfinished may be none of them."""
+    schema, state = drawn
+    assume("oneOf" not in json.dumps(schema))
+    shape = shape_of(schema)
+    leaves = list(leaves_of(state)) if state else []
+    order.shuffle(leaves)
+    filled: Any = {}
+    for path, value in leaves:
+        update: Any = value
+        for key in reversed(path):
+            update = {key: update}
+        filled = object_update(filled, update).state
+        assert shape.misfit(filled) == ""
+    assert same(filled, state)
+
+
+@pytest.mark.spec("C6")
+@given(schemas_with_a_state())
+def test_a_finished_state_fits_and_loses_nothing_that_is_required(drawn: tuple[Object, Object]) -> None:
+    schema, state = drawn
+    shape = shape_of(schema)
+    shape.check(state, {})
+    for name in schema["required"]:
+        less = merged(state, {}, [(name,)])
+        refused = tried(lambda less=less: shape.check(less, state))
+        assert isinstance(refused, SchemaViolation)
+        assert refused.path == name
+
+
+@pytest.mark.spec("C5")
+@given(schemas_with_a_state())
+def test_a_model_can_send_every_finished_state_and_delete_from_it(drawn: tuple[Object, Object]) -> None:
+    import jsonschema_rs
+
+    schema, state = drawn
+    offered = jsonschema_rs.validator_for(cast(Object, shape_of(schema).parameters))
+    assert offered.is_valid({**state, "delete": ["a.b"]})
+    assert offered.is_valid({"delete": []})
+    assert not offered.is_valid({"delete": "a.b"})
+
+
+# -- the fold ----------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["p", "q"])
+HAPPENINGS: st.SearchStrategy[Happened] = st.one_of(
+    st.builds(PadBegun, NAMES, OBJECTS | TEXTS),
+    st.builds(PadWritten, NAMES, TEXTS, st.booleans()),
+    st.builds(PadMerged, NAMES, OBJECTS, st.lists(PATHS | st.just(()), max_size=2).map(tuple)),
+    st.builds(PadSetAside, NAMES, st.just("old")),
+)
+
+
+@pytest.mark.spec("A2")
+@given(st.lists(st.tuples(HAPPENINGS, st.sampled_from(list(Trust))), max_size=8), st.integers(0, 8))
+def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
+    happenings: list[tuple[Happened, Trust]], at_event: int
+) -> None:
+    states = [Pads()]
+    events = [replace(an_event(what, seq), trust=trust) for seq, (what, trust) in enumerate(happenings, start=1)]
+    for event in events:
+        states.append(states[-1].apply(event))
+    frozen = [json.dumps(state.freeze()) for state in states]
+    start = min(at_event, len(events))
+    again = Pads.thaw(json.loads(frozen[start]), "session/s")
+    for event in events[start:]:
+        again = again.apply(replace(event, what=decode(event.kind, encode(event.what))))
+    assert again == states[-1]
+    assert [json.dumps(state.freeze()) for state in states] == frozen
+
+
+# -- the block ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C4")
+@given(OBJECTS)
+def test_an_object_in_full_is_json_of_the_same_state(state: Object) -> None:
+    text = text_of(state)
+    assert same(json.loads(text) if text else {}, state)
+
+
+@pytest.mark.spec("C4", "D3")
+@given(st.dictionaries(KEYS, values(st.text(max_size=200)), max_size=8) | st.text(max_size=500), st.integers(0, 120))
+def test_the_block_never_exceeds_its_budget_and_is_empty_only_when_nothing_fits(state: Any, budget: int) -> None:
+    count = estimator()
+    cut = shortened(state, budget=budget, count=count, where="scratchpad")
+    assert count(cut.text) <= budget
+    assert cut.whole == (cut.text == text_of(state))
+    if not cut.whole:
+        assert cut.text.endswith("in scratchpad]") or budget < 40
+
+
+# -- coming home -------------------------------------------------------------------------------------------
+
+
+def applied(ours: Any, came: Homecoming) -> Any:
+    if isinstance(ours, str):
+        return ours if came.text is None else came.text
+    return merged(ours, came.values, came.delete)
+
+
+@pytest.mark.spec("C8")
+@given(st.tuples(OBJECTS, OBJECTS, OBJECTS) | st.tuples(TEXTS, TEXTS, TEXTS) | st.tuples(*[OBJECTS | TEXTS] * 3))
+def test_coming_home_twice_changes_nothing_the_second_time(states: Sequence[Any]) -> None:
+    base, ours, theirs = states
+    kept = copied([base, ours, theirs])
+    came = home(base, ours, theirs)
+    after = applied(ours, came)
+    again = home(base, after, theirs)
+    assert same(applied(after, again), after)
+    assert [clash.path for clash in again.conflicts] == [clash.path for clash in came.conflicts]
+    assert same([base, ours, theirs], kept)
+
+
+@pytest.mark.spec("C8")
+@given(OBJECTS, OBJECTS, DELETES)
+def test_where_the_parent_did_nothing_it_has_what_the_child_has(
+    base: Object, update: Object, delete: list[Path]
+) -> None:
+    theirs = merged(base, update, delete)
+    came = home(base, base, theirs)
+    assert same(applied(base, came), theirs)
+    assert came.conflicts == ()
+
+
+@pytest.mark.spec("C8")
+@given(OBJECTS, OBJECTS, OBJECTS)
+def test_changes_to_different_fields_come_home_as_if_one_had_made_both(base: Object, one: Object, two: Object) -> None:
+    two = {key: value for key, value in two.items() if key not in one}
+    ours, theirs = merged(base, one), merged(base, two)
+    assert same(applied(ours, home(base, ours, theirs)), merged(ours, two))
+    assert same(applied(theirs, home(base, theirs, ours)), merged(theirs, one))
+
+
+@pytest.mark.spec("C8")
+@given(OBJECTS, OBJECTS, OBJECTS)
+def test_what_the_parent_changed_is_never_lost(base: Object, ours: Object, theirs: Object) -> None:
+    after = cast(Object, applied(ours, home(base, ours, theirs)))
+    for path, value in leaves_of(ours):
+        then, now = at(base, path), at(after, path)
+        if value == {} or same(value, then):
+            continue
+        if isinstance(value, list) and isinstance(now, list):
+            assert same(cast(list[Any], now)[: len(cast(list[Any], value))], value)
+        else:
+            assert same(now, value), spelt(path)

@@ -1,0 +1,150 @@
+"""What a child brings home: field by field, and never at the cost of what the parent did meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind.scratchpad.homecoming import Clash, Homecoming, home
+from inmind.scratchpad.merge import merged
+from inmind.scratchpad.paths import ABSENT
+
+BASE: dict[str, Any] = {"goal": "Ship", "steps": ["plan"], "owner": {"name": "Ada", "phone": "555"}, "done": 1}
+
+
+def applied(ours: Any, came: Homecoming) -> Any:
+    if isinstance(ours, str):
+        return ours if came.text is None else came.text
+    return merged(ours, came.values, came.delete)
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {**BASE, **values}
+
+
+def lacking(key: str) -> dict[str, Any]:
+    return {other: BASE[other] for other in BASE if other != key}
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "after", "brought"),
+    [
+        (BASE, BASE, BASE, ()),
+        (BASE, changed(goal="Rest"), changed(goal="Rest"), ("goal",)),
+        (changed(goal="Rest"), BASE, changed(goal="Rest"), ()),
+        (changed(goal="Rest"), changed(goal="Rest"), changed(goal="Rest"), ()),
+        (changed(goal="Rest"), changed(due="May"), changed(goal="Rest", due="May"), ("due",)),
+        (
+            changed(owner={"name": "Bo", "phone": "555"}),
+            changed(owner={"name": "Ada", "phone": None}),
+            changed(owner={"name": "Bo", "phone": None}),
+            ("owner.phone",),
+        ),
+        (BASE, changed(owner={"name": "Ada"}), changed(owner={"name": "Ada"}), ("owner.phone",)),
+        (BASE, {"goal": "Ship"}, {"goal": "Ship"}, ("steps", "owner", "done")),
+        (BASE, changed(steps=[]), changed(steps=[]), ("steps",)),
+        (BASE, changed(owner="Ada"), changed(owner="Ada"), ("owner",)),
+        (BASE, changed(done=True), changed(done=True), ("done",)),
+        (BASE, changed(extra={"a.b": {"c": 1}}), changed(extra={"a.b": {"c": 1}}), ("extra",)),
+        (changed(extra={}), changed(extra={"a.b": 1}), changed(extra={"a.b": 1}), ('extra["a.b"]',)),
+    ],
+)
+def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, brought: tuple[str, ...]) -> None:
+    came = home(BASE, ours, theirs)
+    assert applied(ours, came) == after
+    assert (came.brought, came.joined, came.conflicts) == (brought, (), ())
+
+
+@pytest.mark.spec("C8")
+def test_a_list_that_both_appended_to_holds_what_both_did() -> None:
+    came = home(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
+    assert came.values == {"steps": ["plan", "code", "test", "review"]}
+    assert (came.joined, came.brought, came.conflicts) == (("steps",), (), ())
+
+
+@pytest.mark.spec("C8")
+def test_a_list_that_both_began_holds_what_both_did() -> None:
+    came = home({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
+    assert came.values == {"log": [1, True], "new": [{"a": 1}, {"a": 2}]}
+    assert came.joined == ("log", "new")
+
+
+@pytest.mark.spec("C8")
+def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
+    assert home(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == Homecoming()
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "clash"),
+    [
+        (changed(goal="Rest"), changed(goal="Sleep"), Clash("goal", "Ship", "Rest", "Sleep")),
+        (changed(steps=["plan", "x"]), changed(steps=["other"]), Clash("steps", ["plan"], ["plan", "x"], ["other"])),
+        (
+            changed(owner={"name": "Bo", "phone": "555"}),
+            lacking("owner"),
+            Clash("owner", BASE["owner"], {"name": "Bo", "phone": "555"}, ABSENT),
+        ),
+        (
+            lacking("goal"),
+            changed(goal="Rest"),
+            Clash("goal", "Ship", ABSENT, "Rest"),
+        ),
+        (changed(due="May"), changed(due=None), Clash("due", ABSENT, "May", None)),
+        (
+            changed(owner={"name": "Bo", "phone": "555"}),
+            changed(owner={"name": "Cy", "phone": "555"}),
+            Clash("owner.name", "Ada", "Bo", "Cy"),
+        ),
+    ],
+)
+def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, theirs: Any, clash: Clash) -> None:
+    came = home(BASE, ours, theirs)
+    assert came.conflicts == (clash,)
+    assert applied(ours, came) == ours
+    assert (came.brought, came.joined) == ((), ())
+
+
+@pytest.mark.spec("C8")
+def test_a_conflict_holds_back_nothing_else() -> None:
+    came = home(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
+    assert [clash.path for clash in came.conflicts] == ["goal"]
+    assert came.values == {"due": "May", "steps": ["plan", "nap"]}
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "after", "how"),
+    [
+        ("a", "a", "a", "a", ""),
+        ("a", "a", "b", "b", "brought"),
+        ("a", "b", "a", "b", ""),
+        ("a", "b", "b", "b", ""),
+        ("a", "a\nours", "a\ntheirs", "a\nours\ntheirs", "joined"),
+        ("a\n", "a\nours\n", "a\ntheirs\n", "a\nours\ntheirs\n", "joined"),
+        ("", "ours", "theirs", "ours\ntheirs", "joined"),
+        ("a", "a\nboth\nours", "a\nboth", "a\nboth\nours", ""),
+        ("a", "a\nbothers", "a\nboth", "a\nbothers\nboth", "joined"),
+        ("a", "a\nours", "a\n\n", "a\nours", ""),
+        ("a", "ab", "a\ntheirs", "ab", "conflicts"),
+        ("a", "a\nours", "abc", "a\nours", "conflicts"),
+        ("a", "b", "c", "b", "conflicts"),
+    ],
+)
+def test_texts_come_home_whole_or_by_the_lines_that_were_appended(
+    base: str, ours: str, theirs: str, after: str, how: str
+) -> None:
+    came = home(base, ours, theirs)
+    assert applied(ours, came) == after
+    assert [kind for kind in ("brought", "joined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
+    assert applied(after, home(base, after, theirs)) == after
+
+
+@pytest.mark.spec("C8")
+def test_a_text_and_an_object_do_not_mix() -> None:
+    assert home("a", {"b": 1}, "c").conflicts == (Clash("", "a", {"b": 1}, "c"),)
+    assert home({}, "mine", {"b": 1}).conflicts == (Clash("", {}, "mine", {"b": 1}),)
+    assert home("a", {"b": 1}, "a") == Homecoming()
+    assert home({}, "mine", "theirs").text == "mine\ntheirs"

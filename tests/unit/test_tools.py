@@ -1,0 +1,241 @@
+"""One table of memory tools: every name once, every shape valid, and no call that raises."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from builders import WHEN
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema_rs import meta
+from strategies import json_values
+
+from inmind import DocumentLayer, Layer, ScratchpadLayer, TextLayer, default_layers
+from inmind.errors import InvalidInput
+from inmind.journal import DocumentWritten, Event, Happened, Origin, PadWritten, Trust
+from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
+from inmind.prompt.formats.parts import Call
+from inmind.prompt.layer import ViewLayer
+from inmind.tools import MOST_CHARACTERS, TOOLS, Outcome, Scene, carry_out, is_memory_tool, offered, scope_of, unknown
+
+FORMATS = ["openai", "responses", "anthropic", "mcp"]
+SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}}, "required": ["goal"]}
+
+
+def a_mind(*happened: Happened) -> Mind:
+    fold = MindFold("session/s")
+    mind = fold.initial()
+    for event in events("session/s", happened):
+        mind = fold.apply(mind, event)
+    return mind
+
+
+def belonging(*happened: Happened) -> Belongings:
+    fold = BelongingsFold("resource/ada")
+    belongings = fold.initial()
+    for event in events("resource/ada", happened):
+        belongings = fold.apply(belongings, event)
+    return belongings
+
+
+def events(stream: str, happened: Sequence[Happened]) -> list[Event]:
+    return [
+        Event(stream=stream, seq=seq, at=WHEN, what=what, origin=Origin.ASSISTANT, trust=Trust.AGENT)
+        for seq, what in enumerate(happened, start=1)
+    ]
+
+
+def a_scene(
+    mind: Mind | None = None,
+    *,
+    layers: Sequence[Layer] | None = None,
+    belongings: Belongings | None = None,
+    ancestors: Sequence[Mind] = (),
+    seen: Mapping[str, int] | None = None,
+) -> Scene:
+    return Scene(
+        mind=mind or a_mind(),
+        belongings=belongings or Belongings(),
+        ancestors=ancestors,
+        layers=default_layers() if layers is None else layers,
+        seen=seen or {},
+        resolve=lambda text: f"what {text!r} means",
+    )
+
+
+def called(name: str, arguments: Any, scene: Scene | None = None) -> Outcome:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return carry_out(Call("call-1", name, text), scene or a_scene())
+
+
+# -- the table -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C5")
+def test_every_name_is_one_tools_and_every_wire_name_is_one_that_all_providers_take() -> None:
+    names = [name for tool in TOOLS for name in {tool.name, tool.wire, tool.older} - {""}]
+    assert len(names) == len(set(names))
+    assert all(is_memory_tool(name) for name in names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.wire) for tool in TOOLS)
+    assert not is_memory_tool("")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("pad", [ScratchpadLayer(), ScratchpadLayer(schema=SCHEMA)], ids=["text", "object"])
+def test_each_shape_has_the_same_tools_with_valid_schemas_of_objects(format: str, pad: ScratchpadLayer) -> None:
+    tools = offered(default_layers(pad), format)
+    told = [tool.get("function", tool) for tool in tools]
+    assert [tool["name"] for tool in told] == [tool.wire for tool in TOOLS]
+    assert all(tool["description"] for tool in told)
+    for tool in told:
+        (schema,) = (tool[key] for key in ("parameters", "input_schema", "inputSchema") if key in tool)
+        assert meta.is_valid(schema)
+        assert schema["type"] == "object"
+        assert set(schema.get("required", ())) <= set(schema["properties"])
+
+
+def test_a_shape_that_nobody_has_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="openai, responses, anthropic, mcp"):
+        offered(default_layers(), "smoke")
+
+
+def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
+    def names(*layers: Layer) -> list[str]:
+        return [tool["name"] for tool in offered(layers, "mcp")]
+
+    pages = ["memory_read", "memory_write", "memory_list"]
+    assert names() == names(TextLayer("rules", "none")) == []
+    assert names(DocumentLayer("overview", "overview.md")) == pages
+    assert names(DocumentLayer("state", "MEMORY.md")) == []
+    assert names(ScratchpadLayer()) == ["working_memory_update"]
+    assert names(ScratchpadLayer(read_only=True)) == names(ViewLayer(ScratchpadLayer())) == []
+
+
+# -- calls -----------------------------------------------------------------------------------------------------
+
+
+def test_a_call_of_a_tool_that_no_layer_offers_says_so_and_changes_nothing() -> None:
+    for tool in TOOLS:
+        outcome = called(tool.wire, {"text": "x", "path": "overview.md"}, a_scene(layers=[]))
+        assert (outcome.error, outcome.happened) == (True, ())
+        assert "not offered here" in outcome.said
+
+
+@pytest.mark.parametrize("name", [name for tool in TOOLS for name in {tool.name, tool.wire, tool.older} - {""}])
+@given(arguments=st.text() | json_values().map(json.dumps))
+def test_whatever_a_model_writes_as_arguments_there_is_an_answer_and_an_error_changes_nothing(
+    name: str, arguments: str
+) -> None:
+    outcome = called(name, arguments)
+    assert outcome.said
+    assert not (outcome.error and outcome.happened)
+
+
+@pytest.mark.spec("J3")
+@given(
+    path=st.sampled_from(["overview.md", "detail/a.md", "scratchpad", "MEMORY.md", "../x", "nowhere.md"]) | st.text(),
+    arguments=st.dictionaries(st.sampled_from(["text", "section", "append", "from_line"]), json_values()),
+)
+def test_pages_are_read_and_written_or_the_model_is_told_why_not(path: str, arguments: dict[str, Any]) -> None:
+    scene = a_scene(a_mind(DocumentWritten("overview.md", "# Overview\n\n## Task\n\nwrite\n")))
+    for name in ("memory_read", "memory_write"):
+        outcome = called(name, {"path": path, **arguments}, scene)
+        assert outcome.said
+        assert all(isinstance(what, DocumentWritten) and not outcome.error for what in outcome.happened)
+
+
+def test_a_page_of_very_long_lines_is_read_in_answers_that_do_not_fill_the_window() -> None:
+    page = "\n".join(letter * 10_000 for letter in "abcde")
+    scene = a_scene(a_mind(DocumentWritten("detail/log.md", page)))
+    first = called("memory_read", {"path": "detail/log.md"}, scene)
+    assert first.said.endswith("b\n[lines 1 to 2 of 5; read on from_line 3]")
+    assert first.shown == ()
+    rest = called("memory_read", {"path": "detail/log.md", "from_line": 4}, scene)
+    assert rest.said.endswith("e\n[lines 4 to 5 of 5]")
+    assert max(len(first.said), len(rest.said)) < MOST_CHARACTERS + 100
+
+
+def test_a_page_that_the_model_has_not_seen_is_shown_to_it_instead_of_overwritten() -> None:
+    mind = a_mind(DocumentWritten("detail/log.md", "line\n" * 500))
+    write = {"path": "detail/log.md", "text": "short"}
+    assert called("memory_read", {"path": "detail/log.md"}, a_scene(mind)).shown == ()
+    refused = called("memory_write", write, a_scene(mind))
+    assert (refused.error, refused.happened) == (True, ())
+    assert refused.said.endswith(" It now reads:\n" + "line\n" * 500)
+    written = called("memory_write", write, a_scene(mind, seen={"detail/log.md": 1}))
+    assert written.happened == (DocumentWritten("detail/log.md", "short"),)
+
+
+def test_who_appends_or_names_a_section_need_not_have_seen_the_page() -> None:
+    scene = a_scene(a_mind(DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\n")))
+    write = {"path": "detail/log.md", "text": "sun"}
+    more = called("memory_write", {**write, "append": True}, scene)
+    assert more.happened == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun"),)
+    both = called("memory_write", {**write, "section": "Monday", "append": True}, scene)
+    assert both.happened == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun\n"),)
+
+
+def test_what_is_there_already_is_not_written_again() -> None:
+    scene = a_scene(a_mind(DocumentWritten("detail/a.md", "same")), seen={"detail/a.md": 1})
+    assert called("memory_write", {"path": "detail/a.md", "text": "same"}, scene).happened == ()
+
+
+def test_pages_of_the_session_and_its_resource_are_listed_with_the_scratchpad_by_their_first_line() -> None:
+    mind = a_mind(DocumentWritten("overview.md", "\n# Overview\n"), PadWritten("working-memory", "Mei\nrefund"))
+    belongings = belonging(DocumentWritten("MEMORY.md", "关于 Ada"))
+    assert called("memory_list", {}, a_scene(mind, belongings=belongings)).said.splitlines() == [
+        "MEMORY.md (10 bytes): 关于 Ada",
+        "overview.md (12 bytes): # Overview",
+        "scratchpad (10 bytes): Mei",
+    ]
+    assert called("memory_list", {}).said == "There are none."
+
+
+@pytest.mark.spec("C8")
+def test_a_child_with_a_view_of_the_scratchpad_reads_its_parents() -> None:
+    pages = DocumentLayer("overview", "overview.md")
+    child = a_mind(PadWritten("working-memory", "not this one"))
+    parent = a_mind(PadWritten("working-memory", "the parent's"))
+    scene = a_scene(child, layers=[ViewLayer(ScratchpadLayer()), pages], ancestors=[parent])
+    assert called("memory_read", {"path": "scratchpad"}, scene).said == "the parent's"
+    grand = a_scene(child, layers=[ViewLayer(ViewLayer(ScratchpadLayer())), pages], ancestors=[child, parent])
+    assert called("memory_read", {"path": "scratchpad"}, grand).said == "the parent's"
+
+
+@pytest.mark.spec("C1")
+def test_an_update_changes_what_the_scratchpad_belongs_to() -> None:
+    shared = a_scene(layers=default_layers(ScratchpadLayer(scope="resource")))
+    update = Call("1", "working_memory_update", '{"text": "x"}')
+    assert scope_of(update, shared) == carry_out(update, shared).scope == "resource"
+    assert scope_of(update, a_scene()) == carry_out(update, a_scene()).scope == "thread"
+    assert scope_of(Call("1", "memory_write", "{}"), shared) == "thread"
+
+
+@pytest.mark.spec("C6")
+def test_what_goes_wrong_is_an_error_under_the_tools_names_and_a_diagnostic_under_the_older_one() -> None:
+    scene = a_scene(layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    for name in ("working_memory_update", "working-memory/update"):
+        told = called(name, {"goal": 7}, scene)
+        assert (told.error, told.diagnostic, told.happened) == (True, "", ())
+        assert "goal" in told.said
+    dropped = called("updateWorkingMemory", {"goal": 7}, scene)
+    assert (dropped.error, dropped.happened) == (False, ())
+    assert dropped.diagnostic.startswith("updateWorkingMemory: goal does not fit the schema")
+
+
+def test_the_answer_to_an_unknown_tool_names_those_there_are() -> None:
+    call = Call("1", "get_pages", "{}")
+    assert unknown(call, ["get_page", "memory_read"]).said == (
+        "There is no tool named get_pages. There are: get_page, memory_read."
+    )
+    assert unknown(call, []).said == "There is no tool named get_pages. There are none."
+    assert unknown(call, []).error
+
+
+def test_words_are_resolved_by_whoever_knows_the_things() -> None:
+    assert called("resolve_reference", {"text": "it"}).said == "what 'it' means"
+    assert called("resolve_reference", {}).error
