@@ -23,7 +23,7 @@ from inmind.prompt.recorded import Recorded, recorded
 from inmind.prompt.replies import Reply, read_reply
 from inmind.stores.base import Key, Store
 from inmind.stores.stream import Decision, Stream, key_for
-from inmind.tools import Outcome, Scene, carry_out, is_memory_tool, scope_of, unknown
+from inmind.tools import Outcome, Scene, carry_out, scope_of, unknown, whose
 
 log = logging.getLogger("inmind")
 
@@ -114,7 +114,7 @@ class Hands:
         done: dict[int, Outcome] = {}
         for number, (_, call) in enumerate(_calls(reply)):
             scene = self._scene(mind, self._resource.refresh(), seen)
-            if self._whose(call, mind) != "memory" or scope_of(call, scene) != "resource":
+            if _whose(call, mind) != "memory" or scope_of(call, scene) != "resource":
                 continue
             done[number] = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
         return done
@@ -131,7 +131,7 @@ class Hands:
         return self._resource.commit(decide, key=key).answer or Outcome(said="This was done before.")
 
     def _outcome(self, call: Call, scene: Scene) -> Outcome | None:
-        match self._whose(call, scene.mind):
+        match _whose(call, scene.mind):
             case "memory":
                 return carry_out(call, scene)
             case "nobody":
@@ -139,17 +139,6 @@ class Hands:
                 return unknown(call, [*(tool_names(standing.tools or ())), *(tool_names(standing.offered))])
             case _:
                 return None
-
-    def _whose(self, call: Call, mind: Mind) -> str:
-        """The host's own names come first. What it did not name may still be its own, unless it told all it has."""
-        theirs = mind.standing.tools or ()
-        names = list(tool_names(theirs))
-        if call.name in names or call.custom:
-            return "host"
-        if is_memory_tool(call.name):
-            return "memory"
-        told_all = bool(theirs) and len(names) == len(theirs)
-        return "nobody" if told_all else "host"
 
     def _scene(self, mind: Mind, belongings: Belongings, seen: Mapping[str, int]) -> Scene:
         return Scene(
@@ -174,6 +163,11 @@ def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:
     for place, wire in enumerate(reply.wires):
         for call in spoken.read(wire).calls:
             yield place, call
+
+
+def _whose(call: Call, mind: Mind) -> str:
+    """Memory has no custom tools."""
+    return "host" if call.custom else whose(call.name, mind.standing.tools or ())
 
 
 def _usage(mind: Mind, reply: Reply) -> list[Draft]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from inmind.documents import OVERVIEW, Scope, checked_text, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
@@ -19,6 +19,7 @@ from inmind.journal import DocumentWritten, Happened
 from inmind.mind import Belongings, Mind
 from inmind.overview.sections import section_of, with_section
 from inmind.prompt.formats.parts import Call
+from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, ViewLayer
 from inmind.prompt.pads import ScratchpadLayer, scratchpad_of
 from inmind.scratchpad.merge import appended
@@ -118,6 +119,19 @@ def offered(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
 
 def is_memory_tool(name: str) -> bool:
     return name in _BY_NAME
+
+
+def whose(name: str, theirs: Sequence[Mapping[str, Any]]) -> Literal["host", "memory", "nobody"]:
+    """Who is to answer a call of a tool, given the host's own: its names come first, and memory's after them.
+
+    What a host did not name may still be its own, unless it has told all that it has by name.
+    """
+    names = tool_names(theirs)
+    if name in names:
+        return "host"
+    if is_memory_tool(name):
+        return "memory"
+    return "nobody" if theirs and len(names) == len(theirs) else "host"
 
 
 def scope_of(call: Call, scene: Scene) -> Scope:

@@ -16,11 +16,10 @@ from inmind.clients.shown.showing import Hidden
 from inmind.errors import InvalidInput
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Opaque, Wire
-from inmind.prompt.formats.values import is_list, is_object, plain
-from inmind.prompt.intake import tool_names
+from inmind.prompt.formats.values import is_list, plain
 from inmind.prompt.replies import read_reply
 from inmind.session import Session
-from inmind.tools import is_memory_tool
+from inmind.tools import whose
 
 MOST_ROUNDS = 16
 """A model that goes on calling its memory and says nothing is stopped here, and the host gets what there is."""
@@ -101,15 +100,15 @@ class Exchange:
         """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
         if self._failed or self._showing.is_failure(reply):
             return False
-        recorded = self._session.record(reply, format=self._spoken.name)
+        read = read_reply(reply, format=self._spoken.name)
+        recorded = self._session.record(read)
         self._rounds += 1
         if not recorded.results or recorded.host_calls or self._rounds == MOST_ROUNDS:
             return False
-        said = read_reply(reply, format=self._spoken.name).wires
-        if _asks_host(said, self._spoken):
+        if _asks_host(read.wires, self._spoken):
             return False
         if self._messages is not None:
-            self._messages = [*self._messages, *said, *recorded.results]
+            self._messages = [*self._messages, *read.wires, *recorded.results]
         return True
 
     def shown(self, reply: Any) -> Any:
@@ -155,7 +154,6 @@ def _listed(value: Any) -> Any:
 
 def _answered_here(tools: Any) -> Hidden:
     """Whose calls a host is not shown: memory's, and those of tools that nobody has where the host has named all."""
-    theirs = [plain(tool, "tools") for tool in tools] if is_list(tools) else []
-    names = tool_names([tool for tool in theirs if is_object(tool)])
-    named_all = bool(theirs) and len(names) == len(theirs)
-    return lambda name: name not in names and (named_all or is_memory_tool(name))
+    named = [plain(tool, "tools") for tool in tools] if is_list(tools) else []
+    theirs = [tool for tool in named if is_object(tool)]  # what is none is refused when the call is prepared
+    return lambda name: whose(name, theirs) != "host"

@@ -22,7 +22,12 @@ _REPLIES: dict[str, Replies] = {one.name: one for one in (ResponsesReplies(), An
 
 
 def read_reply(reply: object, *, format: str | None = None, hint: str = "openai", field: str = "reply") -> Reply:
-    """What the model answered. `format` decides what it is, else its shape, else `hint`: the format it was asked in."""
+    """What the model answered. `format` decides what it is, else its shape, else `hint`: the format it was asked in.
+
+    One that was read before is itself.
+    """
+    if isinstance(reply, Reply):
+        return reply
     asked = list(_REPLIES.values()) if format is None else [_REPLIES[format_named(format).name]]
     if _is_stream(reply, asked):
         return _gathered(cast(Iterable[object], reply), asked, field)
