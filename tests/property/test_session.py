@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from copy import deepcopy
 from dataclasses import dataclass, field
 from os.path import commonprefix
 from pathlib import Path
@@ -16,6 +15,7 @@ from builders import a_call, a_result, assistant, user
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from plain_pad import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
 from validity import faults
 
 from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
@@ -34,48 +34,23 @@ MESSAGES = st.one_of(
 )
 FORMATS = st.sampled_from(["openai", "openai", "openai", "anthropic", "responses"])
 TOOLS = [{"type": "function", "function": {"name": "get_page"}}]
-
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "goal": {"type": "string"},
-        "steps": {"type": "array", "items": {"type": "string"}},
-        "owner": {"type": "object", "properties": {"name": {"type": "string"}, "tags": {"type": "array"}}},
-    },
-}
-NAMES = st.sampled_from(["Ada", "美", "</working_memory>"])
-STEPS = st.lists(st.sampled_from(["plan", "build", "test"]), max_size=3)
-OWNERS = st.fixed_dictionaries({}, optional={"name": NAMES, "tags": STEPS})
-VALUES = st.fixed_dictionaries({}, optional={"goal": NAMES, "steps": STEPS, "owner": OWNERS})
-PATHS = st.lists(st.sampled_from(["goal", "steps", "owner", "owner.name", "owner.tags"]), max_size=2)
-CHILDREN = st.sampled_from(["one", "other"])
-
-# What a model may call, each with what it writes as arguments. Padding is what it fills in where it has nothing to say.
-MEANT = st.fixed_dictionaries({"goal": NAMES}, optional={"owner": st.builds(dict, name=NAMES)})
-PADDING = st.sampled_from(
-    [{}, {"steps": None}, {"steps": None, "delete": None}, {"delete": ["steps", "nothing.there"]}]
-)
+UPDATES = ("working_memory_update", "updateWorkingMemory")
 CALLS = st.one_of(
-    st.tuples(
-        st.sampled_from(["working_memory_update", "updateWorkingMemory"]),
-        st.builds(lambda meant, padding: {**meant, **padding}, MEANT, PADDING),
-    ),
-    st.tuples(st.just("memory_write"), st.builds(dict, path=st.just("overview.md"), text=WORDS, append=st.just(True))),
-    st.tuples(st.just("working_memory_update"), st.sampled_from(['{"goal": ', "[]", {"goal": 7}, {"steps": "all"}])),
-    st.tuples(st.sampled_from(["get_page", "no_such_tool", "memory_list"]), st.just({})),
+    st.tuples(st.sampled_from(UPDATES), arguments() | st.sampled_from(MISFITS) | st.sampled_from(['{"goal": ', "[]"])),
+    st.tuples(st.just("memory_write"), WORDS.map(lambda text: {"path": "overview.md", "text": text, "append": True})),
+    st.tuples(st.sampled_from(["get_page", "no_such_tool", "memory_list"]), st.just("{}")),
 )
-
-Pad = dict[str, Any]
+CHILDREN = st.sampled_from(["one", "other"])
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the model of the scratchpad holds true from some event on."""
+    """What the scratchpad holds from some event on, and which of its children's have come home."""
 
     seq: int = 0
     pad: Pad = field(default_factory=dict[str, Any])
     home: dict[str, tuple[int, Pad]] = field(default_factory=dict[str, tuple[int, Pad]])
-    """Children whose changes came home, as they were then: how often they had changed, and their scratchpads."""
+    """As they were then: how often they had changed, and what they held."""
 
 
 class AnySession(RuleBasedStateMachine):
@@ -90,14 +65,13 @@ class AnySession(RuleBasedStateMachine):
         self.sent: list[str] = []
         self.said = ""
         self.known = [Known()]
-        self.replies: list[Pad] = []
+        self.replies: list[dict[str, Any]] = []
         self.born: dict[str, Pad] = {}
         self.children: dict[str, tuple[int, Pad]] = {}
 
     @initialize()
     def open(self) -> None:
-        self.memory = Memory.open(self.home, clock=self.clock)
-        self.session = self._opened()
+        self._open()
         self.page = self.session.overview
 
     @rule(messages=st.lists(MESSAGES, max_size=3), keep=st.integers(0, 4), format=FORMATS)
@@ -141,25 +115,23 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(words=WORDS, calls=st.lists(CALLS, max_size=3), twice=st.booleans())
     def reply(self, words: str, calls: list[tuple[str, Any]], twice: bool) -> None:
-        """The model is asked, and answers with calls of memory, of the host's, and of tools that nobody has."""
+        """The model is asked, and calls memory's tools, the host's, and some that nobody has."""
         self._ask(self.session.prepare(self.talk, tools=TOOLS))
-        made = [a_call(f"r{len(self.replies)}-{place}", name, said(given)) for place, (name, given) in enumerate(calls)]
-        message = assistant(words) | ({"tool_calls": [one["tool_calls"][0] for one in made]} if made else {})
-        reply = {"id": f"chatcmpl-{len(self.replies):016}", "choices": [{"message": message, "finish_reason": "stop"}]}
+        reply = self._reply(words, calls)
         recorded = self.session.record(reply)
-        answered = [f"r{len(self.replies)}-{place}" for place, (name, _) in enumerate(calls) if name != "get_page"]
-        assert [result["tool_call_id"] for result in recorded.results] == answered
-        assert [call.name for call in recorded.host_calls] == [name for name, _ in calls if name == "get_page"]
+        self.replies.append(reply)
+        ids = [call["id"] for call in reply["choices"][0]["message"].get("tool_calls", ())]
+        left = [id for id, (name, _) in zip(ids, calls, strict=True) if name == "get_page"]
+        assert [call.id for call in recorded.host_calls] == left
+        assert [result["tool_call_id"] for result in recorded.results] == [id for id in ids if id not in left]
         pad = self.pad
         for name, given in calls:
             if name == "memory_write":
-                gap = "\n" if self.page and not self.page.endswith("\n") else ""
-                self.page = f"{self.page}{gap}{given['text']}"
-            elif name in ("working_memory_update", "updateWorkingMemory") and isinstance(given, dict):
-                pad = updated(pad, *meant(given))
+                self.page += ("" if self.page.endswith("\n") else "\n") + given["text"]
+            elif name in UPDATES and not isinstance(given, str):
+                pad = updated_by_model(pad, given)
         self._now(pad)
-        self.talk = [*self.talk, message, *recorded.results]
-        self.replies.append(reply)
+        self.talk = [*self.talk, reply["choices"][0]["message"], *map(dict, recorded.results)]
         if twice:
             again = self.session.record(reply)
             assert (again.repeated, again.results, again.host_calls) == (True, recorded.results, recorded.host_calls)
@@ -182,15 +154,13 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(id=CHILDREN)
     def child_comes_home(self, id: str) -> None:
-        self._child(id)
-        report = self.session.merge_back(id)
+        report = self.session.merge_back(self._child(id))
+        came = self.known[-1].home
         changes, theirs = self.children[id]
-        home = self.known[-1].home
-        assert report.repeated == (id in home and home[id][0] == changes)
-        conflicts: list[str] = []
-        pad = three_ways(home[id][1] if id in home else self.born[id], self.pad, theirs, conflicts)
-        assert sorted(clash.path for clash in report.conflicts) == sorted([] if report.repeated else conflicts)
-        self._now(pad, home | {id: (changes, theirs)})
+        assert report.repeated == (id in came and came[id][0] == changes)
+        pad, conflicts = home(came[id][1] if id in came else self.born[id], self.pad, theirs)
+        assert {clash.path for clash in report.conflicts} == set(conflicts)
+        self._now(pad, came | {id: (changes, theirs)})
 
     @rule(seconds=st.sampled_from([1.0, 400.0]))
     def wait(self, seconds: float) -> None:
@@ -200,13 +170,12 @@ class AnySession(RuleBasedStateMachine):
     def reopen(self) -> None:
         before = json.dumps(MindFold("session/s").freeze(self.session.mind))
         self.memory.close()
-        self.memory = Memory.open(self.home, clock=self.clock)
-        self.session = self._opened()
-        for id, (_, pad) in self.children.items():
-            assert self._child(id).scratchpad.snapshot == pad
+        self._open()
         self.session.read("overview.md")
         if self.session.mind.documents.text("overview.md") == json.loads(before)["documents"]["overview.md"][0]:
             assert json.dumps(MindFold("session/s").freeze(self.session.mind)) == before
+        for id, (_, pad) in self.children.items():
+            assert self._child(id).scratchpad.snapshot == pad
 
     @rule()
     @precondition(lambda self: self.session.mind.before > 0)
@@ -244,27 +213,37 @@ class AnySession(RuleBasedStateMachine):
         return self.known[-1].pad
 
     def _now(self, pad: Pad, home: dict[str, tuple[int, Pad]] | None = None) -> None:
-        home = self.known[-1].home if home is None else home
-        self.known.append(Known(self.session.mind.seq, pad, home))
+        self.known.append(Known(self.session.mind.seq, pad, self.known[-1].home if home is None else home))
 
-    def _opened(self) -> Session:
+    def _open(self) -> None:
+        self.memory = Memory.open(self.home, clock=self.clock)
         layers = default_layers(ScratchpadLayer(schema=SCHEMA))
-        return self.memory.session("s", cwd="/w", window=20_000, layers=layers)
+        self.session = self.memory.session("s", cwd="/w", window=20_000, layers=layers)
 
     def _child(self, id: str) -> Session:
         self.born.setdefault(id, self.pad)
         self.children.setdefault(id, (0, self.pad))
         return self.session.spawn(id, policy="fork")
 
+    def _reply(self, words: str, calls: list[tuple[str, Any]]) -> dict[str, Any]:
+        """A chat completion with an id of its own, as those of its calls are."""
+        number = len(self.replies)
+        made = [
+            a_call(f"{number}.{place}", name, given if isinstance(given, str) else json.dumps(given))["tool_calls"][0]
+            for place, (name, given) in enumerate(calls)
+        ]
+        message = assistant(words) | ({"tool_calls": made} if made else {})
+        return {"id": f"chatcmpl-{number:016}", "choices": [{"message": message, "finish_reason": "stop"}]}
+
     def _ask(self, prompt: Prompt) -> None:
         """Valid for its provider, and never counted as cached beyond what really stood there before."""
         self.sent.append(json.dumps(prompt.request))
         assert faults(prompt.format, prompt.messages) == []
-        sent = [json.dumps(prompt.tools), *(part for message in prompt.messages for part in parts(message))]
-        whole = "\n".join([prompt.format, *sent])
-        really = estimator()(commonprefix([whole, self.said]))  # noqa: RUF071 -- characters are what is compared
+        tools = json.dumps(prompt.tools)
+        said = "\n".join([prompt.format, tools, *(part for message in prompt.messages for part in parts(message))])
+        really = estimator()(commonprefix([said, self.said]))  # noqa: RUF071 -- characters are what is compared
         assert prompt.report.cached_prefix_tokens <= 1.1 * really + 20
-        self.said = whole
+        self.said = said
 
 
 def parts(message: dict[str, Any]) -> list[str]:
@@ -273,53 +252,6 @@ def parts(message: dict[str, Any]) -> list[str]:
     texts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     rest = {key: value for key, value in message.items() if key not in ("content", "cache_control")}
     return [json.dumps(rest), *(json.dumps(part) for part in texts)]
-
-
-# -- the model of a scratchpad ---------------------------------------------------------------------------------
-
-
-def updated(pad: Pad, values: Pad, delete: list[str]) -> Pad:
-    pad = deepcopy(pad)
-    for path in delete:
-        *above, last = path.split(".")
-        (pad.get(above[0], {}) if above else pad).pop(last, None)
-    for key, value in values.items():
-        pad[key] = {**pad[key], **value} if isinstance(value, dict) and key in pad else value
-    return pad
-
-
-def said(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
-def meant(arguments: Pad) -> tuple[Pad, list[str]]:
-    """What a model's arguments come to: nothing where they do not fit the schema, and nothing by null."""
-    if arguments.get("goal") == 7 or arguments.get("steps") == "all":
-        return {}, []
-    values = {key: value for key, value in arguments.items() if key != "delete" and value is not None}
-    return values, [path for path in arguments.get("delete") or [] if path != "nothing.there"]
-
-
-def three_ways(base: Pad, ours: Pad, theirs: Pad, conflicts: list[str], above: str = "") -> Pad:
-    """Whoever alone changed a field has it; lists that both appended to are joined; else ours, and a conflict."""
-    home = dict(ours)
-    for key in {**base, **theirs}:
-        was, mine, new = (pad.get(key) for pad in (base, ours, theirs))
-        if new in (was, mine):
-            continue
-        if isinstance(mine, dict) and isinstance(new, dict):
-            home[key] = three_ways(was or {}, mine, new, conflicts, f"{above}{key}.")
-        elif mine == was:
-            home[key] = new
-        elif isinstance(mine, list) and isinstance(new, list) and both_begin_with(was or [], mine, new):
-            home[key] = [*mine, *(item for item in new[len(was or []) :] if item not in mine)]
-        else:
-            conflicts.append(f"{above}{key}")
-    return {key: value for key, value in home.items() if value is not None}
-
-
-def both_begin_with(was: list[Any], mine: list[Any], new: list[Any]) -> bool:
-    return mine[: len(was)] == was == new[: len(was)]
 
 
 TestAnySession = AnySession.TestCase

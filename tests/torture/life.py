@@ -1,14 +1,15 @@
 """A short life of one session, in steps, and what has to be true of a home after each of them.
 
 Every step is one thing that a host or a person does. Run undisturbed, it gives the states that are allowed: a life
-that was ended between two steps has to be found in the one state or in the other.
+that was ended between two steps has to be found in the one state or in the other. A step that also changes what the
+resource owns does that first: it may be found half done there, and whoever repeats it finishes it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from torture.harness import Voice
 
 import inmind.stores.meta
 import inmind.stores.stream
-from inmind import Memory
+from inmind import Memory, ScratchpadLayer, default_layers
 from inmind.errors import NotFound
 from inmind.journal import HistorySpliced, MessageAdded, Reverted
 from inmind.memory import DATABASE
@@ -46,12 +47,28 @@ class Life:
     @property
     def session(self) -> Session:
         if self._session is None:
-            self._session = self.memory.session(self.name, resource="ada", cwd="/w")
+            layers = default_layers(ScratchpadLayer(scope="resource"))
+            self._session = self.memory.session(self.name, resource="ada", cwd="/w", layers=layers)
         return self._session
+
+    @property
+    def child(self) -> Session:
+        """A helper with a copy of the scratchpad that is its own."""
+        return self.session.spawn(f"{self.name}-child")
 
     @property
     def folder(self) -> Path:
         return self.home / "sessions" / "--w--" / self.name
+
+    def reply(self, *calls: tuple[str, dict[str, Any]]) -> State:
+        """A model's reply, always under the same id."""
+        made = [
+            {"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+            for name, given in calls
+        ]
+        message = {"role": "assistant", "content": "Noted.", "tool_calls": made}
+        id = f"chatcmpl-{self.name}-{len(calls)}-{'x' * 16}"
+        return {"id": id, "choices": [{"message": message, "finish_reason": "tool_calls"}]}
 
     def close(self) -> None:
         self.memory.close()
@@ -120,6 +137,43 @@ def undo(life: Life) -> None:
     life.session.undo()
 
 
+def note(life: Life) -> None:
+    life.session.scratchpad.update(f"{life.name}: thirteen boxes")
+
+
+def model_notes(life: Life) -> None:
+    """In one reply: what is the resource's, what is the session's, and a tool that nobody has."""
+    recorded = life.session.record(
+        life.reply(
+            ("working_memory_update", {"text": f"{life.name}: a van on Friday", "append": True}),
+            ("memory_write", {"path": "detail/van.md", "text": "van-7\n"}),
+            ("memory_read", {"path": "overview.md"}),
+        )
+    )
+    assert [result["content"][:5] for result in recorded.results].count("Error") == 0
+
+
+def spawn(life: Life) -> None:
+    assert life.child.id
+
+
+def child_notes(life: Life) -> None:
+    life.child.scratchpad.update(f"{life.name}: keys are with Mei", append=True)
+
+
+def child_model_notes(life: Life) -> None:
+    life.child.record(
+        life.reply(
+            ("working_memory_update", {"text": f"{life.name}: lift is out of order", "append": True}),
+            ("memory_write", {"path": "detail/keys.md", "text": "with Mei\n"}),
+        )
+    )
+
+
+def child_comes_home(life: Life) -> None:
+    life.session.merge_back(life.child)
+
+
 def close(life: Life) -> None:
     life.close()
 
@@ -139,6 +193,12 @@ STEPS: list[Callable[[Life], None]] = [
     report,
     rewrite_overview,
     undo,
+    note,
+    spawn,
+    child_notes,
+    child_model_notes,
+    model_notes,
+    child_comes_home,
     close,
 ]
 
@@ -170,14 +230,15 @@ def check(voice: Voice, *, home: str, name: str, states: list[State | None], don
     """Find the home in the state before or after the step it was stopped in, whole; then live on to the end."""
     life = Life(Path(home), name)
     found = state_of(life)
-    allowed = [number for number in range(done, max(done, begun) + 1) if states[number] == found]
+    last = max(done, begun)
+    allowed = [number for number in range(done, last + 1) if is_between(found, states[number], states[last])]
     assert allowed, f"after step {done} (begun {begun}) it is {found}, and neither {states[done]} nor the next"
     consistent(life)
     for step in STEPS[allowed[0] :]:
         step(life)
     voice.tell("lived on")
-    last = state_of(life)
-    assert last == states[-1], f"lived on to {last} instead of {states[-1]}"
+    end = state_of(life)
+    assert end == states[-1], f"lived on to {end} instead of {states[-1]}"
     consistent(life)
     life.close()
     sound(Path(home))
@@ -189,19 +250,42 @@ def check(voice: Voice, *, home: str, name: str, states: list[State | None], don
 
 def state_of(life: Life) -> State | None:
     """Everything that a host can see; None for a session that has not begun."""
-    if life.name not in [info.id for info in life.memory.sessions()]:
+    begun = [info.id for info in life.memory.sessions()]
+    if life.name not in begun:
         return None
     session = life.session
+    return {
+        **state_of_session(session),
+        "shared": session.scratchpad.snapshot,
+        "child": state_of_session(child) if f"{life.name}-child" in begun and (child := life.child) else None,
+    }
+
+
+def state_of_session(session: Session) -> State:
     documents = {path: session.read(path) for path in session.documents()}
     events = session.journal()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    pads = {name: pad.state for name, pad in session.mind.pads.by_name.items()}
     return {
         "documents": documents,
-        "messages": [dict(wire) for wire in session.mind.line.wires],
+        "messages": [told(wire) for wire in session.mind.line.wires],
+        "scratchpads": pads,
         "calls": session.mind.standing.calls,
         "journal": [[event.kind, event.origin.value] for event in events],
         "prompts": [session.prompt(call + 1).request for call in range(session.mind.standing.calls)],
     }
+
+
+def told(wire: Mapping[str, Any]) -> State:
+    """A message; of what a tool has answered, only that it has: a repeated call may say that it was done before."""
+    return {**wire, "content": "answered"} if wire["role"] == "tool" else dict(wire)
+
+
+def is_between(found: State | None, one: State | None, next: State | None) -> bool:
+    """Is it the one state, or this but for what the resource owns, which the next step changes first?"""
+    if found is None or one is None or next is None:
+        return found == one
+    return found == one or found == {**one, "shared": next["shared"]}
 
 
 def consistent(life: Life) -> None:

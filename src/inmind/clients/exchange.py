@@ -16,7 +16,7 @@ from inmind.clients.shown.showing import Hidden
 from inmind.errors import InvalidInput
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Opaque, Wire
-from inmind.prompt.formats.values import is_list, plain
+from inmind.prompt.formats.values import is_list, is_object, plain
 from inmind.prompt.replies import read_reply
 from inmind.session import Session
 from inmind.tools import whose

@@ -54,6 +54,7 @@ def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
         ("/owner/name", ("owner", "name")),
         ("/owner/c~1d", ("owner", "c/d")),
         ("/owner/a.b", ("owner", "a.b")),
+        ("/~01/~0", ("~1", "~")),
         ("due.date", ("due.date",)),
         ("owner", ("owner",)),
         ("steps", ("steps",)),
