@@ -1,8 +1,9 @@
 """A host that keeps its own list of messages, and lends it to inmind before each call.
 
 The loop is the one that most agents have: ask the model, carry out its tool calls, ask again. Two lines of it are about
-memory. The model is a function with its answers written down, so this runs without a network or a key; in its place
-would stand `client.chat.completions.create(model=..., **prompt.request)`.
+memory. This host carries out no tools but its own, so the model is offered none of memory's; task_scratchpad.py shows a
+host that does. The model is a function with its answers written down, so this runs without a network or a key; in its
+place would stand `client.chat.completions.create(model=..., **prompt.request)`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def says(text: str) -> Message:
 def main() -> None:
     script = iter([asks("c1", 118), says("It is packed."), says("It holds tea and two mugs."), says("Tea, two mugs.")])
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
-        session = memory.session("orders", resource="ada")
+        session = memory.session("orders", resource="ada", memory_tools=False)
         messages: list[Message] = [{"role": "system", "content": SYSTEM}]
         for question in ("Where is order 118?", "What is in it?"):
             print(question)

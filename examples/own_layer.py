@@ -48,7 +48,7 @@ def main() -> None:
     ]
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Deploy the shop."}]
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
-        session = memory.session("deploy", layers=layers)
+        session = memory.session("deploy", layers=layers, memory_tools=False)
         prompt = session.prepare(messages)
         for number in range(1, 7):
             messages += exchange(f"c{number}", f"Error: host web-{number} is out of disk space, build 118 not copied.")

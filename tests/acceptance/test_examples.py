@@ -40,14 +40,14 @@ images:
 """,
     "borrowed_history": """\
 Where is order 118?
-  call 1: 446 tokens, 0 of them as before
-  call 2: 534 tokens, 373 of them as before
+  call 1: 462 tokens, 0 of them as before
+  call 2: 550 tokens, 389 of them as before
   It is packed.
 What is in it?
-  call 3: 550 tokens, 425 of them as before
+  call 3: 566 tokens, 441 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 550 tokens, 441 of them as before
+  call 4: 566 tokens, 457 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
 Served from cache: 60%
@@ -59,13 +59,39 @@ Served from cache: 60%
 [older failures are in the conversation]
 </memory>
 cut: failures: 4 lines
-  162  guide               included
+  178  guide               included
    15  memory:house rules  included
   135  memory:overview     included
    55  memory:failures     cut
   218  history             included
    74  changes             included
    73  context_meta        included
+""",
+    "task_scratchpad": """\
+Deploy v2 of the shop.
+  memory: Updated: current_goal, completed_steps, blockers.
+  memory: Updated: completed_steps. Left as they were, since an empty value beside others is taken for padding: \
+blockers. To empty a field, send it alone.
+  I have asked Mei, and wait for her approval.
+Try it on staging.
+  memory: Updated: completed_steps.
+  Staging runs v2.
+Mei says yes.
+  memory: Error: Nothing was changed. completed_steps does not fit the schema: Input should be a valid array
+  memory: Updated: blockers.
+  memory: Updated: completed_steps.
+  Then production is next.
+The helper comes home: completed_steps joined, 0 conflicts
+{
+  "current_goal": "Deploy v2",
+  "completed_steps": [
+    "write tests",
+    "ask Mei",
+    "approved",
+    "v2 runs on staging"
+  ],
+  "blockers": []
+}
 """,
 }
 
@@ -74,7 +100,7 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
 
 
-@pytest.mark.spec("D1", "D4", "D8")
+@pytest.mark.spec("C2", "C5", "C6", "C8", "D1", "D4", "D8")
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_always_did(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -15,12 +15,14 @@ import apsw
 from torture.harness import Voice
 from torture.life import sound
 
-from inmind import Memory
+from inmind import Memory, ScratchpadLayer, default_layers
+from inmind.documents import Scope
 from inmind.errors import Conflict, KeyReused
 from inmind.journal import DocumentWritten, MessageAdded, ToolObserved
 from inmind.session import Session
 
 BATCH = 3
+NOTED = "noted"
 
 
 def opened(home: str, *, library: str = "") -> Memory:
@@ -30,27 +32,45 @@ def opened(home: str, *, library: str = "") -> Memory:
     return Memory.open(home)
 
 
-def session_of(memory: Memory, id: str = "s") -> Session:
-    return memory.session(id, resource="ada", cwd="/w", window=100_000_000)
+def session_of(memory: Memory, id: str = "s", *, scratchpad: Scope = "thread") -> Session:
+    layers = default_layers(ScratchpadLayer(scope=scratchpad))
+    return memory.session(id, resource="ada", cwd="/w", window=100_000_000, layers=layers)
+
+
+def a_reply(name: str, text: str) -> dict[str, Any]:
+    """A model that says the name and appends the text to its scratchpad."""
+    function = {"name": "working_memory_update", "arguments": json.dumps({"text": text, "append": True})}
+    call = {"id": f"call-{name}", "type": "function", "function": function}
+    message = {"role": "assistant", "content": name, "tool_calls": [call]}
+    return {"id": f"chatcmpl-{'0' * 16}-{name}", "choices": [{"message": message, "finish_reason": "tool_calls"}]}
 
 
 # -- one that is killed ------------------------------------------------------------------------------------
 
 
 def write_on(voice: Voice, *, home: str, seed: int, library: str = "") -> None:
-    """Writes for ever and tells each thing once it is acknowledged. First of all it tells what it finds."""
-    session = session_of(opened(home, library=library))
+    """Writes for ever and tells each thing once it is acknowledged. First of all it tells what it finds.
+
+    A reply that was cut off in the middle is recorded again before that, as its host would.
+    """
+    session = session_of(opened(home, library=library), scratchpad="resource")
+    for name in half_recorded(session):
+        session.record(a_reply(name, f"{name} {NOTED}"))
     voice.tell("seen", written(session))
     dice = random.Random(seed)
     for number in itertools.count():
         name = f"{seed}-{number}"
-        match dice.randrange(4):
+        match dice.randrange(6):
             case 0:
                 session.add([{"role": "user", "content": f"{name} {part}"} for part in range(BATCH)])
             case 1:
                 session.observe("tool", {}, name)
             case 2:
                 session.write("overview.md", name)
+            case 3:
+                session.scratchpad.update(name, append=True)
+            case 4:
+                session.record(a_reply(name, f"{name} {NOTED}"))
             case _:
                 session.write("MEMORY.md", name)
         voice.tell("wrote", name)
@@ -58,8 +78,9 @@ def write_on(voice: Voice, *, home: str, seed: int, library: str = "") -> None:
 
 def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
     memory = opened(home, library=library)
-    session = session_of(memory)
+    session = session_of(memory, scratchpad="resource")
     there = written(session)
+    assert len(half_recorded(session)) <= 1
     folder = Path(home) / "sessions" / "--w--" / "s"
     assert (folder / "working-memory" / "overview.md").read_text() == session.read("overview.md")
     shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
@@ -79,8 +100,10 @@ def written(session: Session) -> list[str]:
     parts: list[str] = []
     for event in events:
         match event.what:
-            case MessageAdded(wire=wire):
+            case MessageAdded(wire=wire) if wire["role"] == "user":
                 parts.append(wire["content"])
+            case MessageAdded(wire=wire) if wire["role"] == "assistant":
+                names.append(wire["content"])
             case ToolObserved(result=result):
                 names.append(result)
             case DocumentWritten(text=text) if not text.startswith("#"):
@@ -92,8 +115,23 @@ def written(session: Session) -> list[str]:
         assert parts[first : first + BATCH] == [f"{name} {part}" for part in range(BATCH)], "half a batch"
         names.append(name)
     names += [text for text in memory_versions(session) if text]
+    names += [line for line in scratchpad_lines(session) if not line.endswith(NOTED)]
     assert len(names) == len(set(names)), "something is there twice"
     return names
+
+
+def half_recorded(session: Session) -> list[str]:
+    """Replies whose notes are on the resource's scratchpad and which are not in the session."""
+    noted = [line.removesuffix(f" {NOTED}") for line in scratchpad_lines(session) if line.endswith(NOTED)]
+    messages = [event.what.wire for event in session.journal() if isinstance(event.what, MessageAdded)]
+    recorded = [wire["content"] for wire in messages if wire["role"] == "assistant"]
+    assert len(noted) == len(set(noted)), "a reply was carried out twice"
+    assert set(recorded) <= set(noted), "a reply was recorded and not carried out"
+    return [name for name in noted if name not in recorded]
+
+
+def scratchpad_lines(session: Session) -> list[str]:
+    return str(session.scratchpad.snapshot).splitlines()
 
 
 def memory_versions(session: Session) -> list[str]:
@@ -225,6 +263,11 @@ CALLS: dict[str, Callable[[Session, str], Any]] = {
     "undo": lambda session, key: session.undo(key=key),
     "prepare": lambda session, key: session.prepare([{"role": "user", "content": "once"}], key=key).request,
     "report_usage": lambda session, key: session.report_usage(prompt_tokens=7, key=key).last,
+    "update": lambda session, key: session.scratchpad.update("once", append=True, key=key).last,
+    "record": lambda session, key: session.record(a_reply("once", "once"), key=key).results,
+    "record_id": lambda session, _: session.record(a_reply("once", "once")).results,
+    "spawn": lambda session, _: session.spawn("another").id,
+    "merge_back": lambda session, key: session.merge_back("child", key=key).child,
 }
 OTHERS: dict[str, Callable[[Session, str], Any]] = {
     "add": lambda session, key: session.add([{"role": "user", "content": "other"}], key=key),
@@ -234,31 +277,44 @@ OTHERS: dict[str, Callable[[Session, str], Any]] = {
     "undo": lambda session, key: session.undo(to=2, key=key),
     "prepare": lambda session, key: session.prepare([{"role": "user", "content": "other"}], key=key),
     "report_usage": lambda session, key: session.report_usage(prompt_tokens=8, key=key),
+    "update": lambda session, key: session.scratchpad.update("other", append=True, key=key),
+    "record": lambda session, key: session.record(a_reply("other", "other"), key=key),
 }
 
 
-def lose_reply(voice: Voice, *, home: str, call: str) -> None:
-    """Dies right after the commit, before it could answer or show anything."""
+def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread", commits: int = 1) -> None:
+    """Dies right after a commit of the call, before it could answer or show anything."""
     memory = opened(home)
-    session = session_of(memory)
-    session.prepare([{"role": "user", "content": "before"}])
-    session.write("overview.md", "before")
+    session = begun(memory, scratchpad)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
     append = store.append
+    left = [commits]
 
-    def appended_and_gone(*arguments: Any, **options: Any) -> None:
-        append(*arguments, **options)
-        os.kill(os.getpid(), signal.SIGKILL)
+    def appended_and_gone(*arguments: Any, **options: Any) -> Any:
+        done = append(*arguments, **options)
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
 
     store.append = appended_and_gone  # pyright: ignore[reportAttributeAccessIssue]
     voice.tell("calling", call)
     CALLS[call](session, "key-1")
 
 
-def retry(voice: Voice, *, home: str, call: str) -> dict[str, Any]:
+def begun(memory: Memory, scratchpad: Scope = "thread") -> Session:
+    """A session with something to go on from: a prompt, a page, and a child that has something to bring home."""
+    session = session_of(memory, scratchpad=scratchpad)
+    session.prepare([{"role": "user", "content": "before"}])
+    session.write("overview.md", "before")
+    session.spawn("child", policy="fork").scratchpad.update("once", append=True)
+    return session
+
+
+def retry(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread") -> dict[str, Any]:
     """The same again, twice; then something else under the same key."""
     memory = opened(home)
-    session = session_of(memory)
+    session = session_of(memory, scratchpad=scratchpad)
     before = counts(session)
     first = CALLS[call](session, "key-1")
     again = CALLS[call](session, "key-1")
@@ -270,23 +326,24 @@ def retry(voice: Voice, *, home: str, call: str) -> dict[str, Any]:
         except KeyReused as error:
             refused = error.code
     after = counts(session)
+    notes = session.scratchpad.snapshot
     memory.close()
-    return {"first": first, "again": again, "before": before, "after": after, "refused": refused}
+    return {"first": first, "again": again, "before": before, "after": after, "refused": refused, "notes": notes}
 
 
-def counts(session: Session) -> list[int]:
-    return [len(session.journal()), len(memory_versions(session))]
+def counts(session: Session) -> dict[str, int]:
+    """Events of each stream."""
+    store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
+    return {stream: store.version(stream) for stream in store.streams("")}
 
 
 def call_in(voice: Voice, *, home: str, call: str) -> list[int]:
     """The same key in a home where nobody has used it."""
     memory = opened(home)
-    session = session_of(memory)
-    session.prepare([{"role": "user", "content": "before"}])
-    session.write("overview.md", "before")
+    session = begun(memory)
     before = counts(session)
     CALLS[call](session, "key-1")
     after = counts(session)
     memory.close()
     voice.tell("called", call)
-    return [sum(before), sum(after)]
+    return [sum(before.values()), sum(after.values())]

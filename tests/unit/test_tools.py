@@ -20,7 +20,18 @@ from inmind.journal import DocumentWritten, Event, Happened, Origin, PadWritten,
 from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.prompt.formats.parts import Call
 from inmind.prompt.layer import ViewLayer
-from inmind.tools import MOST_CHARACTERS, TOOLS, Outcome, Scene, carry_out, is_memory_tool, offered, scope_of, unknown
+from inmind.tools import (
+    MOST_CHARACTERS,
+    TOOLS,
+    Outcome,
+    Scene,
+    carry_out,
+    is_memory_tool,
+    offered,
+    scope_of,
+    unknown,
+    whose,
+)
 
 FORMATS = ["openai", "responses", "anthropic", "mcp"]
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}}, "required": ["goal"]}
@@ -113,6 +124,16 @@ def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
     assert names(DocumentLayer("state", "MEMORY.md")) == []
     assert names(ScratchpadLayer()) == ["working_memory_update"]
     assert names(ScratchpadLayer(read_only=True)) == names(ViewLayer(ScratchpadLayer())) == []
+
+
+def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_host_has_told_all() -> None:
+    mine = {"type": "function", "function": {"name": "memory_read"}}
+    page: dict[str, Any] = {"name": "get_page", "input_schema": {}}
+    nameless = {"type": "odd"}
+    assert whose("memory_read", [mine]) == "host"
+    assert whose("memory_read", [page]) == whose("memory_read", []) == "memory"
+    assert whose("get_pages", [page]) == "nobody"
+    assert whose("get_pages", [page, nameless]) == whose("get_pages", []) == "host"
 
 
 # -- calls -----------------------------------------------------------------------------------------------------

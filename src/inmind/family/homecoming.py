@@ -83,9 +83,9 @@ def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpad
     happened: Sequence[Happened] = layer.revised_by_child(pads, came)
     return Homecoming(
         happening=tuple(copied_from(what, source, trust) for what in happened),
-        brought=came.brought,
-        joined=came.joined,
-        conflicts=came.conflicts,
+        brought=tuple(path or layer.name for path in came.brought),
+        joined=tuple(path or layer.name for path in came.joined),
+        conflicts=tuple(replace(clash, path=clash.path or layer.name) for clash in came.conflicts),
     )
 
 

@@ -17,6 +17,7 @@ from inmind.errors import InvalidInput, ReadOnly
 from inmind.journal import Happened, PadBegun, PadSetAside, Trust
 from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn
 from inmind.scratchpad.block import shortened, text_of
+from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import Pads, State
 from inmind.scratchpad.paths import spelt
 
@@ -70,6 +71,8 @@ class ScratchpadLayer(PlainLayer):
         self._template = self._beginning(template)
         self._judged: tuple[State, str] = ({}, "")
         """The state that was last held against the schema: what was merged fits, and is not asked about again."""
+        self._shown: tuple[State, str] = ("", "")
+        """The state that was last written out for the model, which asks for it with every prompt."""
 
     def held(self, pads: Pads) -> State:
         """What was saved, else the template, else nothing. What no longer fits the schema is as good as nothing."""
@@ -84,18 +87,18 @@ class ScratchpadLayer(PlainLayer):
         if pad is None or self.shape is None:
             return ""
         judged, why = self._judged
-        if judged != pad.state:
+        if not same(judged, pad.state):
             why = self.shape.misfit(pad.state)
             self._judged = (pad.state, why)
         return why
 
     def text(self, pads: Pads) -> str:
-        return text_of(self.held(pads))
+        return self._text(self.held(pads))
 
     def recall(self, moment: Moment) -> Recalled | None:
         pads = moment.pads[self.scope]
         state = self.held(pads)
-        text = text_of(state)
+        text = self._text(state)
         if not text:
             return None
         pad = pads.get(self.name)
@@ -156,9 +159,9 @@ class ScratchpadLayer(PlainLayer):
                     field="append", value=append, expected="False, since this scratchpad holds an object"
                 )
             update = object_update(held, given, delete, padded=padded)
-            if update.state != held:
+            if update.changed:
                 self._check(update.state, held)
-        if update.state == held:
+        if not update.changed:
             return Revision((), _told(update, changed=False))
         first: tuple[Happened, ...] = ()
         if aside:
@@ -178,6 +181,13 @@ class ScratchpadLayer(PlainLayer):
         update = object_update({}, template)
         self._check(update.state, {})
         return update.state
+
+    def _text(self, state: State) -> str:
+        shown, text = self._shown
+        if shown is not state:
+            text = text_of(state)
+            self._shown = (state, text)
+        return text
 
     def _check(self, state: State, before: State) -> None:
         if self.shape is not None and isinstance(state, Mapping):

@@ -68,18 +68,17 @@ def _fitted(fields: Mapping[str, str], *, budget: int, count: Counter, where: st
     def shown(kept: Collection[str]) -> Cut:
         left_out = [key for key in fields if key not in kept]
         lines = sum(fields[key].count("\n") + 1 for key in left_out)
-        return Cut(f"{_joined(fields[key] for key in kept)}\n{pointer(left_out)}", lines)
+        return Cut(f"{_joined(fields[key] for key in fields if key in kept)}\n{pointer(left_out)}", lines)
 
     room = budget - count(pointer(fields))
-    kept: list[str] = []
+    fitting: list[str] = []
     for key, size in sizes.items():
         if size <= room:
-            kept.append(key)
+            fitting.append(key)
             room -= size
-    # Tokens of the parts do not quite add up to those of the whole.
-    while kept and count(shown(kept).text) > budget:
-        kept.pop()
-    return shown(kept) if kept else None
+    # Tokens of the parts do not quite add up to those of the whole: the last may have to go again.
+    fewer = (shown(set(fitting[:number])) for number in range(len(fitting), 0, -1))
+    return next((cut for cut in fewer if count(cut.text) <= budget), None)
 
 
 def _joined(fields: Iterable[str]) -> str:

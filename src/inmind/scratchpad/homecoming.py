@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,11 @@ class Clash:
     base: Any
     ours: Any
     theirs: Any
+
+    def __post_init__(self) -> None:
+        """Copies: a report goes to the host, and the state's own objects stay here."""
+        for name in ("base", "ours", "theirs"):
+            object.__setattr__(self, name, deepcopy(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

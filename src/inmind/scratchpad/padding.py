@@ -74,7 +74,9 @@ def _less(values: Mapping[str, Any], left_out: Collection[Path], above: Path = (
     kept: dict[str, Any] = {}
     for key, value in values.items():
         path = (*above, key)
-        rest = _less(value, left_out, path) if is_object(value) and value else value
-        if path not in left_out and (rest or not (is_object(value) and value)):
-            kept[key] = rest
+        if is_object(value) and value:
+            if rest := _less(value, left_out, path):
+                kept[key] = rest
+        elif path not in left_out:
+            kept[key] = value
     return kept

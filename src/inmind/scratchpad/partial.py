@@ -32,7 +32,6 @@ _SCHEMAS = frozenset(
 # The others say where a schema stands, and a copy stands elsewhere.
 _LEFT_OUT = frozenset({"title", "default", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"})
 
-
 # These give a reference another meaning than the place it names.
 _ELSEWHERE = ("$id", "$dynamicRef", "$recursiveRef")
 

@@ -50,7 +50,7 @@ def plain(given: object, field: str) -> Plain:
         node, into, slot = visit.node, visit.into, visit.slot
         if is_object(node):
             entries = _entries(node, visit)
-            dropped += [spelt((*visit.path, key)) for key, _ in entries if _is_unsafe(key)]
+            dropped += [spelt((*visit.steps[1:], key)) for key, _ in entries if _is_unsafe(key)]
             into[slot] = an_object = dict[str, Any]()
             size += visit.fill(an_object, [entry for entry in entries if not _is_unsafe(entry[0])], pending)
         elif is_list(node):
@@ -89,7 +89,9 @@ class _Visit(NamedTuple):
     slot: str | int
     above: _Visit | None = None
     levels: int = 1
+    """How deep it stands, counting objects and lists, itself among them."""
     objects: int = 1
+    """The same, counting objects only."""
 
     def fill(self, inner: Any, parts: Iterable[tuple[str | int, Any]], pending: list[_Visit]) -> int:
         """Copy what can be copied at once, and leave the rest to visits of its own; the size of it all, so far."""
@@ -106,21 +108,14 @@ class _Visit(NamedTuple):
         return size
 
     @property
-    def path(self) -> list[str | int]:
-        """The steps from the root, whose own slot is the name of the field."""
-        steps: list[str | int] = []
-        visit = self
-        while visit.above is not None:
-            steps.append(visit.slot)
-            visit = visit.above
-        return steps[::-1]
+    def steps(self) -> list[str | int]:
+        """The name of the field that was handed in, and the way from there."""
+        return [*(self.above.steps if self.above else ()), self.slot]
 
     def refused(self, expected: str, value: object = ..., *, at: str = "") -> InvalidInput:
-        root = self
-        while root.above is not None:
-            root = root.above
-        field = spelt(self.path, str(root.slot)) + at
-        return InvalidInput(field=field, value=self.node if value is ... else value, expected=expected)
+        field, *path = self.steps
+        value = self.node if value is ... else value
+        return InvalidInput(field=spelt(path, str(field)) + at, value=value, expected=expected)
 
 
 def _entries(node: Mapping[Any, Any], visit: _Visit) -> list[tuple[str, Any]]:

@@ -103,7 +103,7 @@ def _json_schema(model: type[Model]) -> Mapping[str, Any]:
 def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy, so that nobody changes it later."""
     try:
-        return json.loads(to_json(schema), parse_constant=_no_number)
+        return json.loads(to_json(schema).encode(), parse_constant=_no_number)
     except (TypeError, ValueError) as error:
         raise InvalidInput(field="schema", value=schema, expected=f"JSON ({error})") from error
 

@@ -94,6 +94,17 @@ def test_fields_that_do_not_fit_are_left_out_whole_and_named() -> None:
 
 
 @pytest.mark.spec("C4")
+def test_the_budget_holds_for_a_counter_to_which_the_whole_is_more_than_its_parts() -> None:
+    state = dict.fromkeys("abcdef", "x" * 30)
+
+    def count(text: str) -> int:
+        return int(len(text) ** 1.3)
+
+    for budget in range(200, 2_000, 100):
+        assert count(shortened(state, budget=budget, count=count, where="scratchpad").text) <= budget
+
+
+@pytest.mark.spec("C4")
 def test_a_pointer_names_some_and_counts_the_others() -> None:
     state = {"goal": "Ship it", **{f"log {n}": "word " * 50 for n in range(40)}}
     cut = shortened(state, budget=90, count=words, where="scratchpad")

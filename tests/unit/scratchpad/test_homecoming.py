@@ -81,6 +81,7 @@ def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
     ("ours", "theirs", "clash"),
     [
         (changed(goal="Rest"), changed(goal="Sleep"), Clash("goal", "Ship", "Rest", "Sleep")),
+        (changed(steps=["other"]), changed(steps=["plan", "x"]), Clash("steps", ["plan"], ["other"], ["plan", "x"])),
         (changed(steps=["plan", "x"]), changed(steps=["other"]), Clash("steps", ["plan"], ["plan", "x"], ["other"])),
         (
             changed(owner={"name": "Bo", "phone": "555"}),
@@ -112,6 +113,16 @@ def test_a_conflict_holds_back_nothing_else() -> None:
     came = home(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
     assert [clash.path for clash in came.conflicts] == ["goal"]
     assert came.values == {"due": "May", "steps": ["plan", "nap"]}
+
+
+@pytest.mark.spec("C8")
+def test_whoever_changes_a_report_changes_no_state() -> None:
+    ours = changed(owner=["Bo"])
+    [clash] = home(BASE, ours, changed(owner=["Cy"])).conflicts
+    clash.ours.append("x")
+    clash.base["name"] = "x"
+    assert ours["owner"] == ["Bo"]
+    assert BASE["owner"]["name"] == "Ada"
 
 
 @pytest.mark.spec("C8")

@@ -31,7 +31,8 @@ def an_object(**keywords: Any) -> dict[str, Any]:
     ],
 )
 def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema: dict[str, Any]) -> None:
-    assert "required" not in str(partial(an_object(required=["a"], minProperties=1, **schema))), where
+    found = str(partial(an_object(required=["a"], minProperties=1, **schema)))
+    assert not [demand for demand in ("required", "minProperties") if demand in found], where
 
 
 @pytest.mark.spec("C6")

@@ -126,14 +126,14 @@ def test_an_object_that_does_not_give_itself_up_is_refused() -> None:
         ({"a": {"log": [0] * 10_000_000}}, "values.a.log"),
         ({"a": {str(n): n for n in range(600_000)}}, "values.a"),
         ({"a": {f"a key {n}": "x" for n in range(100_000)}}, "values.a"),
-        ({"deep": in_lists(9, "x", times=10)}, "values.deep"),
+        ({"deep": in_lists(9, "x", times=10)}, "values.deep[0][0][0]"),
         ({"x" * 2_000_000: 1}, "values (a key)"),
         ({str(n): "x" * 1_000 for n in range(2_000)}, "values"),
     ],
 )
 def test_what_is_too_large_is_named_and_not_what_stands_beside_it(given: object, field: str) -> None:
     error = refused(given)
-    assert error.field.startswith(field)
+    assert error.field == field
     assert f"at most {MOST_BYTES} bytes" in error.expected
     assert len(str(error)) < 400
 

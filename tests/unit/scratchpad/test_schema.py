@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
@@ -139,6 +141,12 @@ def test_all_problems_are_counted(shape: Shape) -> None:
     assert violation(shape, state).reason.endswith("(and 2 more)")
 
 
+@pytest.mark.spec("C6")
+def test_a_reason_says_what_is_expected_and_not_what_was_sent() -> None:
+    reasons = [violation(shape, {"currentGoal": ["x" * 50]}).reason for shape in SHAPES]
+    assert reasons == ["Input should be a valid string", 'it is not of type "string"']
+
+
 @pytest.mark.spec("C3")
 @both
 def test_a_text_is_no_object(shape: Shape) -> None:
@@ -257,6 +265,7 @@ class NotJson(BaseModel):
         ({"type": "object", "$schema": "https://example.com/draft-99"}, "draft-99"),
         ({"type": "object", "properties": {"a": {"const": float("nan")}}}, "JSON"),
         ({"type": "object", "properties": {"a": {"enum": [{1, 2}]}}}, "JSON"),
+        ({"type": "object", "properties": {"\ud800": {}}}, "JSON"),
         ({"type": "object", "properties": {"delete": {}, "delete_paths": {}}}, "delete or delete_paths"),
         ({"type": "string"}, "type: object"),
         ({"type": ["object", "null"]}, "type: object"),
@@ -277,6 +286,25 @@ def test_a_schema_that_is_none_is_refused_before_it_is_used(schema: object, expe
         shape_of(schema)
     assert caught.value.field == "schema"
     assert expected in caught.value.expected
+
+
+class Asked(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_error(404)
+
+
+@pytest.mark.spec("J3")
+def test_nothing_that_a_schema_refers_to_is_fetched() -> None:
+    with HTTPServer(("127.0.0.1", 0), Asked) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        reference = f"http://127.0.0.1:{server.server_port}/step.json"
+        with pytest.raises(InvalidInput):
+            shape_of({"type": "object", "properties": {"a": {"$ref": reference}}})
+        server.shutdown()
+    assert Asked.asked == []
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,15 @@ def test_a_model_may_pad_what_to_delete_too() -> None:
     assert by_model({"currentGoal": "Ship"}, []).missing == ()
 
 
+@pytest.mark.spec("C2")
+def test_a_call_that_is_repeated_means_what_it_meant_the_first_time() -> None:
+    """The second time there is nothing left to delete, and the list is still no more than padding."""
+    first = by_model({"blockers": []}, ["owner.phone"])
+    assert first.state == {**STATE, "owner": {"name": "Ada"}}
+    again = object_update(first.state, {"blockers": []}, ["owner.phone"], padded=TASK)
+    assert (again.changed, again.padding, again.missing) == (False, ("blockers",), ("owner.phone",))
+
+
 @pytest.mark.spec("C2", "C9")
 def test_a_host_is_taken_literally() -> None:
     update = object_update(STATE, {"currentGoal": "Ship", "blockers": [], "owner": None})
