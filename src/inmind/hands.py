@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from inmind.attention import Attention
-from inmind.journal import Draft, Event, Origin, UsageReported, digest, digest_of
+from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
 from inmind.prompt.formats import FORMATS, format_named
 from inmind.prompt.formats.parts import Call, Message, Result, Text
@@ -21,9 +21,10 @@ from inmind.prompt.intake import message_added, tool_names
 from inmind.prompt.layer import Layer
 from inmind.prompt.recorded import Recorded, recorded
 from inmind.prompt.replies import Reply, read_reply
+from inmind.prompt.standing import Standing
 from inmind.stores.base import Key, Store
 from inmind.stores.stream import Decision, Stream, key_for
-from inmind.tools import Outcome, Scene, carry_out, scope_of, unknown, whose
+from inmind.tools import Outcome, Scene, adds_tools, carry_out, cut_off, scope_of, unknown, whose
 
 log = logging.getLogger("inmind")
 
@@ -41,8 +42,16 @@ class Done:
     """Documents that the model has seen or written by it."""
 
 
+Abroad = tuple[Outcome, Belongings]
+"""What a call came to that has changed what belongs to the resource, and what that is from then on."""
+
+
 class Hands:
-    """What one session does with replies. `kept`: what its layers keep of the messages among some drafts."""
+    """What one session does with replies.
+
+    `kept`: what its layers keep of the messages among some drafts. `prepared`: how
+    things stood right after some call was prepared.
+    """
 
     def __init__(
         self,
@@ -52,22 +61,30 @@ class Hands:
         attention: Attention,
         layers: Sequence[Layer],
         ancestors: Sequence[Stream[Mind]],
+        *,
+        remembers: bool,
         kept: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
+        prepared: Callable[[int], Standing],
     ) -> None:
         self._stream, self._resource, self._store = stream, resource, store
-        self._attention, self._layers, self._ancestors, self._kept = attention, layers, ancestors, kept
+        self._attention, self._layers, self._ancestors = attention, layers, ancestors
+        self._remembers, self._kept, self._prepared = remembers, kept, prepared
 
-    def record(self, reply: object, *, format: str | None, key: str | None, seen: Mapping[str, int]) -> Done:
+    def record(
+        self, reply: object, *, format: str | None, call: int | None, key: str | None, seen: Mapping[str, int]
+    ) -> Done:
         """Store it and carry it out, once. `seen`: the version of each document that the model was last shown."""
         spoken = None if format is None else format_named(format).name
         mind = self._stream.refresh()
-        read = read_reply(reply, format=spoken, hint=mind.standing.format or "openai")
-        named = key_for(key, "record", read.wires) or _key(read, mind.standing.calls)
-        known = self._store.receipt(self._stream.name, named) is not None
-        abroad = {} if known else self._carry_out_abroad(mind, read, named, seen)
+        asked = mind.standing if call in (None, mind.standing.calls) else self._prepared(call)
+        read = read_reply(reply, format=spoken, hint=asked.format or "openai")
+        named = key_for(key, "record", read.wires) or self._key(read, asked.calls)
+        begin, abroad = self._resource.refresh(), dict[int, Abroad]()
+        if self._store.receipt(self._stream.name, named) is None:
+            abroad = self._carry_out_abroad(mind, asked, read, named, seen)
 
         def decide(mind: Mind, now: datetime) -> Decision[Mind, list[Outcome]]:
-            drafts, outcomes = self._carried_out(mind, now, read, abroad, seen)
+            drafts, outcomes = self._carried_out(mind, now, asked, read, begin, abroad, seen)
             drafts += self._kept(mind, now, drafts)
             return Decision([*drafts, *self._attention.of_messages(mind, drafts, now)], outcomes)
 
@@ -75,15 +92,22 @@ class Hands:
         if done.answer is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return Done(recorded(events, repeated=True))
+            return Done(recorded(events, whole=read.whole, repeated=True))
         diagnostics = tuple(outcome.diagnostic for outcome in done.answer if outcome.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
         shown = frozenset(path for outcome in done.answer for path in outcome.shown)
-        return Done(recorded(done.events, diagnostics=diagnostics), done.events, shown)
+        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events, shown)
 
     def _carried_out(
-        self, mind: Mind, now: datetime, reply: Reply, abroad: Mapping[int, Outcome], seen: Mapping[str, int]
+        self,
+        mind: Mind,
+        now: datetime,
+        asked: Standing,
+        reply: Reply,
+        belongings: Belongings,
+        abroad: Mapping[int, Abroad],
+        seen: Mapping[str, int],
     ) -> tuple[list[Draft], list[Outcome]]:
         """The reply, what its calls of memory tools change, and their answers. `abroad`: calls already done."""
         spoken = FORMATS[reply.format]
@@ -92,7 +116,10 @@ class Hands:
         outcomes: list[Outcome] = []
         results: list[Result] = []
         for number, (place, call) in enumerate(_calls(reply)):
-            outcome = abroad.get(number) or self._outcome(call, self._scene(state, self._resource.state, seen))
+            if number in abroad:
+                outcome, belongings = abroad[number]
+            else:
+                outcome = self._outcome(call, reply, asked, self._scene(state, belongings, seen))
             if outcome is None:
                 continue
             source = f"{mind.stream}#{mind.seq + 1 + place}"
@@ -103,20 +130,24 @@ class Hands:
             outcomes.append(outcome)
             results.append(Result(call.id, (Text(outcome.said),), error=outcome.error))
         if results:
-            drafts += [message_added(wire, spoken) for wire in spoken.write([Message("tool", tuple(results))])]
-        return [*drafts, *_usage(mind, reply)], outcomes
+            answers = (message_added(wire, spoken) for wire in spoken.write([Message("tool", tuple(results))]))
+            drafts += [replace(answer, what=replace(answer.what, ours=True)) for answer in answers]  # pyright: ignore[reportCallIssue] -- a message
+        return [*drafts, *_usage(asked, reply)], outcomes
 
-    def _carry_out_abroad(self, mind: Mind, reply: Reply, key: Key, seen: Mapping[str, int]) -> dict[int, Outcome]:
+    def _carry_out_abroad(
+        self, mind: Mind, asked: Standing, reply: Reply, key: Key, seen: Mapping[str, int]
+    ) -> dict[int, Abroad]:
         """Calls that change what belongs to the resource: each a commit there, under a key of its own.
 
         They come before the reply's own commit. Whoever repeats a reply that was cut off in between finds them done.
         """
-        done: dict[int, Outcome] = {}
+        done: dict[int, Abroad] = {}
         for number, (_, call) in enumerate(_calls(reply)):
-            scene = self._scene(mind, self._resource.refresh(), seen)
-            if _whose(call, mind) != "memory" or scope_of(call, scene) != "resource":
+            scene = self._scene(mind, self._resource.state, seen)
+            if not reply.whole or self._whose(call, asked, mind) != "memory" or scope_of(call, scene) != "resource":
                 continue
-            done[number] = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
+            outcome = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
+            done[number] = (outcome, self._resource.state)
         return done
 
     def _done_abroad(self, call: Call, mind: Mind, seen: Mapping[str, int], key: Key) -> Outcome:
@@ -130,15 +161,21 @@ class Hands:
 
         return self._resource.commit(decide, key=key).answer or Outcome(said="This was done before.")
 
-    def _outcome(self, call: Call, scene: Scene) -> Outcome | None:
-        match _whose(call, scene.mind):
+    def _outcome(self, call: Call, reply: Reply, asked: Standing, scene: Scene) -> Outcome | None:
+        match self._whose(call, asked, scene.mind):
             case "memory":
-                return carry_out(call, scene)
+                return carry_out(call, scene) if reply.whole else cut_off()
             case "nobody":
-                standing = scene.mind.standing
-                return unknown(call, [*(tool_names(standing.tools or ())), *(tool_names(standing.offered))])
+                return unknown(call, tool_names(asked.all_tools or ()))
             case _:
                 return None
+
+    def _whose(self, call: Call, asked: Standing, mind: Mind) -> str:
+        """By the tools of the prompt that was answered. Memory has no custom tools."""
+        if call.custom:
+            return "host"
+        said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
+        return whose(call.name, asked.tools or (), lambda: adds_tools(said), remembers=self._remembers)
 
     def _scene(self, mind: Mind, belongings: Belongings, seen: Mapping[str, int]) -> Scene:
         return Scene(
@@ -149,6 +186,19 @@ class Hands:
             seen=seen,
             resolve=self._attention.resolve,
         )
+
+    def _key(self, reply: Reply, call: int) -> Key:
+        """What makes two replies the same, as long as nobody has taken the first one back."""
+        key = _key(reply, call)
+        while (known := self._store.receipt(self._stream.name, key)) is not None:
+            reverted = self._store.read(self._stream.name, after=known.last, kind=Reverted.kind)
+            undone = [
+                event.seq for event in reverted if isinstance(event.what, Reverted) and event.what.to < known.first
+            ]
+            if not undone:
+                break
+            key = replace(key, value=f"{key.value} {undone[-1]}")
+        return key
 
 
 def _key(reply: Reply, call: int) -> Key:
@@ -165,19 +215,14 @@ def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:
             yield place, call
 
 
-def _whose(call: Call, mind: Mind) -> str:
-    """Memory has no custom tools."""
-    return "host" if call.custom else whose(call.name, mind.standing.tools or ())
-
-
-def _usage(mind: Mind, reply: Reply) -> list[Draft]:
-    """What the provider counted for the last prompt, which this reply answers."""
-    if reply.usage is None or not mind.standing.calls:
+def _usage(asked: Standing, reply: Reply) -> list[Draft]:
+    """What the provider counted for the prompt that this reply answers."""
+    if reply.usage is None or not asked.calls:
         return []
     usage = reply.usage
     what = UsageReported(
-        call=mind.standing.calls,
-        counted=mind.standing.sent.counted,
+        call=asked.calls,
+        counted=asked.sent.counted,
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,

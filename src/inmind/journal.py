@@ -84,6 +84,8 @@ class MessageAdded(Happened):
     kind = "message"
     wire: Mapping[str, Any]
     format: str = "openai"
+    ours: bool = False
+    """Memory's own answer to a call: a host that was not shown the call does not have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from inmind.prompt.meter import Meter
 from inmind.prompt.plan import Limits, plan
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.report import Prompt, report_on
+from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
 from inmind.stores.base import Appended, Store
 from inmind.stores.meta import MetaFile
@@ -148,16 +149,19 @@ class Session:
         self._have_shown()
         return prompt
 
-    def record(self, reply: Any, *, format: str | None = None, key: str | None = None) -> Recorded:
+    def record(
+        self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
+    ) -> Recorded:
         """Keep the model's reply, carry out the memory tools that it calls, and answer with what is left to do.
 
         A reply of any provider, its message, or the chunks of a streamed one; as objects or plain values. `results` are
         messages to send back, `host_calls` are the host's to run. The reply, what the tools changed and what they
-        answered are one commit, and the same reply twice is one.
+        answered are one commit, and the same reply twice is one. `call`: the prompt that it answers, where that is not
+        the last one.
         """
         self._take_in()
         self._look_up()
-        done = self._hands.record(reply, format=format, key=key, seen=self._seen)
+        done = self._hands.record(reply, format=format, call=call, key=key, seen=self._seen)
         self._show(done.events)
         self._seen |= {path: self._documents(resolve(path)[0]).version(path) for path in done.shown}
         return done.recorded
@@ -383,6 +387,11 @@ class Session:
         return self._stream.refresh()
 
     @property
+    def memory_tools(self) -> bool:
+        """Whether its model is offered memory's tools, and they are carried out."""
+        return self._setup.memory_tools
+
+    @property
     def belongings(self) -> Belongings:
         """What its resource owns, shared with the resource's other sessions."""
         return self._resource.refresh()
@@ -451,8 +460,20 @@ class Session:
         from inmind.hands import Hands
 
         return Hands(
-            self._stream, self._resource, self._store, self._attention, self._layers, self._ancestors, self._kept
+            self._stream,
+            self._resource,
+            self._store,
+            self._attention,
+            self._layers,
+            self._ancestors,
+            remembers=self._setup.memory_tools,
+            kept=self._kept,
+            prepared=self._standing_at,
         )
+
+    def _standing_at(self, call: int) -> Standing:
+        """How things stood right after a call was prepared."""
+        return self._stream.at(self._prompt_of(call)[0].seq).standing
 
     @cached_property
     def _family(self) -> Family:

@@ -9,7 +9,7 @@ What goes wrong in a call is said to the model in the call's own answer: an agen
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
 from inmind.journal import DocumentWritten, Happened
 from inmind.mind import Belongings, Mind
 from inmind.overview.sections import section_of, with_section
-from inmind.prompt.formats.parts import Call
+from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, ViewLayer
 from inmind.prompt.pads import ScratchpadLayer, scratchpad_of
@@ -121,17 +121,25 @@ def is_memory_tool(name: str) -> bool:
     return name in _BY_NAME
 
 
-def whose(name: str, theirs: Sequence[Mapping[str, Any]]) -> Literal["host", "memory", "nobody"]:
+def whose(
+    name: str, theirs: Sequence[Mapping[str, Any]], added: Callable[[], bool], *, remembers: bool = True
+) -> Literal["host", "memory", "nobody"]:
     """Who is to answer a call of a tool, given the host's own: its names come first, and memory's after them.
 
-    What a host did not name may still be its own, unless it has told all that it has by name.
+    What a host did not name may still be its own, unless all that it has are plain functions, and none were `added` by
+    messages. `remembers`: whether memory has tools in this session.
     """
-    names = tool_names(theirs)
-    if name in names:
+    if name in tool_names(theirs):
         return "host"
-    if is_memory_tool(name):
+    if remembers and is_memory_tool(name):
         return "memory"
-    return "nobody" if theirs and len(names) == len(theirs) else "host"
+    return "nobody" if theirs and all(map(_is_function, theirs)) and not added() else "host"
+
+
+def adds_tools(messages: Iterable[Message]) -> bool:
+    """Do messages of the conversation itself bring in tools, beside those that were given with the call?"""
+    parts = (part for message in messages for part in message.parts)
+    return any(isinstance(part, Opaque) and part.kind in _ADDING for part in parts)
 
 
 def scope_of(call: Call, scene: Scene) -> Scope:
@@ -153,6 +161,11 @@ def carry_out(call: Call, scene: Scene) -> Outcome:
             said = f"Not done, and dropped: {error}"
             return Outcome(said=said, diagnostic=f"{call.name}: {error}")
         return Outcome(said=f"Nothing was changed. {error}", error=True)
+
+
+def cut_off() -> Outcome:
+    """The answer to a call in a reply that the provider has cut: it may be half of what was meant."""
+    return Outcome(said="Nothing was changed. The reply was cut off: call again.", error=True)
 
 
 def unknown(call: Call, known: Sequence[str]) -> Outcome:
@@ -193,13 +206,13 @@ def _declare_update(layer: Layer) -> Declared | None:
 
 def _read(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
     path = _text(arguments, "path")
-    first = arguments.get("from_line", 1)
-    if isinstance(first, bool) or not isinstance(first, int) or first < 1:
-        raise InvalidInput(field="from_line", value=first, expected="a line number, 1 or more")
     text = scene.pad_text if path == SCRATCHPAD else scene.text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(scene))}")
     lines = text.split("\n")
+    first = arguments.get("from_line") or 1
+    if isinstance(first, bool) or not isinstance(first, int) or not 1 <= first <= len(lines):
+        raise InvalidInput(field="from_line", value=first, expected=f"a line number from 1 to {len(lines)}")
     shown, size = 0, 0
     for line in lines[first - 1 : first - 1 + MOST_LINES]:
         size += len(line) + 1
@@ -370,6 +383,14 @@ _SHAPES: dict[str, Callable[[Tool, Declared], dict[str, Any]]] = {
     "anthropic": _as_anthropic,
     "mcp": _as_mcp,
 }
+
+
+_ADDING = frozenset({"additional_tools", "tool_addition"})
+
+
+def _is_function(tool: Mapping[str, Any]) -> bool:
+    """A tool with a name of its own that stands for one function, in any provider's shape."""
+    return tool.get("type", "function") in ("function", "custom") and bool(tool_names([tool]))
 
 
 def _offering(tool: Tool, layers: Sequence[Layer]) -> Layer | None:

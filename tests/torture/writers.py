@@ -297,7 +297,7 @@ def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "threa
             os.kill(os.getpid(), signal.SIGKILL)
         return done
 
-    store.append = appended_and_gone  # pyright: ignore[reportAttributeAccessIssue]
+    store.append = appended_and_gone
     voice.tell("calling", call)
     CALLS[call](session, "key-1")
 

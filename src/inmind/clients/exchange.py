@@ -156,4 +156,4 @@ def _answered_here(tools: Any) -> Hidden:
     """Whose calls a host is not shown: memory's, and those of tools that nobody has where the host has named all."""
     named = [plain(tool, "tools") for tool in tools] if is_list(tools) else []
     theirs = [tool for tool in named if is_object(tool)]  # what is none is refused when the call is prepared
-    return lambda name: whose(name, theirs) != "host"
+    return lambda name: whose(name, theirs, lambda: False) != "host"

@@ -24,6 +24,8 @@ class Entry:
     format: str
     wire: Mapping[str, Any]
     digest: str
+    ours: bool = False
+    """Memory's own answer to a call."""
 
 
 class Line:
@@ -129,4 +131,4 @@ def _of(entries: list[Entry]) -> Line:
 
 
 def _entry(seq: int, id: str, what: MessageAdded) -> Entry:
-    return Entry(seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire))
+    return Entry(seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire), ours=what.ours)

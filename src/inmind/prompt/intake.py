@@ -40,6 +40,8 @@ class Given:
         wires = _listed(messages, "messages")
         leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and spoken.is_system(wire)))
         lead = next(leading, len(wires))
+        if lead and system is not None and spoken.demands.instructs:
+            return cls(system, tools, 0, wires)
         if lead and system is not None:
             raise InvalidInput(field="system", value=system, expected="none, since messages begin with a system prompt")
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)

@@ -46,11 +46,15 @@ class Recorded:
     host_calls: tuple[HostCall, ...]
     diagnostics: tuple[str, ...] = ()
     """What was dropped without telling the model."""
+    whole: bool = True
+    """False where the provider has cut it off, by its length or for what it says: memory tools were not carried out."""
     repeated: bool = False
     """It had been recorded before; nothing was done again."""
 
 
-def recorded(events: Sequence[Event], *, diagnostics: tuple[str, ...] = (), repeated: bool = False) -> Recorded:
+def recorded(
+    events: Sequence[Event], *, whole: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
+) -> Recorded:
     """The answer, out of the events of the commit: the same when it is asked for again."""
     said: list[str] = []
     results: list[Wire] = []
@@ -77,5 +81,6 @@ def recorded(events: Sequence[Event], *, diagnostics: tuple[str, ...] = (), repe
         results=results,
         host_calls=tuple(left),
         diagnostics=diagnostics,
+        whole=whole,
         repeated=repeated,
     )

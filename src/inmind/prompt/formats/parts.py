@@ -133,6 +133,8 @@ class Demands:
     """The result of a custom call is of another kind than a function's."""
     user_begins: bool = False
     assistant_images: bool = False
+    instructs: bool = False
+    """A system prompt has a place of its own, beside system messages that lead the list."""
     opaque_calls: frozenset[str] = frozenset()
     """Opaque kinds that must be answered by the kind with `_output` behind its name and the same `call_id`."""
     opaque_leads: frozenset[str] = frozenset()

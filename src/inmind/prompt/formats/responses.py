@@ -51,6 +51,7 @@ class OpenAIResponses:
         answers="anywhere",
         ids_once="open",
         custom_results=True,
+        instructs=True,
         opaque_calls=frozenset({"computer_call", "shell_call", "apply_patch_call"}),
         opaque_leads=frozenset({"reasoning"}),
     )
