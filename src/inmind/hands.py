@@ -24,7 +24,7 @@ from inmind.prompt.replies import Reply, read_reply
 from inmind.prompt.standing import Standing
 from inmind.stores.base import Key, Store
 from inmind.stores.stream import Decision, Stream, key_for
-from inmind.tools import Outcome, Scene, adds_tools, carry_out, cut_off, scope_of, unknown, whose
+from inmind.tools import Answer, Reach, adds_tools, carry_out, cut_off, scope_of, unknown, whose
 
 log = logging.getLogger("inmind")
 
@@ -42,7 +42,7 @@ class Done:
     """Documents that the model has seen or written by it."""
 
 
-Abroad = tuple[Outcome, Belongings]
+Abroad = tuple[Answer, Belongings]
 """What a call came to that has changed what belongs to the resource, and what that is from then on."""
 
 
@@ -83,20 +83,20 @@ class Hands:
         if self._store.receipt(self._stream.name, named) is None:
             abroad = self._carry_out_abroad(mind, asked, read, named, seen)
 
-        def decide(mind: Mind, now: datetime) -> Decision[Mind, list[Outcome]]:
-            drafts, outcomes = self._carried_out(mind, now, asked, read, begin, abroad, seen)
+        def decide(mind: Mind, now: datetime) -> Decision[Mind, list[Answer]]:
+            drafts, answers = self._carried_out(mind, now, asked, read, begin, abroad, seen)
             drafts += self._kept(mind, now, drafts)
-            return Decision([*drafts, *self._attention.of_messages(mind, drafts, now)], outcomes)
+            return Decision([*drafts, *self._attention.of_messages(mind, drafts, now)], answers)
 
         done = self._stream.commit(decide, key=named)
         if done.answer is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
             return Done(recorded(events, whole=read.whole, repeated=True))
-        diagnostics = tuple(outcome.diagnostic for outcome in done.answer if outcome.diagnostic)
+        diagnostics = tuple(answer.diagnostic for answer in done.answer if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        shown = frozenset(path for outcome in done.answer for path in outcome.shown)
+        shown = frozenset(path for answer in done.answer for path in answer.shown)
         return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events, shown)
 
     def _carried_out(
@@ -108,31 +108,31 @@ class Hands:
         belongings: Belongings,
         abroad: Mapping[int, Abroad],
         seen: Mapping[str, int],
-    ) -> tuple[list[Draft], list[Outcome]]:
+    ) -> tuple[list[Draft], list[Answer]]:
         """The reply, what its calls of memory tools change, and their answers. `abroad`: calls already done."""
         spoken = FORMATS[reply.format]
         drafts = [message_added(wire, spoken) for wire in reply.wires]
         state = self._stream.foresee(mind, mind.seq, drafts, now)
-        outcomes: list[Outcome] = []
+        answers: list[Answer] = []
         results: list[Result] = []
         for number, (place, call) in enumerate(_calls(reply)):
             if number in abroad:
-                outcome, belongings = abroad[number]
+                answer, belongings = abroad[number]
             else:
-                outcome = self._outcome(call, reply, asked, self._scene(state, belongings, seen))
-            if outcome is None:
+                answer = self._answer(call, reply, asked, self._reach(state, belongings, seen))
+            if answer is None:
                 continue
             source = f"{mind.stream}#{mind.seq + 1 + place}"
-            happened = outcome.happened if outcome.scope == "thread" else ()
+            happened = answer.happened if answer.scope == "thread" else ()
             done = [Draft(what=what, origin=Origin.ASSISTANT, sources=(source,)) for what in happened]
             state = self._stream.foresee(state, state.seq, done, now)
             drafts += done
-            outcomes.append(outcome)
-            results.append(Result(call.id, (Text(outcome.said),), error=outcome.error))
+            answers.append(answer)
+            results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
-            answers = (message_added(wire, spoken) for wire in spoken.write([Message("tool", tuple(results))]))
-            drafts += [replace(answer, what=replace(answer.what, ours=True)) for answer in answers]  # pyright: ignore[reportCallIssue] -- a message
-        return [*drafts, *_usage(asked, reply)], outcomes
+            wires = spoken.write([Message("tool", tuple(results))])
+            drafts += [message_added(wire, spoken, ours=True) for wire in wires]
+        return [*drafts, *_usage(asked, reply)], answers
 
     def _carry_out_abroad(
         self, mind: Mind, asked: Standing, reply: Reply, key: Key, seen: Mapping[str, int]
@@ -143,28 +143,33 @@ class Hands:
         """
         done: dict[int, Abroad] = {}
         for number, (_, call) in enumerate(_calls(reply)):
-            scene = self._scene(mind, self._resource.state, seen)
-            if not reply.whole or self._whose(call, asked, mind) != "memory" or scope_of(call, scene) != "resource":
+            reach = self._reach(mind, self._resource.state, seen)
+            if not reply.whole or self._whose(call, asked, mind) != "memory" or scope_of(call, reach) != "resource":
                 continue
-            outcome = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
-            done[number] = (outcome, self._resource.state)
+            answer = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
+            done[number] = (answer, self._resource.state)
         return done
 
-    def _done_abroad(self, call: Call, mind: Mind, seen: Mapping[str, int], key: Key) -> Outcome:
-        first = carry_out(call, self._scene(mind, self._resource.state, seen))
-        if not first.happened:
+    def _done_abroad(self, call: Call, mind: Mind, seen: Mapping[str, int], key: Key) -> Answer:
+        """A call that changes nothing needs no key. One that was done before is answered as it was then."""
+        known = self._store.receipt(self._resource.name, key) is not None
+        first = carry_out(call, self._reach(mind, self._resource.state, seen))
+        if not known and not first.happened:
             return first
 
-        def decide(belongings: Belongings, _: datetime) -> Decision[Belongings, Outcome]:
-            outcome = carry_out(call, self._scene(mind, belongings, seen))
-            return Decision([Draft(what=what, origin=Origin.ASSISTANT) for what in outcome.happened], outcome)
+        def decide(belongings: Belongings, _: datetime) -> Decision[Belongings, Answer]:
+            answer = carry_out(call, self._reach(mind, belongings, seen))
+            return Decision([Draft(what=what, origin=Origin.ASSISTANT) for what in answer.happened], answer)
 
-        return self._resource.commit(decide, key=key).answer or Outcome(said="This was done before.")
+        done = self._resource.commit(decide, key=key)
+        if done.answer is not None:
+            return done.answer
+        return carry_out(call, self._reach(mind, self._resource.at(done.appended.first - 1), seen))
 
-    def _outcome(self, call: Call, reply: Reply, asked: Standing, scene: Scene) -> Outcome | None:
-        match self._whose(call, asked, scene.mind):
+    def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
+        match self._whose(call, asked, reach.mind):
             case "memory":
-                return carry_out(call, scene) if reply.whole else cut_off()
+                return carry_out(call, reach) if reply.whole else cut_off()
             case "nobody":
                 return unknown(call, tool_names(asked.all_tools or ()))
             case _:
@@ -177,8 +182,8 @@ class Hands:
         said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
         return whose(call.name, asked.tools or (), lambda: adds_tools(said), remembers=self._remembers)
 
-    def _scene(self, mind: Mind, belongings: Belongings, seen: Mapping[str, int]) -> Scene:
-        return Scene(
+    def _reach(self, mind: Mind, belongings: Belongings, seen: Mapping[str, int]) -> Reach:
+        return Reach(
             mind=mind,
             belongings=belongings,
             ancestors=[stream.state for stream in self._ancestors],
@@ -192,9 +197,7 @@ class Hands:
         key = _key(reply, call)
         while (known := self._store.receipt(self._stream.name, key)) is not None:
             reverted = self._store.read(self._stream.name, after=known.last, kind=Reverted.kind)
-            undone = [
-                event.seq for event in reverted if isinstance(event.what, Reverted) and event.what.to < known.first
-            ]
+            undone = [e.seq for e in reverted if isinstance(e.what, Reverted) and e.what.to < known.first]
             if not undone:
                 break
             key = replace(key, value=f"{key.value} {undone[-1]}")

@@ -36,7 +36,7 @@ MOST_CONFLICT = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Reach:
     """What a tool looks at: values, and one question."""
 
     mind: Mind
@@ -71,7 +71,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Answer:
     """What a call comes to: what the model reads, and what happened."""
 
     said: str
@@ -105,7 +105,7 @@ class Tool:
     """Is it this layer that offers it?"""
     declare: Callable[[Layer], Declared | None]
     """How it is offered; None where it is not, though a call is still understood."""
-    run: Callable[[Scene, Layer, dict[str, Any]], Outcome]
+    run: Callable[[Reach, Layer, dict[str, Any]], Answer]
 
 
 def offered(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
@@ -142,36 +142,36 @@ def adds_tools(messages: Iterable[Message]) -> bool:
     return any(isinstance(part, Opaque) and part.kind in _ADDING for part in parts)
 
 
-def scope_of(call: Call, scene: Scene) -> Scope:
+def scope_of(call: Call, reach: Reach) -> Scope:
     """Whose memory a call would change."""
     updates = _BY_NAME[call.name].name == UPDATE
-    return scene.pad.scope if updates and scene.pad is not None else "thread"
+    return reach.pad.scope if updates and reach.pad is not None else "thread"
 
 
-def carry_out(call: Call, scene: Scene) -> Outcome:
+def carry_out(call: Call, reach: Reach) -> Answer:
     """Run one call of a memory tool. Whatever is wrong with it becomes its answer; nothing is then changed."""
     tool = _BY_NAME[call.name]
-    layer = _offering(tool, scene.layers)
+    layer = _offering(tool, reach.layers)
     try:
         if layer is None:
             raise NotFound(what="memory tool", name=call.name, hint="it is not offered here")
-        return tool.run(scene, layer, _arguments(call))
+        return tool.run(reach, layer, _arguments(call))
     except InmindError as error:
         if call.name == tool.older:
             said = f"Not done, and dropped: {error}"
-            return Outcome(said=said, diagnostic=f"{call.name}: {error}")
-        return Outcome(said=f"Nothing was changed. {error}", error=True)
+            return Answer(said=said, diagnostic=f"{call.name}: {error}")
+        return Answer(said=f"Nothing was changed. {error}", error=True)
 
 
-def cut_off() -> Outcome:
+def cut_off() -> Answer:
     """The answer to a call in a reply that the provider has cut: it may be half of what was meant."""
-    return Outcome(said="Nothing was changed. The reply was cut off: call again.", error=True)
+    return Answer(said="Nothing was changed. The reply was cut off: call again.", error=True)
 
 
-def unknown(call: Call, known: Sequence[str]) -> Outcome:
+def unknown(call: Call, known: Sequence[str]) -> Answer:
     """The answer to a call of a tool that nobody has."""
     there = f"There are: {', '.join(known)}." if known else "There are none."
-    return Outcome(said=f"There is no tool named {call.name}. {there}", error=True)
+    return Answer(said=f"There is no tool named {call.name}. {there}", error=True)
 
 
 # -- working-memory/update ---------------------------------------------------------------------------------
@@ -179,12 +179,12 @@ def unknown(call: Call, known: Sequence[str]) -> Outcome:
 UPDATE = "working-memory/update"
 
 
-def _update(scene: Scene, layer: Layer, arguments: dict[str, Any]) -> Outcome:
+def _update(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
     if not isinstance(layer, ScratchpadLayer):
         raise NotFound(what="scratchpad", name=layer.name)
-    pads = scene.mind.pads if layer.scope == "thread" else scene.belongings.pads
+    pads = reach.mind.pads if layer.scope == "thread" else reach.belongings.pads
     revision = layer.revised_by_model(pads, arguments)
-    return Outcome(said=revision.told, happened=revision.happened, scope=layer.scope)
+    return Answer(said=revision.told, happened=revision.happened, scope=layer.scope)
 
 
 def _declare_update(layer: Layer) -> Declared | None:
@@ -204,11 +204,11 @@ def _declare_update(layer: Layer) -> Declared | None:
 # -- memory_read, memory_write, memory_list ----------------------------------------------------------------
 
 
-def _read(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
+def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     path = _text(arguments, "path")
-    text = scene.pad_text if path == SCRATCHPAD else scene.text(path)
+    text = reach.pad_text if path == SCRATCHPAD else reach.text(path)
     if text is None:
-        raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(scene))}")
+        raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(reach))}")
     lines = text.split("\n")
     first = arguments.get("from_line") or 1
     if isinstance(first, bool) or not isinstance(first, int) or not 1 <= first <= len(lines):
@@ -219,49 +219,51 @@ def _read(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
         if shown and size > MOST_CHARACTERS:
             break
         shown += 1
-    said = "\n".join(lines[first - 1 : first - 1 + shown])[:MOST_CHARACTERS]
+    said = "\n".join(lines[first - 1 : first - 1 + shown])
     last = first - 1 + shown
+    whole = first == 1 and last == len(lines) and len(said) <= MOST_CHARACTERS
+    if len(said) > MOST_CHARACTERS:
+        said = f"{said[:MOST_CHARACTERS]}\n[a line of {counted(len(said), 'character')}, cut]"
     if first > 1 or last < len(lines):
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
-    shown_whole = path != SCRATCHPAD and first == 1 and last == len(lines)
-    return Outcome(said=said or "(empty)", shown=(resolve(path)[1],) if shown_whole else ())
+    return Answer(said=said or "(empty)", shown=(resolve(path)[1],) if whole and path != SCRATCHPAD else ())
 
 
-def _write(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
+def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     scope, path = resolve(_text(arguments, "path"))
     if scope != "thread":
         expected = f"{OVERVIEW}, detail/<name> or archive/<name>; {path} is written by people and dreams"
         raise InvalidPath(field="path", value=path, expected=expected)
     text, section = _text(arguments, "text"), arguments.get("section") or ""
-    documents = scene.mind.documents
+    documents = reach.mind.documents
     before = documents.text(path)
     if section:
         old = section_of(before, _text(arguments, "section"))
         text = with_section(before, section, appended(old, text) if arguments.get("append") is True else text)
     elif arguments.get("append") is True:
         text = appended(before, text)
-    elif path in documents.by_path and documents.version(path) != scene.seen.get(path, 0):
-        now = cut(before, budget=MOST_CONFLICT, count=len, pointer=f"[cut: memory_read {path} shows the rest]").text
-        said = f"Nothing was written: {path} has changed since you last saw all of it. It now reads:\n{now}"
-        return Outcome(said=said, shown=(path,), error=True)
+    elif path in documents.by_path and documents.version(path) != reach.seen.get(path, 0):
+        now = cut(before, budget=MOST_CONFLICT, count=len, pointer=f"[cut: memory_read {path} shows the rest]")
+        said = f"Nothing was written: {path} has changed since you last saw all of it. It now reads:\n{now.text}"
+        return Answer(said=said, shown=(path,) if now.whole else (), error=True)
     text = checked_text(text)
     happened = () if text == before and path in documents.by_path else (DocumentWritten(path=path, text=text),)
-    return Outcome(said=f"{path}: {counted(len(text.encode()), 'byte')}.", happened=happened, shown=(path,))
+    return Answer(said=f"{path}: {counted(len(text.encode()), 'byte')}.", happened=happened, shown=(path,))
 
 
-def _list(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:  # noqa: ARG001 -- the table's
+def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:  # noqa: ARG001 -- the table's
     lines: list[str] = []
-    for path in _paths(scene):
-        text = (scene.pad_text if path == SCRATCHPAD else scene.text(path)) or ""
+    for path in _paths(reach):
+        text = (reach.pad_text if path == SCRATCHPAD else reach.text(path)) or ""
         first = next((line.strip() for line in text.split("\n") if line.strip()), "")
         lines.append(f"{path} ({counted(len(text.encode()), 'byte')}): {first[:100]}")
-    return Outcome(said="\n".join(lines) or "There are none.")
+    return Answer(said="\n".join(lines) or "There are none.")
 
 
-def _paths(scene: Scene) -> list[str]:
-    documents = sorted({**scene.belongings.documents.by_path, **scene.mind.documents.by_path})
-    return [*documents, *([SCRATCHPAD] if scene.pad_text else [])]
+def _paths(reach: Reach) -> list[str]:
+    documents = sorted({**reach.belongings.documents.by_path, **reach.mind.documents.by_path})
+    return [*documents, *([SCRATCHPAD] if reach.pad_text else [])]
 
 
 def _keeps_documents(layer: Layer) -> bool:
@@ -271,8 +273,8 @@ def _keeps_documents(layer: Layer) -> bool:
 # -- resolve_reference -------------------------------------------------------------------------------------
 
 
-def _resolve(scene: Scene, _: Layer, arguments: dict[str, Any]) -> Outcome:
-    return Outcome(said=str(scene.resolve(checked_text(_text(arguments, "text")))))
+def _resolve(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+    return Answer(said=str(reach.resolve(checked_text(_text(arguments, "text")))))
 
 
 # -- the table ---------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ TOOLS: tuple[Tool, ...] = (
         name="memory_read",
         wire="memory_read",
         reads_only=True,
-        layer=_keeps_documents,
+        layer=lambda layer: _keeps_documents(layer) or isinstance(layer, ScratchpadLayer),
         declare=_always(
             f"Read {OVERVIEW}, detail/<name>, archive/<name> or {SCRATCHPAD}.",
             _object({"path": _TEXT, "from_line": {"type": "integer"}}, required=("path",)),

@@ -356,7 +356,8 @@ def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
 
 def test_a_layer_that_is_not_there_offers_nothing(memory: Memory) -> None:
     session = memory.session("pad-only", layers=[ScratchpadLayer(schema={"type": "object", "properties": {"a": {}}})])
-    (tool,) = session.tools("openai")
+    tool, read = session.tools("openai")
+    assert read["function"]["name"] == "memory_read"
     assert set(tool["function"]["parameters"]["properties"]) == {"a", "delete"}
     silent = memory.session("silent", memory_tools=False)
     assert silent.prepare([user("hi")]).tools is None
@@ -418,3 +419,80 @@ def test_a_resources_scratchpad_is_updated_once_though_the_reply_is_repeated(mem
     session.record(reply)
     assert session.scratchpad.snapshot == "x"
     assert session.belongings.pads.by_name["working-memory"].state == "x"
+
+
+@pytest.mark.spec("A4")
+def test_a_reply_that_was_taken_back_can_be_recorded_again(session: Session) -> None:
+    asked(session)
+    first = session.record(chat(*CALLS))
+    session.undo()
+    again = session.record(chat(*CALLS))
+    assert (again.repeated, again.results) == (False, first.results)
+    assert session.scratchpad.snapshot == "The customer is Mei."
+    assert session.record(chat(*CALLS)).repeated
+
+
+def test_a_reply_says_which_prompt_it_answers(session: Session) -> None:
+    asked(session)
+    early = session.mind.standing.calls
+    asked(session, tools=[{"type": "function", "function": {"name": "other", "parameters": {"type": "object"}}}])
+    recorded = session.record(chat(("1", "get_page", {}), ("2", "other", {})), call=early)
+    assert [call.name for call in recorded.host_calls] == ["get_page"]
+    assert "There is no tool named other" in only_result(recorded)
+    session.record(chat(text="late", id="chatcmpl-ffffffffffffffff"))
+    assert (session.ledger.reported_calls, session.ledger.reported_prompt) == (2, 800)
+
+
+def test_memory_calls_of_a_reply_that_was_cut_off_are_not_carried_out(session: Session) -> None:
+    reply = chat(*CALLS[:1])
+    reply["choices"][0]["finish_reason"] = "length"
+    recorded = session.record(reply)
+    assert not recorded.whole
+    assert "cut off" in only_result(recorded)
+    assert session.scratchpad.snapshot == ""
+
+
+def test_a_session_without_memory_tools_carries_none_out(memory: Memory) -> None:
+    session = memory.session("silent", memory_tools=False)
+    recorded = session.record(chat(("1", "memory_write", {"path": "detail/a.md", "text": "x"})))
+    assert [call.name for call in recorded.host_calls] == ["memory_write"]
+    assert "detail/a.md" not in session.documents()
+
+
+def test_calls_on_a_resources_scratchpad_keep_their_order(memory: Memory) -> None:
+    session = memory.session("one", resource="ada", layers=default_layers(ScratchpadLayer(scope="resource")))
+    session.scratchpad.update("before")
+    read = ("memory_read", {"path": "scratchpad"})
+    update = ("2", "working_memory_update", {"text": "after"})
+    answers = [result["content"] for result in session.record(chat(("1", *read), update, ("3", *read))).results]
+    assert answers == ["before", "Written.", "after"]
+
+
+def test_tools_that_messages_bring_in_are_the_hosts(session: Session) -> None:
+    added: dict[str, Any] = {"type": "additional_tools", "tools": [{"type": "function", "name": "late", "parameters": {}}]}
+    session.prepare([user("hi"), added], tools=[host_tool("responses")], format="responses")
+    recorded = session.record(response(("1", "late", {})))
+    assert [call.name for call in recorded.host_calls] == ["late"]
+
+
+@pytest.mark.parametrize("from_line", [None, 0])
+def test_a_page_is_read_from_its_beginning_where_nothing_is_said(session: Session, from_line: int | None) -> None:
+    session.write("detail/a.md", "a\nb")
+    read = {"path": "detail/a.md", "from_line": from_line}
+    assert only_result(session.record(chat(("1", "memory_read", read)))) == "a\nb"
+
+
+def test_a_page_that_was_shown_in_part_is_not_overwritten(session: Session, memory: Memory) -> None:
+    memory.session("support-42").write("detail/a.md", "x" * 30_000)
+    mine = {"path": "detail/a.md", "text": "mine"}
+    for number in range(3):
+        calls = (("1", "memory_write", mine), ("2", "memory_read", {"path": "detail/a.md"}))
+        session.record(chat(*calls, id=f"chatcmpl-000000000000000{number}"))
+    assert session.read("detail/a.md") == "x" * 30_000
+
+
+def test_instructions_stand_beside_a_leading_developer_item(session: Session) -> None:
+    developer = {"role": "developer", "content": "Be brief."}
+    request = session.prepare([developer, user("hi")], system="You help.", format="responses").request
+    assert request["instructions"] == "You help."
+    assert developer in request["input"]

@@ -85,7 +85,7 @@ def test_of_an_object_that_is_too_large_whole_fields_are_left_out_by_name(memory
           "goal": "Deploy v2",
           "owner": {"name": "Ada"}
         }
-        [left out to fit: log (387 tokens); read all of it in scratchpad]
+        [left out to fit: log (377 tokens); read all of it in scratchpad]
         </working_memory>
     """)
 

@@ -63,7 +63,7 @@ def test_a_scratchpad_with_a_schema_is_updated_by_any_of_its_fields(memory: Memo
         owner: Owner
 
     session = memory.session("task", layers=[ScratchpadLayer(schema=Task)])
-    assert session.tools("openai") == [
+    assert session.tools("openai")[:1] == [
         tool(
             "working_memory_update",
             "Update your scratchpad, shown as working_memory. Send only what changes: objects merge, others replace.",
@@ -97,8 +97,8 @@ def test_the_shape_of_each_provider(memory: Memory) -> None:
     )
     schema = {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]}
     about = {"name": name, "description": description}
-    assert noting.tools("responses") == [{"type": "function", **about, "parameters": schema, "strict": False}]
-    assert noting.tools("anthropic") == [{**about, "input_schema": schema}]
-    assert noting.tools("mcp") == [
+    assert noting.tools("responses")[:1] == [{"type": "function", **about, "parameters": schema, "strict": False}]
+    assert noting.tools("anthropic")[:1] == [{**about, "input_schema": schema}]
+    assert noting.tools("mcp")[:1] == [
         {**about, "inputSchema": schema, "annotations": {"readOnlyHint": False, "openWorldHint": False}}
     ]

@@ -65,7 +65,7 @@ class AnySession(RuleBasedStateMachine):
         self.sent: list[str] = []
         self.said = ""
         self.known = [Known()]
-        self.replies: list[dict[str, Any]] = []
+        self.replies: list[tuple[int, dict[str, Any]]] = []
         self.born: dict[str, Pad] = {}
         self.children: dict[str, tuple[int, Pad]] = {}
 
@@ -119,7 +119,7 @@ class AnySession(RuleBasedStateMachine):
         self._ask(self.session.prepare(self.talk, tools=TOOLS))
         reply = self._reply(words, calls)
         recorded = self.session.record(reply)
-        self.replies.append(reply)
+        self.replies.append((self.session.mind.seq, reply))
         ids = [call["id"] for call in reply["choices"][0]["message"].get("tool_calls", ())]
         left = [id for id, (name, _) in zip(ids, calls, strict=True) if name == "get_page"]
         assert [call.id for call in recorded.host_calls] == left
@@ -139,8 +139,9 @@ class AnySession(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: bool(self.replies))
     def reply_again(self, data: st.DataObject) -> None:
-        """However late, and though it may have been undone since."""
-        assert self.session.record(data.draw(st.sampled_from(self.replies))).repeated
+        """However late."""
+        _, reply = data.draw(st.sampled_from(self.replies))
+        assert self.session.record(reply).repeated
 
     @rule(id=CHILDREN, values=VALUES, delete=PATHS)
     def child_updates(self, id: str, values: Pad, delete: list[str]) -> None:
@@ -183,6 +184,7 @@ class AnySession(RuleBasedStateMachine):
         self.session.read("overview.md")
         target = self.session.mind.before
         past = self.session.at(target)
+        self.replies = [(seq, reply) for seq, reply in self.replies if seq <= target]
         self.session.undo()
         self.talk = [dict(wire) for wire in past.line.wires]
         self.page = past.documents.text("overview.md")

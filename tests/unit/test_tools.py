@@ -23,8 +23,8 @@ from inmind.prompt.layer import ViewLayer
 from inmind.tools import (
     MOST_CHARACTERS,
     TOOLS,
-    Outcome,
-    Scene,
+    Answer,
+    Reach,
     carry_out,
     is_memory_tool,
     offered,
@@ -67,8 +67,8 @@ def a_scene(
     belongings: Belongings | None = None,
     ancestors: Sequence[Mind] = (),
     seen: Mapping[str, int] | None = None,
-) -> Scene:
-    return Scene(
+) -> Reach:
+    return Reach(
         mind=mind or a_mind(),
         belongings=belongings or Belongings(),
         ancestors=ancestors,
@@ -78,9 +78,9 @@ def a_scene(
     )
 
 
-def called(name: str, arguments: Any, scene: Scene | None = None) -> Outcome:
+def called(name: str, arguments: Any, reach: Reach | None = None) -> Answer:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return carry_out(Call("call-1", name, text), scene or a_scene())
+    return carry_out(Call("call-1", name, text), reach or a_scene())
 
 
 # -- the table -------------------------------------------------------------------------------------------------
@@ -122,18 +122,26 @@ def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
     assert names() == names(TextLayer("rules", "none")) == []
     assert names(DocumentLayer("overview", "overview.md")) == pages
     assert names(DocumentLayer("state", "MEMORY.md")) == []
-    assert names(ScratchpadLayer()) == ["working_memory_update"]
-    assert names(ScratchpadLayer(read_only=True)) == names(ViewLayer(ScratchpadLayer())) == []
+    assert names(ScratchpadLayer()) == ["working_memory_update", "memory_read"]
+    assert names(ScratchpadLayer(read_only=True)) == ["memory_read"]
+    assert names(ViewLayer(ScratchpadLayer())) == []
 
 
 def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_host_has_told_all() -> None:
     mine = {"type": "function", "function": {"name": "memory_read"}}
     page: dict[str, Any] = {"name": "get_page", "input_schema": {}}
     nameless = {"type": "odd"}
-    assert whose("memory_read", [mine]) == "host"
-    assert whose("memory_read", [page]) == whose("memory_read", []) == "memory"
-    assert whose("get_pages", [page]) == "nobody"
-    assert whose("get_pages", [page, nameless]) == whose("get_pages", []) == "host"
+    group = {"type": "namespace", "name": "crm", "tools": [page]}
+
+    def owner(name: str, *tools: dict[str, Any], added: bool = False, remembers: bool = True) -> str:
+        return whose(name, tools, lambda: added, remembers=remembers)
+
+    assert owner("memory_read", mine) == "host"
+    assert owner("memory_read", page) == owner("memory_read") == "memory"
+    assert owner("memory_read", page, remembers=False) == "nobody"
+    assert owner("get_pages", page) == "nobody"
+    assert {owner("get_pages", page, nameless), owner("get_pages"), owner("get_pages", group)} == {"host"}
+    assert owner("get_pages", page, added=True) == "host"
 
 
 # -- calls -----------------------------------------------------------------------------------------------------
@@ -141,19 +149,21 @@ def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_hos
 
 def test_a_call_of_a_tool_that_no_layer_offers_says_so_and_changes_nothing() -> None:
     for tool in TOOLS:
-        outcome = called(tool.wire, {"text": "x", "path": "overview.md"}, a_scene(layers=[]))
-        assert (outcome.error, outcome.happened) == (True, ())
-        assert "not offered here" in outcome.said
+        answer = called(tool.wire, {"text": "x", "path": "overview.md"}, a_scene(layers=[]))
+        assert (answer.error, answer.happened) == (True, ())
+        assert "not offered here" in answer.said
 
 
-@pytest.mark.parametrize("name", [name for tool in TOOLS for name in {tool.name, tool.wire, tool.older} - {""}])
+@pytest.mark.parametrize(
+    "name", [name for tool in TOOLS for name in dict.fromkeys([tool.name, tool.wire, tool.older]) if name]
+)
 @given(arguments=st.text() | json_values().map(json.dumps))
 def test_whatever_a_model_writes_as_arguments_there_is_an_answer_and_an_error_changes_nothing(
     name: str, arguments: str
 ) -> None:
-    outcome = called(name, arguments)
-    assert outcome.said
-    assert not (outcome.error and outcome.happened)
+    answer = called(name, arguments)
+    assert answer.said
+    assert not (answer.error and answer.happened)
 
 
 @pytest.mark.spec("J3")
@@ -162,20 +172,20 @@ def test_whatever_a_model_writes_as_arguments_there_is_an_answer_and_an_error_ch
     arguments=st.dictionaries(st.sampled_from(["text", "section", "append", "from_line"]), json_values()),
 )
 def test_pages_are_read_and_written_or_the_model_is_told_why_not(path: str, arguments: dict[str, Any]) -> None:
-    scene = a_scene(a_mind(DocumentWritten("overview.md", "# Overview\n\n## Task\n\nwrite\n")))
+    reach = a_scene(a_mind(DocumentWritten("overview.md", "# Overview\n\n## Task\n\nwrite\n")))
     for name in ("memory_read", "memory_write"):
-        outcome = called(name, {"path": path, **arguments}, scene)
-        assert outcome.said
-        assert all(isinstance(what, DocumentWritten) and not outcome.error for what in outcome.happened)
+        answer = called(name, {"path": path, **arguments}, reach)
+        assert answer.said
+        assert all(isinstance(what, DocumentWritten) and not answer.error for what in answer.happened)
 
 
 def test_a_page_of_very_long_lines_is_read_in_answers_that_do_not_fill_the_window() -> None:
     page = "\n".join(letter * 10_000 for letter in "abcde")
-    scene = a_scene(a_mind(DocumentWritten("detail/log.md", page)))
-    first = called("memory_read", {"path": "detail/log.md"}, scene)
+    reach = a_scene(a_mind(DocumentWritten("detail/log.md", page)))
+    first = called("memory_read", {"path": "detail/log.md"}, reach)
     assert first.said.endswith("b\n[lines 1 to 2 of 5; read on from_line 3]")
     assert first.shown == ()
-    rest = called("memory_read", {"path": "detail/log.md", "from_line": 4}, scene)
+    rest = called("memory_read", {"path": "detail/log.md", "from_line": 4}, reach)
     assert rest.said.endswith("e\n[lines 4 to 5 of 5]")
     assert max(len(first.said), len(rest.said)) < MOST_CHARACTERS + 100
 
@@ -192,17 +202,17 @@ def test_a_page_that_the_model_has_not_seen_is_shown_to_it_instead_of_overwritte
 
 
 def test_who_appends_or_names_a_section_need_not_have_seen_the_page() -> None:
-    scene = a_scene(a_mind(DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\n")))
+    reach = a_scene(a_mind(DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\n")))
     write = {"path": "detail/log.md", "text": "sun"}
-    more = called("memory_write", {**write, "append": True}, scene)
+    more = called("memory_write", {**write, "append": True}, reach)
     assert more.happened == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun"),)
-    both = called("memory_write", {**write, "section": "Monday", "append": True}, scene)
+    both = called("memory_write", {**write, "section": "Monday", "append": True}, reach)
     assert both.happened == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun\n"),)
 
 
 def test_what_is_there_already_is_not_written_again() -> None:
-    scene = a_scene(a_mind(DocumentWritten("detail/a.md", "same")), seen={"detail/a.md": 1})
-    assert called("memory_write", {"path": "detail/a.md", "text": "same"}, scene).happened == ()
+    reach = a_scene(a_mind(DocumentWritten("detail/a.md", "same")), seen={"detail/a.md": 1})
+    assert called("memory_write", {"path": "detail/a.md", "text": "same"}, reach).happened == ()
 
 
 def test_pages_of_the_session_and_its_resource_are_listed_with_the_scratchpad_by_their_first_line() -> None:
@@ -221,8 +231,8 @@ def test_a_child_with_a_view_of_the_scratchpad_reads_its_parents() -> None:
     pages = DocumentLayer("overview", "overview.md")
     child = a_mind(PadWritten("working-memory", "not this one"))
     parent = a_mind(PadWritten("working-memory", "the parent's"))
-    scene = a_scene(child, layers=[ViewLayer(ScratchpadLayer()), pages], ancestors=[parent])
-    assert called("memory_read", {"path": "scratchpad"}, scene).said == "the parent's"
+    reach = a_scene(child, layers=[ViewLayer(ScratchpadLayer()), pages], ancestors=[parent])
+    assert called("memory_read", {"path": "scratchpad"}, reach).said == "the parent's"
     grand = a_scene(child, layers=[ViewLayer(ViewLayer(ScratchpadLayer())), pages], ancestors=[child, parent])
     assert called("memory_read", {"path": "scratchpad"}, grand).said == "the parent's"
 
@@ -238,12 +248,12 @@ def test_an_update_changes_what_the_scratchpad_belongs_to() -> None:
 
 @pytest.mark.spec("C6")
 def test_what_goes_wrong_is_an_error_under_the_tools_names_and_a_diagnostic_under_the_older_one() -> None:
-    scene = a_scene(layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    reach = a_scene(layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
     for name in ("working_memory_update", "working-memory/update"):
-        told = called(name, {"goal": 7}, scene)
+        told = called(name, {"goal": 7}, reach)
         assert (told.error, told.diagnostic, told.happened) == (True, "", ())
         assert "goal" in told.said
-    dropped = called("updateWorkingMemory", {"goal": 7}, scene)
+    dropped = called("updateWorkingMemory", {"goal": 7}, reach)
     assert (dropped.error, dropped.happened) == (False, ())
     assert dropped.diagnostic.startswith("updateWorkingMemory: goal does not fit the schema")
 

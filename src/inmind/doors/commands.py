@@ -217,7 +217,7 @@ def show_journal(
         console = _console()
         for event in events:
             line = (
-                f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<9} {event.origin:<9} {encode(event.what)}"
+                f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<13} {event.origin:<9} {encode(event.what)}"
             )
             if console.is_terminal:  # one line each on a screen; all of it in a pipe, where somebody searches
                 console.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)

@@ -11,7 +11,7 @@ from inmind.attention import Attention
 from inmind.documents import checked_text
 from inmind.errors import InvalidInput
 from inmind.family.handing import handed_on, inheritance, policies
-from inmind.family.homecoming import Child, Homecoming, MergeReport, pad_home, rest_home
+from inmind.family.homecoming import Arrivals, Child, MergeReport, pad_home, rest_home
 from inmind.journal import ChildCameHome, Draft, Origin, SessionOpened
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
@@ -59,7 +59,7 @@ class Family:
             return Child(id=id, then=then, now=now, layers=layers)
 
         pad = scratchpad_of(self._layers)
-        abroad = Homecoming()
+        abroad = Arrivals()
         if pad is not None and pad.scope == "resource":
             abroad = self._pad_abroad(pad, child(self._stream.refresh()), now.seq)
 
@@ -78,18 +78,18 @@ class Family:
         done = self._stream.commit(decide, key=named)
         return done.answer or MergeReport(child=id, repeated=True)
 
-    def _pad_abroad(self, pad: ScratchpadLayer, child: Child, seq: int) -> Homecoming:
+    def _pad_abroad(self, pad: ScratchpadLayer, child: Child, seq: int) -> Arrivals:
         """The scratchpad's part, where it is the resource's; answers with what the report will say of it."""
 
-        def decide(belongings: Belongings, _: datetime) -> Decision[Belongings, Homecoming]:
+        def decide(belongings: Belongings, _: datetime) -> Decision[Belongings, Arrivals]:
             came = pad_home(child, self._stream.state, belongings, pad)
             return Decision(list(came.happening), replace(came, happening=()))
 
         done = self._resource.commit(decide, key=Key(f"came home {child.id} {seq}", ""))
-        return done.answer or Homecoming()
+        return done.answer or Arrivals()
 
 
-def _report(id: str, came: Homecoming) -> MergeReport:
+def _report(id: str, came: Arrivals) -> MergeReport:
     return MergeReport(
         child=id, brought=came.brought, joined=came.joined, conflicts=came.conflicts, things=len(came.things)
     )

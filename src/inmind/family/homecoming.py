@@ -52,7 +52,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Homecoming:
+class Arrivals:
     """What is to happen in the parent, and what the report will say."""
 
     happening: tuple[Draft, ...] = ()
@@ -61,8 +61,8 @@ class Homecoming:
     joined: tuple[str, ...] = ()
     conflicts: tuple[Clash, ...] = ()
 
-    def __add__(self, other: Homecoming) -> Homecoming:
-        return Homecoming(
+    def __add__(self, other: Arrivals) -> Arrivals:
+        return Arrivals(
             self.happening + other.happening,
             self.things + other.things,
             self.brought + other.brought,
@@ -71,17 +71,17 @@ class Homecoming:
         )
 
 
-def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer) -> Homecoming:
+def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer) -> Arrivals:
     """The scratchpad's part, wherever the parent's is kept; none where the child only had a view of it."""
     theirs = next((one for one in child.layers if isinstance(one, ScratchpadLayer) and one.name == layer.name), None)
     if theirs is None or layer.read_only:
-        return Homecoming()
+        return Arrivals()
     pads = mind.pads if layer.scope == "thread" else belongings.pads
     came = home(theirs.held(child.then.pads), layer.held(pads), theirs.held(child.now.pads))
     pad = child.now.pads.get(layer.name)
     source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
     happened: Sequence[Happened] = layer.revised_by_child(pads, came)
-    return Homecoming(
+    return Arrivals(
         happening=tuple(copied_from(what, source, trust) for what in happened),
         brought=tuple(path or layer.name for path in came.brought),
         joined=tuple(path or layer.name for path in came.joined),
@@ -89,27 +89,27 @@ def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpad
     )
 
 
-def rest_home(child: Child, mind: Mind) -> Homecoming:
+def rest_home(child: Child, mind: Mind) -> Arrivals:
     """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them."""
-    came = Homecoming()
+    came = Arrivals()
     if any(map(keeps_documents, child.layers)):
         for path in child.now.documents.by_path:
             came += _document_home(child, mind, path)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
-        came += Homecoming(things=_seen_since(child))
+        came += Arrivals(things=_seen_since(child))
     return came
 
 
-def _document_home(child: Child, mind: Mind, path: str) -> Homecoming:
+def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     base, theirs = child.then.documents.by_path.get(path), child.now.documents.by_path[path]
     ours = mind.documents.by_path.get(path)
     if base is not None and base.text == theirs.text:
-        return Homecoming()
+        return Arrivals()
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
-        return Homecoming((copied_from(written, theirs.source, theirs.trust),), brought=(path,))
+        return Arrivals((copied_from(written, theirs.source, theirs.trust),), brought=(path,))
     came = home(base.text if base else "", ours.text, theirs.text)
-    return Homecoming(
+    return Arrivals(
         (copied_from(replace(written, text=came.text), theirs.source, theirs.trust),) if came.text is not None else (),
         brought=(path,) if came.brought else (),
         joined=(path,) if came.joined else (),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*")
-_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)(.*)")
 
 
 def section_of(text: str, heading: str) -> str:
@@ -21,15 +21,26 @@ def section_of(text: str, heading: str) -> str:
 
 
 def with_section(text: str, heading: str, body: str) -> str:
-    """The page with this body under that heading; a heading that is not there comes at the end."""
+    """The page with this body under that heading; a heading that is not there comes at the end.
+
+    Models repeat the heading in front of the body: it is said once.
+    """
     lines = text.split("\n")
+    written = _body(body, heading)
     place = _place(lines, heading)
     if place is None:
         above = text.rstrip("\n")
-        return f"{above}\n\n## {heading.strip('# ')}\n\n{body.strip(chr(10))}\n".lstrip("\n")
+        return "\n".join([*([above, ""] if above else []), f"## {_bare(heading)}", *written])
     begin, end = place
-    written = [*lines[:begin], "", *body.strip("\n").split("\n"), ""]
-    return "\n".join([*written, *lines[end:]])
+    return "\n".join([*lines[:begin], *written, *lines[end:]])
+
+
+def _body(body: str, heading: str) -> list[str]:
+    """Its lines, with one blank line before and behind."""
+    lines = body.strip("\n").split("\n")
+    if (match := _HEADING.fullmatch(lines[0])) and _title(match[2]) == _title(heading):
+        lines = "\n".join(lines[1:]).strip("\n").split("\n")
+    return ["", *lines, ""] if lines != [""] else [""]
 
 
 def _place(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
@@ -43,15 +54,23 @@ def _place(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
 
 
 def _headings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Line, level and title of each."""
+    """Line, level and title of each. A fence is closed by one of its kind, no shorter and with nothing behind it."""
     fence = ""
     for number, line in enumerate(lines):
-        if mark := _FENCE.match(line):
-            kind = mark[1][0]
-            fence = "" if fence == kind else fence or kind
+        if mark := _FENCE.fullmatch(line):
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
         elif not fence and (match := _HEADING.fullmatch(line)):
             yield number, len(match[1]), _title(match[2])
 
 
+def _bare(heading: str) -> str:
+    """A heading as somebody names it, with its marks or without."""
+    match = _HEADING.fullmatch(heading.strip())
+    return " ".join((match[2] if match else heading).split())
+
+
 def _title(heading: str) -> str:
-    return " ".join(heading.strip().lstrip("#").split()).casefold()
+    return _bare(heading).casefold()

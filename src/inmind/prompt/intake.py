@@ -90,12 +90,12 @@ def checked_json(value: Any, field: str) -> Any:
     return value
 
 
-def message_added(wire: Wire, spoken: Format) -> Draft:
-    """A message as an event: whose words it is, and how far to trust it."""
+def message_added(wire: Wire, spoken: Format, *, ours: bool = False) -> Draft:
+    """A message as an event: whose words it is, and how far to trust it. `ours`: memory's own answer to a call."""
     message = spoken.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
-    what = MessageAdded(wire=wire, format=spoken.name)
+    what = MessageAdded(wire=wire, format=spoken.name, ours=ours)
     return Draft(what=what, origin=origin, trust=Trust.DATA if mixed else None)
 
 

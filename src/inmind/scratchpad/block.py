@@ -58,7 +58,8 @@ def shortened(state: State, *, budget: int, count: Counter, where: str) -> Cut:
 
 def _fitted(fields: Mapping[str, str], *, budget: int, count: Counter, where: str) -> Cut | None:
     """As many whole fields as fit, in their order; None if none does."""
-    sizes = {key: count(field) for key, field in fields.items()}
+    frame = count("")  # what stands around the whole is counted with every text
+    sizes = {key: count(field) - frame for key, field in fields.items()}
 
     def pointer(left_out: Collection[str]) -> str:
         named = [f"{spelt([key])} ({sizes[key]} tokens)" for key in left_out][:MOST_NAMED]
