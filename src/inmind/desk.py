@@ -10,8 +10,8 @@ from typing import Any
 from inmind.errors import InvalidInput
 from inmind.journal import Draft, Happened, Origin, PadSetAside
 from inmind.mind import Belongings, Mind
-from inmind.prompt.layer import Layer, ViewLayer
-from inmind.prompt.pads import ScratchpadLayer
+from inmind.prompt.layer import Layer
+from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight
 from inmind.prompt.view import copied
 from inmind.scratchpad.pad import State
 from inmind.stores.base import Appended, Store
@@ -33,14 +33,12 @@ def scratchpad_among(
     layers: Sequence[Layer], streams: Sequence[Stream[Mind]], resource: Stream[Belongings], store: Store
 ) -> Scratchpad | None:
     """The scratchpad of a session, or the one that it has a view of: `streams` are its own and its ancestors'."""
-    for layer in layers:
-        height = 0
-        while isinstance(layer, ViewLayer):
-            layer, height = layer.layer, height + 1
-        if isinstance(layer, ScratchpadLayer):
-            stream = streams[min(height, len(streams) - 1)] if layer.scope == "thread" else resource
-            return Scratchpad(layer.viewed() if height else layer, stream, store)
-    return None
+    found = scratchpad_in_sight(layers)
+    if found is None:
+        return None
+    layer, height = found
+    stream = streams[height] if layer.scope == "thread" else resource
+    return Scratchpad(layer.viewed() if height else layer, stream, store)
 
 
 class Scratchpad:
@@ -70,7 +68,7 @@ class Scratchpad:
         """
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
-        named = key_for(key, "update", values, list(delete), append)
+        named = key_for(key, "update", values, delete, append)
 
         def decide(state: Whose, _: datetime) -> Decision[Any, None]:
             revision = self._layer.revised(state.pads, values, delete=delete, append=append)

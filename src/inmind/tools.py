@@ -20,8 +20,8 @@ from inmind.mind import Belongings, Mind
 from inmind.overview.sections import section_of, with_section
 from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
-from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, ViewLayer
-from inmind.prompt.pads import ScratchpadLayer, scratchpad_of
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
+from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight, scratchpad_of
 from inmind.scratchpad.merge import appended
 from inmind.text import counted, cut
 
@@ -55,14 +55,12 @@ class Reach:
     @property
     def pad_text(self) -> str:
         """The scratchpad as the model reads it: its own, or the one of an ancestor that it has a view of."""
-        for layer in self.layers:
-            minds = iter((self.mind, *self.ancestors))
-            mind = next(minds)
-            while isinstance(layer, ViewLayer):
-                layer, mind = layer.layer, next(minds, mind)
-            if isinstance(layer, ScratchpadLayer):
-                return layer.text(mind.pads if layer.scope == "thread" else self.belongings.pads)
-        return ""
+        found = scratchpad_in_sight(self.layers)
+        if found is None:
+            return ""
+        layer, height = found
+        mind = (self.mind, *self.ancestors)[height]
+        return layer.text(mind.pads if layer.scope == "thread" else self.belongings.pads)
 
     def text(self, path: str) -> str | None:
         scope, name = resolve(path)

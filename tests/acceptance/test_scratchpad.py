@@ -422,6 +422,17 @@ def test_bad_values_are_refused_by_name_and_nothing_is_changed(memory: Memory, v
 
 
 @pytest.mark.spec("J3")
+@pytest.mark.parametrize("delete", ["goal", 7, {"goal": 1}, [3], [[]], [["a", 1]], ["/a~2"], ["steps.0"]])
+def test_what_is_no_list_of_paths_removes_nothing(memory: Memory, delete: Any) -> None:
+    session = with_pad(memory, schema={"type": "object"})
+    session.scratchpad.update({"goal": "Ship", "steps": ["a"]})
+    with pytest.raises(InvalidInput) as refused:
+        session.scratchpad.update({}, delete=delete, key="k")
+    assert refused.value.field.startswith("delete")
+    assert session.scratchpad.snapshot == {"goal": "Ship", "steps": ["a"]}
+
+
+@pytest.mark.spec("J3")
 @pytest.mark.parametrize(
     ("options", "field"),
     [

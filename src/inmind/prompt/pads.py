@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from inmind.documents import Scope
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.journal import Happened, PadBegun, PadSetAside, Trust
-from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn
+from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, ViewLayer
 from inmind.scratchpad.block import shortened, text_of
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import Pads, State
@@ -207,6 +207,17 @@ def scratchpad_of(layers: Sequence[Layer]) -> ScratchpadLayer | None:
     if len(pads) > 1:
         raise InvalidInput(field="layers", value=[pad.name for pad in pads], expected="at most one scratchpad")
     return pads[0] if pads else None
+
+
+def scratchpad_in_sight(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] | None:
+    """The scratchpad that these layers show, and how many generations up it is kept: 0 for a session's own."""
+    for layer in layers:
+        height = 0
+        while isinstance(layer, ViewLayer):
+            layer, height = layer.layer, height + 1
+        if isinstance(layer, ScratchpadLayer):
+            return layer, height
+    return None
 
 
 def _shape(schema: object) -> Shape:
