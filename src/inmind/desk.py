@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from inmind.errors import InvalidInput
+from inmind.errors import InvalidInput, StoreError
 from inmind.journal import Draft, Happened, Origin, PadSetAside
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
@@ -18,6 +19,7 @@ from inmind.stores.base import Appended, Store
 from inmind.stores.stream import Decision, Stream, key_for
 
 Whose = Mind | Belongings
+_NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class Scratchpad:
 
     def update(
         self,
-        values: State,
+        values: State = _NOTHING,
         *,
         delete: Sequence[str | Sequence[str]] = (),
         append: bool = False,
@@ -88,7 +90,10 @@ class Scratchpad:
         )
 
     def settle(self) -> str:
-        """Set aside what does not fit the schema any more; answers with what to tell the host."""
+        """Set aside what does not fit the schema any more; answers with what to tell the host.
+
+        A store that takes no writes is no reason not to open a session: the misfit is as good as nothing either way.
+        """
         misfit = self._layer.misfit(self._stream.state.pads)
         if not misfit or self._layer.read_only:
             return ""
@@ -97,7 +102,8 @@ class Scratchpad:
             why = self._layer.misfit(state.pads)
             return Decision(_drafts([PadSetAside(self._layer.name, why)] if why else [], Origin.OPERATOR), None)
 
-        self._stream.commit(decide)
+        with suppress(StoreError):
+            self._stream.commit(decide)
         return f"the scratchpad no longer fits its schema ({misfit}): it was set aside, and begins anew"
 
     def __repr__(self) -> str:

@@ -19,9 +19,11 @@ from inmind.prompt.formats import FORMATS, format_named
 from inmind.prompt.formats.parts import Call, Message, Result, Text
 from inmind.prompt.intake import message_added, tool_names
 from inmind.prompt.layer import Layer
+from inmind.prompt.pads import scratchpad_of
 from inmind.prompt.recorded import Recorded, recorded
 from inmind.prompt.replies import Reply, read_reply
 from inmind.prompt.standing import Standing
+from inmind.scratchpad.pad import State
 from inmind.stores.base import Key, Store
 from inmind.stores.stream import Decision, Stream, key_for
 from inmind.tools import Answer, Reach, adds_tools, carry_out, cut_off, scope_of, unknown, whose
@@ -40,6 +42,14 @@ class Done:
     events: Sequence[Event] = ()
     shown: frozenset[str] = frozenset()
     """Documents that the model has seen or written by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the model was last shown: versions of documents, and the scratchpad, where that is known."""
+
+    pages: Mapping[str, int]
+    pad: State | None
 
 
 Abroad = tuple[Answer, Belongings]
@@ -70,10 +80,8 @@ class Hands:
         self._attention, self._layers, self._ancestors = attention, layers, ancestors
         self._remembers, self._kept, self._prepared = remembers, kept, prepared
 
-    def record(
-        self, reply: object, *, format: str | None, call: int | None, key: str | None, seen: Mapping[str, int]
-    ) -> Done:
-        """Store it and carry it out, once. `seen`: the version of each document that the model was last shown."""
+    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None, seen: Seen) -> Done:
+        """Store it and carry it out, once. `seen`: what the model was last shown."""
         spoken = None if format is None else format_named(format).name
         mind = self._stream.refresh()
         asked = mind.standing if call in (None, mind.standing.calls) else self._prepared(call)
@@ -107,7 +115,7 @@ class Hands:
         reply: Reply,
         belongings: Belongings,
         abroad: Mapping[int, Abroad],
-        seen: Mapping[str, int],
+        seen: Seen,
     ) -> tuple[list[Draft], list[Answer]]:
         """The reply, what its calls of memory tools change, and their answers. `abroad`: calls already done."""
         spoken = FORMATS[reply.format]
@@ -126,6 +134,7 @@ class Hands:
             happened = answer.happened if answer.scope == "thread" else ()
             done = [Draft(what=what, origin=Origin.ASSISTANT, sources=(source,)) for what in happened]
             state = self._stream.foresee(state, state.seq, done, now)
+            seen = self._seen_after(seen, state, belongings)
             drafts += done
             answers.append(answer)
             results.append(Result(call.id, (Text(answer.said),), error=answer.error))
@@ -134,9 +143,7 @@ class Hands:
             drafts += [message_added(wire, spoken, ours=True) for wire in wires]
         return [*drafts, *_usage(asked, reply)], answers
 
-    def _carry_out_abroad(
-        self, mind: Mind, asked: Standing, reply: Reply, key: Key, seen: Mapping[str, int]
-    ) -> dict[int, Abroad]:
+    def _carry_out_abroad(self, mind: Mind, asked: Standing, reply: Reply, key: Key, seen: Seen) -> dict[int, Abroad]:
         """Calls that change what belongs to the resource: each a commit there, under a key of its own.
 
         They come before the reply's own commit. Whoever repeats a reply that was cut off in between finds them done.
@@ -148,9 +155,10 @@ class Hands:
                 continue
             answer = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
             done[number] = (answer, self._resource.state)
+            seen = self._seen_after(seen, mind, self._resource.state)
         return done
 
-    def _done_abroad(self, call: Call, mind: Mind, seen: Mapping[str, int], key: Key) -> Answer:
+    def _done_abroad(self, call: Call, mind: Mind, seen: Seen, key: Key) -> Answer:
         """A call that changes nothing needs no key. One that was done before is answered as it was then."""
         known = self._store.receipt(self._resource.name, key) is not None
         first = carry_out(call, self._reach(mind, self._resource.state, seen))
@@ -182,13 +190,21 @@ class Hands:
         said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
         return whose(call.name, asked.tools or (), lambda: adds_tools(said), remembers=self._remembers)
 
-    def _reach(self, mind: Mind, belongings: Belongings, seen: Mapping[str, int]) -> Reach:
+    def _seen_after(self, seen: Seen, mind: Mind, belongings: Belongings) -> Seen:
+        """Every answer of the scratchpad's tool tells what is there now."""
+        pad = scratchpad_of(self._layers)
+        if pad is None:
+            return seen
+        return replace(seen, pad=pad.held(mind.pads if pad.scope == "thread" else belongings.pads))
+
+    def _reach(self, mind: Mind, belongings: Belongings, seen: Seen) -> Reach:
         return Reach(
             mind=mind,
             belongings=belongings,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._layers,
-            seen=seen,
+            seen=seen.pages,
+            pad_seen=seen.pad,
             resolve=self._attention.resolve,
         )
 

@@ -369,6 +369,15 @@ class ChildCameHome(Happened):
     kind = "came_home"
     child: str
     seq: int
+    brought: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+    conflicts: tuple[Mapping[str, Any], ...] = ()
+    """Path, and the values of both sides and of the beginning, where there were any."""
+    things: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("brought", "joined", "conflicts"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,8 @@ class Memory:
         opened = stream.state.opened or opening
         if resource is not None and opened.resource != owner:
             raise InvalidInput(field="resource", value=resource, expected="the resource that this session began with")
+        if opened.resource == NOBODY:
+            chosen = tuple(layer.owned() if isinstance(layer, ScratchpadLayer) else layer for layer in chosen)
         return self._opened(name, stream, opened, replace(setup, layers=self._handed_down(chosen, opened)))
 
     def restore(

@@ -7,7 +7,7 @@ that prompts, tools and time travel all look at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from inmind.documents import Documents
@@ -38,8 +38,8 @@ class Mind:
     A change is what was appended together and begins with something a person would call one; opening a
     session is not. Being part of the state, it is reverted too, so a second undo goes one step further.
     """
-    came_home: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Children whose changes were brought home, and up to which of their events."""
+    came_home: Mapping[str, ChildCameHome] = field(default_factory=dict[str, ChildCameHome])
+    """Children whose changes were brought home, and how that went the last time."""
 
 
 class MindFold:
@@ -64,7 +64,7 @@ class MindFold:
             before = event.seq - 1
         came_home = state.came_home
         if isinstance(what, ChildCameHome):
-            came_home = {**came_home, what.child: what.seq}
+            came_home = {**came_home, what.child: what}
         return Mind(
             stream=state.stream,
             seq=event.seq,
@@ -94,7 +94,7 @@ class MindFold:
             "standing": state.standing.freeze(),
             "begun": state.begun,
             "before": state.before,
-            "came_home": dict(state.came_home),
+            "came_home": [asdict(one) for one in state.came_home.values()],
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Mind:
@@ -109,7 +109,7 @@ class MindFold:
             standing=Standing.thaw(frozen["standing"]),
             begun=frozen["begun"],
             before=frozen["before"],
-            came_home=frozen["came_home"],
+            came_home={one["child"]: ChildCameHome(**one) for one in frozen["came_home"]},
         )
 
 

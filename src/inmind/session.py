@@ -42,11 +42,13 @@ from inmind.prompt.intake import Given, checked_json, checked_messages, message_
 from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
+from inmind.prompt.pads import scratchpad_of
 from inmind.prompt.plan import Limits, plan
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
+from inmind.scratchpad.pad import State
 from inmind.stores.base import Appended, Store
 from inmind.stores.meta import MetaFile
 from inmind.stores.stream import Decision, Stream, key_for
@@ -111,10 +113,13 @@ class Session:
         self._handed = Handed()
         self._sent: tuple[int, View | None] = (0, None)
         self._seen: dict[str, int] = {}
+        self._pad_seen: State | None = None
         self._lags: list[str] = []
         self._take_in()
         self._show()
         self._seen = self._versions()
+        if self._scratchpad is not None and (aside := self._scratchpad.settle()):
+            self._lags.append(aside)
 
     # -- talking to the model ------------------------------------------------------------------------------
 
@@ -161,9 +166,14 @@ class Session:
         """
         self._take_in()
         self._look_up()
-        done = self._hands.record(reply, format=format, call=call, key=key, seen=self._seen)
+        from inmind.hands import Seen
+
+        seen = Seen(self._seen, self._pad_seen)
+        done = self._hands.record(reply, format=format, call=call, key=key, seen=seen)
         self._show(done.events)
         self._seen |= {path: self._documents(resolve(path)[0]).version(path) for path in done.shown}
+        if done.events:
+            self._pad_seen = self._pad_held()
         return done.recorded
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
@@ -433,7 +443,7 @@ class Session:
 
         done = self._stream.commit(decide, key=named)
         self._show()
-        self._seen = self._versions()
+        self._seen, self._pad_seen = self._versions(), self._pad_held()
         if done.answer is not None:
             return done.answer
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.last)
@@ -614,6 +624,14 @@ class Session:
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         self._seen |= {path: document.version for path, document in both.items() if document.source in shown}
+        self._pad_seen = self._pad_held()
+
+    def _pad_held(self) -> State | None:
+        """The scratchpad as it stands for this session, without looking what others have done."""
+        pad = scratchpad_of(self._layers)
+        if pad is None:
+            return None
+        return pad.held(self._stream.state.pads if pad.scope == "thread" else self._resource.state.pads)
 
     def _versions(self) -> dict[str, int]:
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
@@ -621,8 +639,7 @@ class Session:
 
     def _notices(self) -> tuple[str, ...]:
         lags, self._lags = self._lags, []
-        settled = self._scratchpad.settle() if self._scratchpad is not None else ""
-        return (*self._files.notices(), *self._resource_files.notices(), *lags, *([settled] if settled else []))
+        return (*self._files.notices(), *self._resource_files.notices(), *lags)
 
 
 MOST = 2**53

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight, scratchpad_of
 from inmind.scratchpad.merge import appended
+from inmind.scratchpad.pad import State
 from inmind.text import counted, cut
 
 SCRATCHPAD = "scratchpad"
@@ -46,6 +48,8 @@ class Reach:
     layers: Sequence[Layer]
     seen: Mapping[str, int]
     """The version of each document that the model was last shown."""
+    pad_seen: State | None
+    """The scratchpad as the model was last shown it; None where that is not known."""
     resolve: Callable[[str], object]
 
     @property
@@ -158,7 +162,7 @@ def carry_out(call: Call, reach: Reach) -> Answer:
         if call.name == tool.older:
             said = f"Not done, and dropped: {error}"
             return Answer(said=said, diagnostic=f"{call.name}: {error}")
-        return Answer(said=f"Nothing was changed. {error}", error=True)
+        return Answer(said=str(error) if tool.reads_only else f"Nothing was changed. {error}", error=True)
 
 
 def cut_off() -> Answer:
@@ -181,7 +185,9 @@ def _update(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
     if not isinstance(layer, ScratchpadLayer):
         raise NotFound(what="scratchpad", name=layer.name)
     pads = reach.mind.pads if layer.scope == "thread" else reach.belongings.pads
-    revision = layer.revised_by_model(pads, arguments)
+    revision = layer.revised_by_model(pads, arguments, reach.pad_seen)
+    if revision.stale:
+        return Answer(said=f"Nothing was changed. {revision.told}", error=True)
     return Answer(said=revision.told, happened=revision.happened, scope=layer.scope)
 
 
@@ -229,10 +235,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
 
 
 def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
-    scope, path = resolve(_text(arguments, "path"))
-    if scope != "thread":
-        expected = f"{OVERVIEW}, detail/<name> or archive/<name>; {path} is written by people and dreams"
-        raise InvalidPath(field="path", value=path, expected=expected)
+    path = _own_page(_text(arguments, "path"))
     text, section = _text(arguments, "text"), arguments.get("section") or ""
     documents = reach.mind.documents
     before = documents.text(path)
@@ -262,6 +265,15 @@ def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:  # noqa:
 def _paths(reach: Reach) -> list[str]:
     documents = sorted({**reach.belongings.documents.by_path, **reach.mind.documents.by_path})
     return [*documents, *([SCRATCHPAD] if reach.pad_text else [])]
+
+
+def _own_page(path: str) -> str:
+    """A page that the model may write. What belongs to the resource is written by people and dreams."""
+    with suppress(InvalidPath):
+        scope, name = resolve(path)
+        if scope == "thread":
+            return name
+    raise InvalidPath(field="path", value=path, expected=f"{OVERVIEW}, detail/<name> or archive/<name>")
 
 
 def _keeps_documents(layer: Layer) -> bool:

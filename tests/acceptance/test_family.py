@@ -251,3 +251,71 @@ def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
     with pytest.raises(InvalidInput):
         parent.merge_back("nobody")
     assert os.listdir(memory.home / "sessions" / "--website--") == ["parent"]
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize("policy", [None, "fork", "none"])
+def test_a_child_that_did_not_touch_a_text_scratchpad_comes_home_with_the_rest(
+    memory: Memory, policy: str | None
+) -> None:
+    parent = memory.session("plain")
+    parent.scratchpad.update("the parent's")
+    child = parent.spawn("helper", policy=policy)
+    child.write("detail/found.md", "it")
+    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.scratchpad.snapshot == "the parent's"
+
+
+@pytest.mark.spec("C8")
+def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_both(memory: Memory) -> None:
+    parent = memory.session("plain")
+    parent.scratchpad.update("begun")
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update("one's", append=True)
+    other.scratchpad.update("rewritten")
+    parent.scratchpad.update("the parent's", append=True)
+    assert parent.merge_back(one).joined == ("working-memory",)
+    assert [clash.path for clash in parent.merge_back(other).conflicts] == ["working-memory"]
+    assert parent.scratchpad.snapshot == "begun\nthe parent's\none's"
+
+
+@pytest.mark.spec("C8", "A6")
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_homecoming_that_is_asked_for_again_reports_the_same(memory: Memory, key: str | None) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "child's", "extra": None}, delete=["owner"])
+    parent.scratchpad.update({"goal": "parent's"})
+    first = parent.merge_back(child, key=key)
+    again = parent.merge_back(child, key=key)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (again.brought, again.conflicts) == (first.brought, first.conflicts)
+    assert [clash.path for clash in again.conflicts] == ["goal"]
+
+
+@pytest.mark.spec("C8")
+def test_sections_of_a_page_that_both_wrote_in_come_home_side_by_side(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write(
+        "overview.md", parent.overview.replace("## Known facts\n", "## Known facts\n- by the parent, before\n")
+    )
+    child = parent.spawn()
+    child.write("overview.md", child.overview.replace("## Open problems\n", "## Open problems\n- by the child\n"))
+    parent.write("overview.md", parent.overview.replace("## Current task\n", "## Current task\n- by the parent\n"))
+    report = parent.merge_back(child)
+    assert (report.joined, report.conflicts) == (("overview.md",), ())
+    assert all(line in parent.overview for line in ("- by the parent, before", "- by the parent\n", "- by the child"))
+
+
+@pytest.mark.spec("C8", "C6")
+def test_what_fits_on_each_side_and_not_together_is_a_conflict_and_the_rest_comes_home(memory: Memory) -> None:
+    schema = {"type": "object", "properties": {"steps": {"type": "array", "maxItems": 2}}}
+    parent = memory.session("narrow", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
+    parent.scratchpad.update({"steps": ["a"]})
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"steps": ["a", "b"]})
+    child.write("detail/found.md", "it")
+    parent.scratchpad.update({"steps": ["a", "c"]})
+    report = parent.merge_back(child)
+    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert parent.scratchpad.snapshot == {"steps": ["a", "c"]}

@@ -253,6 +253,61 @@ def test_an_empty_value_by_itself_is_meant(structured: Session) -> None:
     assert structured.scratchpad.snapshot == {**FULL, "blockers": []}
 
 
+@pytest.mark.spec("C2")
+def test_a_form_empties_a_field_that_it_also_deletes(structured: Session) -> None:
+    structured.scratchpad.update(FULL)
+    form = {"currentGoal": "Ship", "completedSteps": None, "blockers": [], "delete": ["blockers"]}
+    updated_by_model(structured, form)
+    assert structured.scratchpad.snapshot == {**FULL, "currentGoal": "Ship", "blockers": []}
+
+
+@pytest.mark.spec("C6")
+def test_a_null_by_itself_that_the_schema_refuses_is_told_so(structured: Session) -> None:
+    structured.scratchpad.update(FULL)
+    assert "blockers does not fit the schema" in updated_by_model(structured, {"blockers": None})
+    assert structured.scratchpad.snapshot == FULL
+
+
+@pytest.mark.spec("C2", "K17")
+def test_a_model_does_not_overwrite_what_another_has_written_since_it_looked(memory: Memory) -> None:
+    one, other = (with_pad(memory, id, schema=TASK_SCHEMA, scope="resource") for id in ("one", "other"))
+    one.scratchpad.update(FULL)
+    for session in (one, other):
+        session.prepare([user("hi")])
+    updated_by_model(one, {"completedSteps": ["write tests", "by one"]})
+    late = {"completedSteps": ["write tests", "by other"], "currentGoal": "Ship"}
+    assert "completedSteps is now" in updated_by_model(other, late)
+    assert other.scratchpad.snapshot == {**FULL, "completedSteps": ["write tests", "by one"]}
+    both = {"completedSteps": ["write tests", "by one", "by other"]}
+    assert updated_by_model(other, both) == "Updated: completedSteps."
+    assert updated_by_model(one, {"blockers": []}) == "Updated: blockers."
+
+
+@pytest.mark.spec("C2", "K17")
+def test_a_text_that_another_has_written_since_is_shown_and_not_overwritten(memory: Memory) -> None:
+    one, other = (with_pad(memory, id, scope="resource") for id in ("one", "other"))
+    for session in (one, other):
+        session.prepare([user("hi")])
+    updated_by_model(one, {"text": "by one"})
+    assert "by one" in updated_by_model(other, {"text": "by other"})
+    updated_by_model(other, {"text": "and other", "append": True})
+    assert one.scratchpad.snapshot == "by one\nand other"
+
+
+@pytest.mark.spec("C1")
+def test_a_scratchpad_of_nobodys_resource_is_the_sessions_own(memory: Memory) -> None:
+    one, other = (with_pad(memory, id, resource=None, scope="resource") for id in ("one", "other"))
+    one.scratchpad.update("mine")
+    assert other.scratchpad.snapshot == ""
+    assert one.spawn().scratchpad.snapshot == "mine"
+
+
+def test_fields_are_removed_without_saying_anything_else(structured: Session) -> None:
+    structured.scratchpad.update({"currentGoal": "Ship"})
+    structured.scratchpad.update(delete=["currentGoal"])
+    assert structured.scratchpad.snapshot == {}
+
+
 @pytest.mark.spec("C2", "J4")
 def test_keys_that_reach_into_other_peoples_objects_are_dropped_and_told(memory: Memory) -> None:
     session = with_pad(memory, schema={"type": "object"})
@@ -271,7 +326,7 @@ def test_a_read_only_scratchpad_refuses_every_write_and_is_read(memory: Memory) 
     with pytest.raises(ReadOnly):
         session.scratchpad.update({"currentGoal": "Ship"})
     for name in ("working_memory_update", "updateWorkingMemory"):
-        assert "read_only" in updated_by_model(session, {"currentGoal": "Ship"}, name)
+        assert "read-only" in updated_by_model(session, {"currentGoal": "Ship"}, name)
     child = with_pad(memory, schema=TASK_SCHEMA).spawn(policy="fork")
     child.scratchpad.update({"currentGoal": "Ship"})
     prompt = session.prepare([user("hi")])
@@ -300,6 +355,7 @@ def test_what_no_longer_fits_is_set_aside_and_the_session_goes_on(memory: Memory
     old.scratchpad.update({"currentGoal": 7, "left": "over"})
     session = with_pad(memory, schema=schema)
     assert session.scratchpad.snapshot == {}
+    assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7, "left": "over"}]
     notices = session.prepare([user("hi")]).report.notices
     assert any("set aside" in notice and "currentGoal" in notice for notice in notices)
     session.scratchpad.update(FULL)

@@ -386,6 +386,9 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "Sequence[Mapping[str, Any]] | None": st.none() | st.lists(JSON_OBJECTS, max_size=3),
     "str | Sequence[Mapping[str, Any]] | None": st.none() | st.text() | st.lists(JSON_OBJECTS, max_size=3),
     "str | Mapping[str, Any]": st.text() | JSON_OBJECTS,
+    "tuple[Mapping[str, Any], ...]": st.lists(st.dictionaries(st.text(), json_values(), max_size=3), max_size=3).map(
+        tuple
+    ),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
     "tuple[tuple[str, str], ...]": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
     "tuple[tuple[str, ...], ...]": st.lists(st.lists(st.text(), max_size=3).map(tuple), max_size=3).map(tuple),

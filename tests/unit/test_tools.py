@@ -74,6 +74,7 @@ def a_scene(
         ancestors=ancestors,
         layers=default_layers() if layers is None else layers,
         seen=seen or {},
+        pad_seen=None,
         resolve=lambda text: f"what {text!r} means",
     )
 

@@ -11,7 +11,7 @@ from inmind.attention import Attention
 from inmind.documents import checked_text
 from inmind.errors import InvalidInput
 from inmind.family.handing import handed_on, inheritance, policies
-from inmind.family.homecoming import Arrivals, Child, MergeReport, pad_home, rest_home
+from inmind.family.homecoming import Arrivals, Child, MergeReport, pad_home, rest_home, told
 from inmind.journal import ChildCameHome, Draft, Origin, SessionOpened
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
@@ -55,7 +55,8 @@ class Family:
         layers = handed_on(self._layers, dict(now.opened.handed))
 
         def child(mind: Mind) -> Child:
-            then = stream.at(max(now.begun, mind.came_home.get(id, 0)))
+            last = mind.came_home.get(id)
+            then = stream.at(max(now.begun, last.seq if last else 0))
             return Child(id=id, then=then, now=now, layers=layers)
 
         pad = scratchpad_of(self._layers)
@@ -64,19 +65,20 @@ class Family:
             abroad = self._pad_abroad(pad, child(self._stream.refresh()), now.seq)
 
         def decide(mind: Mind, at: datetime) -> Decision[Mind, MergeReport]:
-            if mind.came_home.get(id) == now.seq:
-                return Decision([], MergeReport(child=id, repeated=True))
+            if (last := mind.came_home.get(id)) is not None and last.seq == now.seq:
+                return Decision([], MergeReport.of(last, repeated=True))
             they, came = child(mind), abroad
             if pad is not None and pad.scope == "thread":
                 came += pad_home(they, mind, self._resource.state, pad)
             came += rest_home(they, mind)
-            drafts = [Draft(what=ChildCameHome(id, now.seq), origin=Origin.OPERATOR), *came.happening]
+            home = _came_home(id, now.seq, came)
+            drafts = [Draft(what=home, origin=Origin.OPERATOR), *came.happening]
             foreseen = self._stream.foresee(mind, mind.seq, drafts, at)
             drafts += self._attention.brought_home(foreseen, came.things, at)
-            return Decision(drafts, _report(id, came))
+            return Decision(drafts, MergeReport.of(home))
 
         done = self._stream.commit(decide, key=named)
-        return done.answer or MergeReport(child=id, repeated=True)
+        return done.answer or MergeReport.of(self._stream.at(done.appended.last).came_home[id], repeated=True)
 
     def _pad_abroad(self, pad: ScratchpadLayer, child: Child, seq: int) -> Arrivals:
         """The scratchpad's part, where it is the resource's; answers with what the report will say of it."""
@@ -89,7 +91,7 @@ class Family:
         return done.answer or Arrivals()
 
 
-def _report(id: str, came: Arrivals) -> MergeReport:
-    return MergeReport(
-        child=id, brought=came.brought, joined=came.joined, conflicts=came.conflicts, things=len(came.things)
+def _came_home(id: str, seq: int, came: Arrivals) -> ChildCameHome:
+    return ChildCameHome(
+        id, seq, came.brought, came.joined, conflicts=tuple(map(told, came.conflicts)), things=len(came.things)
     )

@@ -7,16 +7,19 @@ stays, and the report has both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from inmind.entities.checkpoint import thing_from
+from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
-from inmind.journal import DocumentWritten, Draft, Happened, ThingSeen, Trust
+from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, ThingSeen, Trust
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
 from inmind.scratchpad.homecoming import Clash, home
+from inmind.scratchpad.paths import ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,18 @@ class MergeReport:
     @property
     def ok(self) -> bool:
         return not self.conflicts
+
+    @classmethod
+    def of(cls, came: ChildCameHome, *, repeated: bool = False) -> MergeReport:
+        """The report of a homecoming, as the journal has it."""
+        return cls(
+            child=came.child,
+            brought=came.brought,
+            joined=came.joined,
+            conflicts=tuple(_clash(told) for told in came.conflicts),
+            things=came.things,
+            repeated=repeated,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +95,12 @@ def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpad
     came = home(theirs.held(child.then.pads), layer.held(pads), theirs.held(child.now.pads))
     pad = child.now.pads.get(layer.name)
     source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
-    happened: Sequence[Happened] = layer.revised_by_child(pads, came)
+    try:
+        happened: Sequence[Happened] = layer.revised_by_child(pads, came)
+    except (SchemaViolation, InvalidInput):
+        # Each side fits by itself and both together do not: nobody but the host can say what is to stay.
+        began, now = theirs.held(child.then.pads), theirs.held(child.now.pads)
+        return Arrivals(conflicts=(Clash(layer.name, began, layer.held(pads), now),))
     return Arrivals(
         happening=tuple(copied_from(what, source, trust) for what in happened),
         brought=tuple(path or layer.name for path in came.brought),
@@ -121,6 +141,16 @@ def _seen_since(child: Child) -> tuple[ThingSeen, ...]:
     """Things that the child has spoken of since, the most recent first."""
     fresh = (entity for entity in child.now.entities if _place(entity.source) > child.then.seq)
     return tuple(thing_from(entity, "things") for entity in fresh)
+
+
+def told(clash: Clash) -> dict[str, Any]:
+    """A conflict as JSON, in which what is absent is not there."""
+    sides = {"base": clash.base, "ours": clash.ours, "theirs": clash.theirs}
+    return {"path": clash.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
+
+
+def _clash(told: Mapping[str, Any]) -> Clash:
+    return Clash(told["path"], *(told.get(side, ABSENT) for side in ("base", "ours", "theirs")))
 
 
 def _place(event: str) -> int:

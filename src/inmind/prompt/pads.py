@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from inmind.documents import Scope
 from inmind.errors import InvalidInput, ReadOnly
-from inmind.journal import Happened, PadBegun, PadSetAside, Trust
+from inmind.journal import Happened, PadBegun, PadSetAside, Trust, to_json
 from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, ViewLayer
 from inmind.scratchpad.block import shortened, text_of
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import Pads, State
-from inmind.scratchpad.paths import spelt
+from inmind.scratchpad.paths import ABSENT, at, spelt
 
 # Checking a schema and an update is what a session does that has something to write: imported then.
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ WHERE = "scratchpad"
 """The path under which the model reads all of it."""
 
 DELETE = "delete"
+MOST_SHOWN = 4_000
+"""Characters of what has changed that an answer shows."""
 BUDGET = Budget(min=200, max=1_500)
 
 _NAMED = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
@@ -43,6 +45,8 @@ class Revision:
 
     happened: tuple[Happened, ...]
     told: str
+    stale: bool = False
+    """It would have overwritten what was never seen; then it changes nothing."""
 
 
 class ScratchpadLayer(PlainLayer):
@@ -67,6 +71,7 @@ class ScratchpadLayer(PlainLayer):
             raise InvalidInput(field="read_only", value=read_only, expected="True or False")
         self.name, self.slot, self.budget, self.read_only = name, slot, budget, read_only
         self.scope: Scope = scope
+        self._policy: Spawn = "fork" if scope == "resource" else "none"
         self.shape: Shape | None = None if schema is None else _shape(schema)
         self._template = self._beginning(template)
         self._judged: tuple[State, str] = ({}, "")
@@ -112,10 +117,10 @@ class ScratchpadLayer(PlainLayer):
 
     def spawn(self) -> Spawn:
         """What belongs to the resource is copied for a child, what belongs to this conversation is not."""
-        return "fork" if self.scope == "resource" else "none"
+        return self._policy
 
     def owned(self) -> ScratchpadLayer:
-        """The same pad in a child: its own, whatever it begins with."""
+        """The same pad, kept by one session alone: in a child, and where there is nobody whose it could be."""
         return self._like(scope="thread")
 
     def viewed(self) -> ScratchpadLayer:
@@ -125,29 +130,42 @@ class ScratchpadLayer(PlainLayer):
         """What a host's update comes to, taken literally."""
         if not isinstance(append, bool):
             raise InvalidInput(field="append", value=append, expected="True or False")
-        return self._revision(pads, given, delete, append=append, padded=None)
+        return self._revision(pads, given, delete, append=append)
 
-    def revised_by_model(self, pads: Pads, arguments: Mapping[str, Any]) -> Revision:
-        """What a model's call comes to, in which the fields that it merely filled in are told from those it meant."""
+    def revised_by_model(self, pads: Pads, arguments: Mapping[str, Any], seen: State | None) -> Revision:
+        """What a model's call comes to, in which the fields that it merely filled in are told from those it meant.
+
+        `seen`: what it was last shown. What has changed since, by somebody else, is shown to it and not overwritten.
+        """
         if isinstance(self.held(pads), str):
-            return self._revision(pads, arguments.get("text", arguments), (), append=arguments.get("append") is True)
+            text = arguments.get("text", arguments.get("memory", arguments))
+            return self._revision(pads, text, (), append=arguments.get("append") is True, seen=seen)
         key = self.shape.delete_key if self.shape else DELETE
         values = {name: value for name, value in arguments.items() if name != key}
-        return self._revision(pads, values, arguments.get(key), append=False, padded=self.shape)
+        return self._revision(pads, values, arguments.get(key), padded=True, seen=seen)
 
     def revised_by_child(self, pads: Pads, came: Homecoming) -> tuple[Happened, ...]:
         """What a child brings home, which must fit the schema together with what is here."""
         if came.text is not None:
             return self._revision(pads, came.text, ()).happened
-        return self._revision(pads, came.values, came.delete).happened
+        if came.values or came.delete:
+            return self._revision(pads, came.values, came.delete).happened
+        return ()
 
     def _revision(
-        self, pads: Pads, given: object, delete: object, *, append: bool = False, padded: Shape | None = None
+        self,
+        pads: Pads,
+        given: object,
+        delete: object,
+        *,
+        append: bool = False,
+        padded: bool = False,
+        seen: State | None = None,
     ) -> Revision:
         from inmind.scratchpad.update import object_update, text_update
 
         if self.read_only:
-            raise ReadOnly(place=f"the scratchpad {self.name}", reason="it was opened with read_only")
+            raise ReadOnly(place=f"the scratchpad {self.name}", reason="it is read-only here")
         held, aside = self.held(pads), self.misfit(pads)
         if isinstance(held, str):
             if delete:
@@ -161,6 +179,8 @@ class ScratchpadLayer(PlainLayer):
             update = object_update(held, given, delete, padded=padded)
             if update.changed:
                 self._check(update.state, held)
+        if seen is not None and update.changed and (stale := _stale(update, seen, held)):
+            return Revision((), stale, stale=True)
         if not update.changed:
             return Revision((), _told(update, changed=False))
         first: tuple[Happened, ...] = ()
@@ -232,13 +252,32 @@ def _told(update: Update, *, changed: bool) -> str:
     if update.padding:
         said.append(
             f"Left as they were, since an empty value beside others is taken for padding: {', '.join(update.padding)}. "
-            "To empty a field, send it alone."
+            "To empty a field, send it alone, or name it in delete as well."
         )
     if update.missing:
         said.append(f"Not there, so not removed: {', '.join(update.missing)}.")
     if update.dropped:
         said.append(f"Not allowed as keys, and dropped: {', '.join(update.dropped)}.")
     return " ".join(said)
+
+
+def _stale(update: Update, seen: State, held: State) -> str:
+    """What the model is told where it would overwrite something that it has never seen; empty where it would not."""
+    from inmind.scratchpad.padding import leaves
+
+    if isinstance(held, str) or isinstance(seen, str):
+        if update.append or seen == held:
+            return ""
+        return f"Your scratchpad has changed since you last saw it. It now reads:\n{_short(text_of(held))}"
+    touched = [*(path for path, _ in leaves(update.values)), *update.delete]
+    changed = {path: at(held, path) for path in touched if not same(at(seen, path), at(held, path))}
+    shown = [f"{spelt(path)} is now {_short(to_json(value))}" for path, value in changed.items() if value is not ABSENT]
+    gone = [f"{spelt(path)} is gone" for path, value in changed.items() if value is ABSENT]
+    return f"Changed since you last saw it: {'; '.join([*shown, *gone])}." if changed else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… (memory_read {WHERE} shows the rest)"
 
 
 def _done(update: Update) -> str:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import Any
 
 from inmind.scratchpad.merge import appended, merged, same
@@ -112,11 +113,34 @@ def _text_home(base: str, ours: str, theirs: str) -> Homecoming:
         return Homecoming(text=theirs, brought=("",))
     mine, more = _lines_after(base, ours), _lines_after(base, theirs)
     if mine is None or more is None:
-        return Homecoming(conflicts=(Clash("", base, ours, theirs),))
+        both = _lines_of_both(base, ours, theirs)
+        if both is None:
+            return Homecoming(conflicts=(Clash("", base, ours, theirs),))
+        return Homecoming(text=both, joined=("",)) if both != ours else Homecoming()
     new = more.strip("\n")
     if not new or f"\n{new}\n" in f"\n{mine}\n":
         return Homecoming()
     return Homecoming(text=appended(ours, more), joined=("",))
+
+
+def _lines_of_both(base: str, ours: str, theirs: str) -> str | None:
+    """The text with what both have done to it, where they have touched different lines; None where they have not."""
+    lines = base.split("\n")
+    edits = {*_edits(lines, ours.split("\n")), *_edits(lines, theirs.split("\n"))}
+    made: list[str] = []
+    done = -1
+    for begin, end, put in sorted(edits):
+        if begin <= done:
+            return None
+        made += [*lines[max(done, 0) : begin], *put]
+        done = end
+    return "\n".join([*made, *lines[max(done, 0) :]])
+
+
+def _edits(base: list[str], text: list[str]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    for tag, begin, end, first, last in SequenceMatcher(None, base, text, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield begin, end, tuple(text[first:last])
 
 
 def _lines_after(base: str, text: str) -> str | None:

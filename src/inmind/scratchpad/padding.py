@@ -8,7 +8,7 @@ stay. A host's own update is never read like this: it means what it says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,21 +22,15 @@ class Meant:
     """Fields that keep what they hold, since the empty value for them was padding."""
 
 
-def meant(
-    values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path], fits: Callable[[], bool]
-) -> Meant:
-    """What of a model's values takes effect on a state from which it has already deleted something.
-
-    `fits` says whether the values would be taken at all: a null that the schema refuses was never meant.
-    """
-    leaves = dict(_leaves(values))
-    if _is_aimed(leaves, delete):
-        refused = None in leaves.values() and not fits()
-        return Meant({}, tuple(leaves)) if refused else Meant(values, ())
-    empty = [path for path, value in leaves.items() if is_empty(value)]
+def meant(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]) -> Meant:
+    """What of a model's values takes effect on a state from which it has already deleted something."""
+    said = dict(leaves(values))
+    if _is_aimed(said, delete):
+        return Meant(values, ())
+    empty = [path for path, value in said.items() if is_empty(value)]
     padding = tuple(path for path in empty if not is_empty(_replaced(state, path)))
     # A null where there is nothing anyway would only be noise in the prompt.
-    noise = (path for path in empty if leaves[path] is None)
+    noise = (path for path in empty if said[path] is None)
     return Meant(_less(values, {*padding, *noise}), padding)
 
 
@@ -44,17 +38,17 @@ def is_empty(value: object) -> bool:
     return value is None or value == "" or ((is_object(value) or is_list(value)) and not value)
 
 
-def _is_aimed(leaves: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
+def _is_aimed(said: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
     """One thing is said, and whatever is deleted is only what that replaces."""
-    return len(leaves) == 1 and all(path[: len(gone)] == gone for path in leaves for gone in delete)
+    return len(said) == 1 and all(path[: len(gone)] == gone for path in said for gone in delete)
 
 
-def _leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
     """What an update says, field by field: everything in it that is no object with something inside."""
     for key, value in values.items():
         path = (*above, key)
         if is_object(value) and value:
-            yield from _leaves(value, path)
+            yield from leaves(value, path)
         else:
             yield path, value
 

@@ -19,7 +19,6 @@ from inmind.scratchpad.pad import State
 from inmind.scratchpad.padding import meant
 from inmind.scratchpad.paths import ABSENT, Path, at, is_list, is_object, read_path, spelt
 from inmind.scratchpad.plain import plain, too_large
-from inmind.scratchpad.schema import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +47,18 @@ class Update:
         return PadMerged(pad=pad, values=self.values, delete=self.delete)
 
 
-def object_update(state: State | None, values: object, delete: object = (), *, padded: Shape | None = None) -> Update:
-    """An update of a pad that holds an object. `padded` is its shape, where a model may have padded the values."""
+def object_update(state: State | None, values: object, delete: object = (), *, padded: bool = False) -> Update:
+    """An update of a pad that holds an object. `padded`: a model may have padded the values."""
     held: Mapping[str, Any] = state if is_object(state) else {}
     said = plain(values, "values")
     if not is_object(said.value):
-        raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad has a schema")
+        raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad holds one")
     asked = {path: at(held, path) is not ABSENT for path in _paths(held, delete)}
     there = tuple(path for path, found in asked.items() if found)
     left = without(held, there)
     took, padding = said.value, ()
-    if padded is not None:
-        what = meant(said.value, left, delete=tuple(asked), fits=lambda: not padded.misfit(merged(left, said.value)))
+    if padded:
+        what = meant(said.value, left, delete=tuple(asked))
         took, padding = what.values, what.padding
     after = merged(left, took)
     if len(to_json(after).encode()) > MOST_BYTES:
@@ -78,7 +77,7 @@ def object_update(state: State | None, values: object, delete: object = (), *, p
 def text_update(state: State | None, text: object, *, append: bool = False) -> Update:
     """An update of a pad that holds text: an object would overwrite it with something that it is not."""
     if not isinstance(text, str):
-        raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad has no schema")
+        raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad holds one")
     held = state if isinstance(state, str) else ""
     after = checked_text(appended(held, checked_text(text)) if append else text)
     return Update(state=after, changed=after != held, text=text, append=append)
