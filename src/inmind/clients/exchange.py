@@ -10,21 +10,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.clients.rounds import completed
+from inmind.clients.fitting import Body, with_functions, with_room_for_its_mark, without_what_is_not_kept
+from inmind.clients.rounds import Rounds
 from inmind.clients.shown import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
 from inmind.clients.shown.showing import Hidden
 from inmind.errors import InvalidInput
+from inmind.history import Line
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Opaque, Wire
 from inmind.prompt.formats.values import is_list, is_object, plain
+from inmind.prompt.intake import Given
 from inmind.prompt.replies import read_reply
+from inmind.prompt.replies.reply import peek
 from inmind.session import Session
-from inmind.tools import whose
+from inmind.tools import adds_tools, whose
 
 MOST_ROUNDS = 16
 """A model that goes on calling its memory and says nothing is stopped here, and the host gets what there is."""
 
-_ONE_HISTORY = "none: the session holds the conversation, and the provider cannot hold another beside it"
+_ONE_HISTORY = "the session holds the conversation, and the provider cannot hold another beside it"
+_FORMS = ("json_schema", "json_object")
+_ASKED_OF_HOSTS = frozenset({"local_shell_call", "mcp_approval_request"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +40,11 @@ class Endpoint:
     format: str
     messages: str = "messages"
     system: str = ""
-    showing: Callable[[Hidden], Showing]
+    form: Callable[[Mapping[str, Any]], Any]
+    """What the host says of the form that it wants the words in."""
+    showing: Callable[[Hidden, Any], Showing]
+    fitted: Callable[[Body, Mapping[str, Any]], Body]
+    """What is sent, and what the host gave, as a request that the provider takes."""
     only: Mapping[str, tuple[object, str]] = field(default_factory=dict[str, tuple[object, str]])
     """Arguments that memory cannot do with but at one value, and why."""
 
@@ -42,36 +52,53 @@ class Endpoint:
 ENDPOINTS = {
     "/chat/completions": Endpoint(
         format="openai",
+        form=lambda body: body.get("response_format"),
         showing=ChatShowing,
+        fitted=with_functions,
         only={"n": (1, "1: a conversation goes on from one reply")},
     ),
     "/responses": Endpoint(
         format="responses",
         messages="input",
         system="instructions",
+        form=lambda body: peek(body.get("text"), "format"),
         showing=ResponsesShowing,
+        fitted=without_what_is_not_kept,
         only={
-            "previous_response_id": (None, _ONE_HISTORY),
-            "conversation": (None, _ONE_HISTORY),
+            "previous_response_id": (None, f"none: {_ONE_HISTORY}"),
+            "conversation": (None, f"none: {_ONE_HISTORY}"),
             "background": (False, "False: memory takes the reply in as it comes"),
         },
     ),
-    "/v1/messages": Endpoint(
+    "/messages": Endpoint(
         format="anthropic",
         system="system",
+        form=lambda body: peek(body.get("output_config"), "format"),
         showing=AnthropicShowing,
-        only={"thread": (False, _ONE_HISTORY)},
+        fitted=with_room_for_its_mark,
+        only={"thread": (False, f"False (pass thread=False): {_ONE_HISTORY}")},
     ),
 }
+"""By how their addresses end: what stands before that is the server's own."""
 
 
 class Exchange:
-    def __init__(self, session: Session, endpoint: Endpoint, body: Mapping[str, Any]) -> None:
+    """`parse`: what the client makes of a reply that was not streamed, for a host that wants more than the reply."""
+
+    def __init__(
+        self,
+        session: Session,
+        rounds: Rounds,
+        endpoint: Endpoint,
+        body: Mapping[str, Any],
+        parse: Callable[[Any], Any] | None = None,
+    ) -> None:
         for name, (fitting, expected) in endpoint.only.items():
             value = _given(body.get(name))
             if value is not None and value != fitting:
                 raise InvalidInput(field=name, value=value, expected=expected)
-        self._session, self._spoken = session, FORMATS[endpoint.format]
+        self._session, self._rounds, self._endpoint, self._parse = session, rounds, endpoint, parse
+        self._spoken = FORMATS[endpoint.format]
         self._messages: Any = _listed(body.get(endpoint.messages))
         self._system: Any = _listed(body.get(endpoint.system))
         self._tools: Any = _listed(body.get("tools"))
@@ -79,31 +106,75 @@ class Exchange:
             self._messages = [{"role": "user", "content": self._messages}]
         taken = (endpoint.messages, endpoint.system, "tools")
         self._rest = {name: value for name, value in body.items() if name not in taken}
-        self._hidden = _answered_here(self._tools)
-        self._showing = endpoint.showing(self._hidden)
-        self._rounds = 0
+        self._owners = _Owners(self._tools, remembers=session.memory_tools)
+        self._showing = endpoint.showing(self._owners.is_hidden, None)
+        self._number = 0
+        self._call: int | None = None
+        # Words in a form make sense as a whole, and only those of the last round are meant: the rest is not shown.
+        self._last_only = peek(endpoint.form(body), "type") in _FORMS
+        self._held: list[Any] = []
         self._chunks: list[Any] = []
         self._failed = False
+        self._reply: Any = None
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> Body:
         """What to send in the next round.
 
         The list is given to every round: a session may be talked to from several threads, and what it holds when this
         call goes on is then not what this call is about.
         """
-        if self._rounds == 0 and is_list(self._messages):
-            self._messages = completed(self._session.mind.line, self._messages, self._spoken, self._hidden)
+        if self._number == 0 and is_list(self._messages):
+            given = Given.of(self._messages, self._system, self._tools, self._spoken)
+            said = self._rounds.put_back(self._session.mind.line, given.wires or (), self._spoken, lead=given.lead)
+            self._messages = [*self._messages[: given.lead], *said]
         prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._spoken.name)
-        return {**self._rest, **prompt.request}
+        self._call = prompt.call
+        self._owners.line = self._session.mind.line
+        theirs = {"messages": self._messages, "system": self._system, "tools": self._tools}
+        return self._endpoint.fitted({**self._rest, **prompt.request}, {**self._rest, **theirs})
 
     def goes_on(self, reply: Any) -> bool:
         """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
+        goes_on = self._is_to_go_on(reply)
+        self._reply = self._showing.whole(reply)
+        return self._next_round() if goes_on else False
+
+    def shown(self) -> Any:
+        """The reply as the host gets it."""
+        if self._parse is None:
+            return self._reply
+        parsed = self._parse(self._reply)
+        for name in ("_request_id", "_workspace_id"):  # the client names replies by what their headers say
+            if hasattr(self._reply, name):
+                setattr(parsed, name, getattr(self._reply, name))
+        return parsed
+
+    def take(self, chunk: Any) -> list[Any]:
+        """One chunk of a reply, and what the host may see now."""
+        self._chunks.append(chunk)
+        self._failed = self._failed or self._showing.is_failure(chunk)
+        shown = self._showing.take(chunk)
+        if not self._last_only:
+            return shown
+        self._held += shown
+        return []
+
+    def streams_on(self) -> bool:
+        """The chunks so far are a reply; `goes_on` for that one."""
+        chunks, self._chunks = self._chunks, []
+        return self._next_round() if self._is_to_go_on(chunks) else False
+
+    def end(self) -> list[Any]:
+        """What ends the stream that the host sees. By now its reply is in the journal."""
+        return [*self._held, *self._showing.end()]
+
+    def _is_to_go_on(self, reply: Any) -> bool:
         if self._failed or self._showing.is_failure(reply):
             return False
         read = read_reply(reply, format=self._spoken.name)
-        recorded = self._session.record(read)
-        self._rounds += 1
-        if not recorded.results or recorded.host_calls or self._rounds == MOST_ROUNDS:
+        recorded = self._session.record(read, call=self._call)
+        self._number += 1
+        if not recorded.results or recorded.host_calls or not recorded.whole or self._number == MOST_ROUNDS:
             return False
         if _asks_host(read.wires, self._spoken):
             return False
@@ -111,33 +182,42 @@ class Exchange:
             self._messages = [*self._messages, *read.wires, *recorded.results]
         return True
 
-    def shown(self, reply: Any) -> Any:
-        """The last reply as the host gets it."""
-        return self._showing.whole(reply)
-
-    def take(self, chunk: Any) -> list[Any]:
-        """One chunk of a reply, and what the host may see now."""
-        self._chunks.append(chunk)
-        self._failed = self._failed or self._showing.is_failure(chunk)
-        return self._showing.take(chunk)
-
-    def streams_on(self) -> bool:
-        """The chunks so far are a reply; `goes_on` for that one."""
-        chunks, self._chunks = self._chunks, []
-        if not self.goes_on(chunks):
-            return False
-        self._showing.next_round()
+    def _next_round(self) -> bool:
+        if self._last_only:
+            self._showing, self._held = self._endpoint.showing(self._owners.is_hidden, self._showing.paid), []
+        else:
+            self._showing.next_round()
         return True
 
-    def end(self) -> list[Any]:
-        """What ends the stream that the host sees. By now its reply is in the journal."""
-        return self._showing.end()
+
+class _Owners:
+    """Whose calls the host is not shown: memory's, and those of tools that nobody has where the host has told all."""
+
+    def __init__(self, tools: Any, *, remembers: bool) -> None:
+        named = [plain(tool, "tools") for tool in tools] if is_list(tools) else []
+        self._theirs = [tool for tool in named if is_object(tool)]  # what is none is refused when the call is prepared
+        self._remembers = remembers
+        self.line = Line()
+
+    def is_hidden(self, name: str) -> bool:
+        return whose(name, self._theirs, self._were_added, remembers=self._remembers) != "host"
+
+    def _were_added(self) -> bool:
+        return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.line)
 
 
 def _asks_host(said: Sequence[Wire], spoken: Format) -> bool:
-    """Does it call a tool of the provider's that the host runs, a computer or a shell? Only the host can read that."""
-    parts = (part for wire in said for part in spoken.read(wire).parts)
-    return any(isinstance(part, Opaque) and part.kind in spoken.demands.opaque_calls for part in parts)
+    """Does it ask what only the host can answer: for a tool of the provider's that it runs, for its consent?"""
+    parts = [part for wire in said for part in spoken.read(wire).parts if isinstance(part, Opaque)]
+    answered = {part.body.get("call_id") for part in parts if part.kind.endswith("_output")}
+    asked = (part for part in parts if _is_asked_of_host(part, spoken))
+    return any(part.body.get("call_id", part.body.get("id")) not in answered for part in asked)
+
+
+def _is_asked_of_host(part: Opaque, spoken: Format) -> bool:
+    if part.kind == "tool_search_call":
+        return part.body.get("execution") == "client"
+    return part.kind in spoken.demands.opaque_calls or part.kind in _ASKED_OF_HOSTS
 
 
 def _given(value: Any) -> Any:
@@ -150,10 +230,3 @@ def _listed(value: Any) -> Any:
     """Clients take any iterable where they want a list. What is none is refused where it is looked at."""
     value = _given(value)
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | dict) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a host's own
-
-
-def _answered_here(tools: Any) -> Hidden:
-    """Whose calls a host is not shown: memory's, and those of tools that nobody has where the host has named all."""
-    named = [plain(tool, "tools") for tool in tools] if is_list(tools) else []
-    theirs = [tool for tool in named if is_object(tool)]  # what is none is refused when the call is prepared
-    return lambda name: whose(name, theirs, lambda: False) != "host"

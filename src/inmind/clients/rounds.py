@@ -2,134 +2,282 @@
 
 To a host that a wrapped client talks to, a reply is one message. To the provider it was several: calls of memory, their
 answers, and then the words; or a message with a call more than the host has. The host's next list says it the host's
-way, and sent like that it would differ from what the provider has seen and has in its cache. So the list is walked
-beside the line, and wherever both tell of the same reply, the line's way of telling it is put in.
+way, and sent like that it would differ from what the provider has seen and has in its cache. So the list is laid beside
+the line, and wherever both tell of the same reply to the same message, the line's way of telling it is put in. What was
+hidden is what memory has answered itself: the journal says so, whatever tools there are by now.
 
-What is compared is what was said: words and calls. A host may keep a reply as the client's object, as bare text, or
-with the words of all its rounds in one.
+What is compared is what was said: words and calls. A host may keep a reply as the client's object, as bare text, in
+another provider's form, or only as far as it has heard it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.history import Line, added_to
-from inmind.prompt.formats.parts import Call, Format, Message, Result, Text, Wire
-from inmind.prompt.formats.values import is_object, plain
+from inmind.history import Entry, Line, added_to
+from inmind.journal import digest_of
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Call, Format, Image, Message, Opaque, Part, Result, Text
+from inmind.prompt.formats.values import plain
+
+# Items without a role that the assistant never says.
+_SAID_BY_HOSTS = frozenset({"additional_tools", "compaction_trigger", "item_reference", "mcp_approval_response"})
+_AUDIO = "audio"
+
+
+class Rounds:
+    """Puts back into the lists of one conversation what the host was not shown of it.
+
+    A list mostly begins with the one before it. How that one was told is remembered, so that what stands in both is
+    compared and not read again.
+    """
+
+    def __init__(self) -> None:
+        self._before: tuple[list[Any], list[Any]] = ([], [])
+
+    def put_back(self, line: Line, theirs: Sequence[Any], spoken: Format, *, lead: int = 0) -> list[Any]:
+        """The list to go on with. `lead`: how many messages stood before it, for the places in errors."""
+        said = [plain(given, f"messages[{place}]") for place, given in enumerate(theirs, start=lead)]
+        if added_to(line, said) is not None:
+            return said
+        known, told = self._before
+        if said[: len(known)] != known or line.wires[: len(told)] != told:
+            known, told = [], []
+        new = _heard(said[len(known) :], spoken, lead + len(known))
+        full = [*told, *_woven(list(_known(line[len(told) :])), list(new))]
+        if added_to(line, full) is None:
+            # An edit, which may lie anywhere; and all of the list will have to be in this format.
+            ours = [one for one in _known(line) if one.message is not None or one.formats == {spoken.name}]
+            full = _woven(ours, list(_heard(said, spoken, lead)))
+        self._before = said, full
+        return full
+
+
+@dataclass(slots=True)
+class Round:
+    """What the assistant says up to where memory answers it, and the answers."""
+
+    words: str = ""
+    wires: list[Any] = field(default_factory=list[Any])
+
+    @property
+    def bare(self) -> str:
+        """Hosts strip what they are told, and put all kinds of spaces between its parts."""
+        return "".join(self.words.split())
 
 
 @dataclass(slots=True)
 class Utterance:
     """What one side says before the other does."""
 
-    wires: list[Any]
-    message: Message | None = None
+    rounds: list[Round]
+    formats: set[str]
+    message: Hashable = None
     """What it says, where it is not the assistant's: one message."""
-    rounds: list[str] = field(default_factory=list[str])
-    """The assistant's words, round by round."""
     calls: list[Call] = field(default_factory=list[Call])
     """The assistant's calls that are the host's to answer."""
+    audio: bool = False
     unheard: bool = False
-    """It stops at an answer of memory's own: the call of the host that it belongs to has failed on the way."""
+    """It stops at an answer of memory's: the host has not been told what follows."""
+
+    @property
+    def wires(self) -> list[Any]:
+        return [wire for one in self.rounds for wire in one.wires]
 
 
-def completed(line: Line, theirs: list[Any], spoken: Format, hidden: Callable[[str], bool]) -> list[Any]:
-    """The list to go on with. From the first real difference on, an edit or another answer, it is the host's own."""
-    lead = next((at for at, wire in enumerate(theirs) if not _is_system(wire, spoken)), len(theirs))
-    if added_to(line, theirs[lead:]) is not None:
-        return theirs
-    known = list(_utterances(_in_format(line, spoken), hidden))
-    heard = list(_utterances(_given(theirs, lead, spoken), hidden))
-    for begin in range(len(known)):
-        put, at, to_the_end = _beside(known[begin:], heard)
-        # A host that drops the beginning of its list still goes on from all that stands behind it.
-        if at and (begin == 0 or to_the_end):
-            return [*theirs[:lead], *put, *(wire for utterance in heard[at:] for wire in utterance.wires)]
-    return theirs
+@dataclass(slots=True)
+class Run:
+    """As far as both go on with the same: what to put, and where each of them then is."""
+
+    put: list[Any]
+    known: int
+    heard: int
 
 
-def _beside(known: Sequence[Utterance], heard: Sequence[Utterance]) -> tuple[list[Any], int, bool]:
-    """As much of the line as the host's list tells too, how far that list went along, and whether the line did to
-    its end."""
+def _woven(known: Sequence[Utterance], heard: Sequence[Utterance]) -> list[Any]:
+    """The host's list, told the line's way wherever the line tells it too.
+
+    Hosts drop the beginning of a list or its middle, put a summary there, and edit. So where the two part, each message
+    is looked for in all of the line that is left; and of several places, that one is it from which most goes on.
+    """
+    places: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for place, utterance in enumerate(known):
+        # A reply is known by what it answers: alone it counts only where both begin with it.
+        if utterance.message is not None or place == 0:
+            places[utterance.message].append(place)
     put: list[Any] = []
-    at = 0
-    for utterance in known:
-        theirs = heard[at] if at < len(heard) else None
-        if theirs is not None and _same(utterance, theirs):
-            put += utterance.wires if utterance.message is None else theirs.wires
-            at += 1
-        elif utterance.unheard and (theirs is None or theirs.message is not None):
-            put += utterance.wires
+    ours = theirs = 0
+    while theirs < len(heard):
+        begins = places[heard[theirs].message] if theirs == 0 or heard[theirs].message is not None else []
+        run = _longest(known, heard, [place for place in begins if place >= ours], theirs)
+        if run is None:
+            put += heard[theirs].wires
+            theirs += 1
         else:
-            return put, at, False
-    return put, at, True
+            put += run.put
+            ours, theirs = run.known, run.heard
+    return put
 
 
-def _same(known: Utterance, theirs: Utterance) -> bool:
-    """A host has heard all rounds of a streamed reply, the last of another, and none from before a call that failed."""
+def _longest(known: Sequence[Utterance], heard: Sequence[Utterance], begins: Sequence[int], at: int) -> Run | None:
+    best: Run | None = None
+    length = 0
+    for begin in begins:
+        if len(known) - begin < length:
+            break
+        run = _run(known, heard, begin, at)
+        gone = run.known - begin
+        if gone > length or (gone == length > 0 and run.known == len(known)):
+            best, length = run, gone
+    return best
+
+
+def _run(known: Sequence[Utterance], heard: Sequence[Utterance], begin: int, at: int) -> Run:
+    run = Run([], begin, at)
+    for utterance in known[begin:]:
+        theirs = heard[run.heard] if run.heard < len(heard) else None
+        told = None if theirs is None else _told(utterance, theirs)
+        if told is not None:
+            run.put += told
+            run.heard += 1
+        elif utterance.unheard and run.put and _is_left_out(known[run.known + 1 :], theirs):
+            run.put += utterance.wires
+        else:
+            break
+        run.known += 1
+    return run
+
+
+def _is_left_out(later: Sequence[Utterance], theirs: Utterance | None) -> bool:
+    """Rounds of a call that failed on the way: nothing in the host's list tells of them, and it goes on behind them."""
+    if not later:
+        return theirs is None or theirs.message is not None
+    return theirs is not None and theirs.message is not None and theirs.message == later[0].message
+
+
+def _told(known: Utterance, theirs: Utterance) -> list[Any] | None:
+    """What the host's list tells here, told the line's way; None where that is something else.
+
+    The host's own messages keep the host's own form: it may move a cache mark on, or clear the results of tools. A
+    reply may be told from a later round on, where a call failed before it or only the last one was shown; and only up
+    to where the host has left it.
+    """
     if known.message is not None or theirs.message is not None:
-        return known.message == theirs.message
-    words = "".join(theirs.rounds)
-    tellings = ("".join(known.rounds[begin:]) for begin in range(len(known.rounds)))
-    return known.calls == theirs.calls and any(
-        told == words or _without_spaces(told) == _without_spaces(words) for told in tellings
-    )
+        return theirs.wires if known.message == theirs.message else None
+    if list(map(_meant, known.calls)) != list(map(_meant, theirs.calls)):
+        return None
+    if theirs.audio and known.audio:  # is given out as sound, and taken back by its id
+        return [*(wire for one in known.rounds[:-1] for wire in one.wires), *theirs.wires]
+    words = Round("".join(one.words for one in theirs.rounds)).bare
+    left: list[Any] | None = None
+    for begin in range(len(known.rounds)):
+        told, rest = begin, words
+        while told < len(known.rounds) and rest.startswith(known.rounds[told].bare):
+            rest = rest.removeprefix(known.rounds[told].bare)
+            told += 1
+        whole = told == len(known.rounds)
+        if whole and not rest:
+            return known.wires
+        if theirs.calls or left is not None or not words:
+            continue
+        if known.unheard if whole else known.rounds[told].bare.startswith(rest):
+            left = [wire for one in known.rounds[:told] for wire in one.wires] + _behind(theirs, len(words) - len(rest))
+    return left
 
 
-def _without_spaces(text: str) -> str:
-    """Hosts strip what they are told, and put all kinds of spaces between its parts."""
-    return "".join(text.split())
+def _behind(theirs: Utterance, length: int) -> list[Any]:
+    """What a host has of a reply behind so many letters of it."""
+    if not length:
+        return theirs.wires
+    text = "".join(one.words for one in theirs.rounds)
+    letters = (place for place, letter in enumerate(text, start=1) if not letter.isspace())
+    end = next(place for number, place in enumerate(letters, start=1) if number == length)
+    rest = text[end:].strip()
+    return [{"role": "assistant", "content": rest}] if rest else []
 
 
-def _utterances(said: Iterator[tuple[Any, Message]], hidden: Callable[[str], bool]) -> Iterator[Utterance]:
-    """Messages of the assistant in a row are one utterance, with the answers to its hidden calls among them."""
+def _known(entries: Iterable[Entry]) -> Iterator[Utterance]:
+    """The line. Messages of the assistant in a row are one utterance, with memory's answers among them."""
+    said = ((entry.wire, FORMATS[entry.format].read(entry.wire), entry.format, entry.ours) for entry in entries)
+    return _utterances(said)
+
+
+def _heard(said: Sequence[Any], spoken: Format, begin: int) -> Iterator[Utterance]:
+    for place, wire in enumerate(said, start=begin):
+        spoken.check(wire, field=f"messages[{place}]")
+    return _utterances((wire, spoken.read(wire), spoken.name, False) for wire in said)
+
+
+def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utterance]:
     speaking: Utterance | None = None
-    answered: set[str] = set()
-    for wire, message in said:
-        if message.role == "assistant":
-            if speaking is None:
-                speaking, answered = Utterance([]), set()
-            if speaking.unheard or not speaking.rounds:
-                speaking.rounds.append("")
-            speaking.rounds[-1] += "".join(part.text for part in message.parts if isinstance(part, Text))
-            speaking.unheard = False
-            answered |= {call.id for call in message.calls if hidden(call.name)}
-            speaking.calls += [call for call in message.calls if not hidden(call.name)]
-        elif speaking is not None and _answers(message, answered):
-            speaking.unheard = not speaking.calls
-        else:
+    for wire, message, format, ours in said:
+        if not (ours and speaking) and not _is_assistants(message):
             if speaking is not None:
                 yield speaking
                 speaking = None
-            yield Utterance([wire], message)
+            yield Utterance([Round(wires=[wire])], {format}, _key(message))
             continue
-        speaking.wires.append(wire)
+        if speaking is None:
+            speaking = Utterance([Round()], {format})
+        elif speaking.unheard and not ours:
+            speaking.rounds.append(Round())
+        speaking.formats.add(format)
+        speaking.rounds[-1].wires.append(wire)
+        if ours:
+            _answer(speaking, message)
+        else:
+            _speak(speaking, message)
     if speaking is not None:
         yield speaking
 
 
-def _answers(message: Message, ids: set[str]) -> bool:
-    """Is it made of answers to these calls alone?"""
-    parts = message.parts
-    return bool(parts) and all(isinstance(part, Result) and part.id in ids for part in parts)
+def _speak(speaking: Utterance, message: Message) -> None:
+    speaking.unheard = False
+    speaking.rounds[-1].words += "".join(part.text for part in message.parts if isinstance(part, Text))
+    speaking.calls += message.calls
+    speaking.audio = any(isinstance(part, Opaque) and part.kind == _AUDIO for part in message.parts)
 
 
-def _in_format(line: Line, spoken: Format) -> Iterator[tuple[Wire, Message]]:
-    """The line as far as it was told in this format; from there on it could not be sent as it is."""
-    for entry in line:
-        if entry.format != spoken.name:
-            return
-        yield entry.wire, spoken.read(entry.wire)
+def _answer(speaking: Utterance, message: Message) -> None:
+    """Calls that memory has answered are none of the host's. Some servers give all calls the same id."""
+    for result in message.results:
+        answered = next((call for call in speaking.calls if call.id == result.id), None)
+        if answered is not None:
+            speaking.calls.remove(answered)
+    speaking.unheard = not speaking.calls
 
 
-def _given(theirs: Sequence[Any], lead: int, spoken: Format) -> Iterator[tuple[Wire, Message]]:
-    for at, given in enumerate(theirs[lead:], start=lead):
-        wire = plain(given, f"messages[{at}]")
-        spoken.check(wire, field=f"messages[{at}]")
-        yield wire, spoken.read(wire)
+def _is_assistants(message: Message) -> bool:
+    return message.role == "assistant" and not any(
+        isinstance(part, Opaque) and part.kind in _SAID_BY_HOSTS for part in message.parts
+    )
 
 
-def _is_system(wire: Any, spoken: Format) -> bool:
-    return is_object(wire) and spoken.is_system(wire)
+def _key(message: Message) -> Hashable:
+    """What makes a message of the host's the same: what it says, and which calls it answers, whatever with."""
+    return (message.role, *map(_part_key, message.parts))
+
+
+def _part_key(part: Part) -> Hashable:
+    match part:
+        case Text(text):
+            return text
+        case Result(id):
+            return ("answers", id)
+        case Image() | Call():
+            return part
+        case Opaque(_, kind, body):
+            return (kind, digest_of(body))
+
+
+def _meant(call: Call) -> tuple[str, str, object]:
+    """A call, however its arguments are spelt: one provider gives them as text, another as an object."""
+    meant: object = call.arguments
+    with suppress(ValueError, RecursionError):
+        meant = json.loads(call.arguments)
+    return call.id, call.name, meant

@@ -14,7 +14,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from inmind.clients.exchange import ENDPOINTS, Exchange
+from inmind.clients.exchange import ENDPOINTS, Endpoint, Exchange
+from inmind.clients.rounds import Rounds
 from inmind.clients.streams import AsyncStreamed, Streamed
 from inmind.errors import InvalidInput
 from inmind.prompt.formats.values import is_object
@@ -37,30 +38,35 @@ def wrap(client: C, session: Session) -> C:
     if not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
         raise InvalidInput(field="session", value=session, expected="a Session")
     # Looked for on the class: on the client they would be made, which takes a while and is not needed yet.
-    converses = any(hasattr(type(client), name) for name in _CONVERSATIONS)
-    if not converses or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
+    has = {*dir(type(client)), *getattr(client, "__dict__", ())}
+    if has.isdisjoint(_CONVERSATIONS) or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
         raise InvalidInput(field="client", value=client, expected="a client of OpenAI or Anthropic, sync or async")
     if isinstance(getattr(client, "post", None), Remembering | AsyncRemembering):
         raise InvalidInput(field="client", value=client, expected="a client that has no memory yet")
-    return _remembering(client, session)
+    return _remembering(client, session, Rounds())
 
 
-def _remembering(client: Any, session: Session) -> Any:
+def _remembering(client: Any, session: Session, rounds: Rounds) -> Any:
     twin = client.copy()
     kind = AsyncRemembering if inspect.iscoroutinefunction(twin.post) else Remembering
-    twin.post = kind(twin.post, session)
-    twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), session)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
+    twin.post = kind(twin.post, session, rounds)
+    twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), session, rounds)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
+    # Some clients make their resources with themselves, and a resource keeps the `post` that it was made with.
+    made: dict[str, Any] = dict(vars(twin))
+    for name, resource in made.items():
+        if getattr(resource, "_client", None) is twin:
+            setattr(twin, name, type(resource)(twin))
     return twin
 
 
 class Remembering:
     """A client's `post`, with memory."""
 
-    def __init__(self, post: Callable[..., Any], session: Session) -> None:
-        self._post, self._session = post, session
+    def __init__(self, post: Callable[..., Any], session: Session, rounds: Rounds) -> None:
+        self._post, self._session, self._rounds = post, session, rounds
 
     def __call__(self, path: str, **asked: Any) -> Any:
-        exchange, asked = _exchange(self._session, path, asked)
+        exchange, asked = _exchange(self._session, self._rounds, path, asked)
         if exchange is None:
             return self._post(path, **asked)
 
@@ -72,17 +78,17 @@ class Remembering:
             return Streamed(exchange, reply, ask)
         while exchange.goes_on(reply):
             reply = ask()
-        return exchange.shown(reply)
+        return exchange.shown()
 
 
 class AsyncRemembering:
     """The same, awaited. The session is not: it works in a thread of its own, and the loop goes on."""
 
-    def __init__(self, post: Callable[..., Awaitable[Any]], session: Session) -> None:
-        self._post, self._session = post, session
+    def __init__(self, post: Callable[..., Awaitable[Any]], session: Session, rounds: Rounds) -> None:
+        self._post, self._session, self._rounds = post, session, rounds
 
     async def __call__(self, path: str, **asked: Any) -> Any:
-        exchange, asked = _exchange(self._session, path, asked)
+        exchange, asked = _exchange(self._session, self._rounds, path, asked)
         if exchange is None:
             return await self._post(path, **asked)
 
@@ -94,12 +100,15 @@ class AsyncRemembering:
             return AsyncStreamed(exchange, reply, ask)
         while await asyncio.to_thread(exchange.goes_on, reply):
             reply = await ask()
-        return exchange.shown(reply)
+        return exchange.shown()
 
 
-def _exchange(session: Session, path: str, asked: dict[str, Any]) -> tuple[Exchange | None, dict[str, Any]]:
+def _exchange(
+    session: Session, rounds: Rounds, path: str, asked: dict[str, Any]
+) -> tuple[Exchange | None, dict[str, Any]]:
     """The conversation that a POST is about, if it is about one; and the POST without what went into that."""
-    endpoint, body = ENDPOINTS.get(path.partition("?")[0]), asked.get("body")
+    body = asked.get("body")
+    endpoint = _endpoint(path.partition("?")[0], body) if is_object(body) else None
     if endpoint is None or not is_object(body):
         return None, asked
     options = dict(asked.get("options") or {})
@@ -108,4 +117,14 @@ def _exchange(session: Session, path: str, asked: dict[str, Any]) -> tuple[Excha
         raise InvalidInput(field="with_raw_response or with_streaming_response", value=path, expected=expected)
     # What a host gives as `extra_body` takes the place of arguments, so memory must see it as one.
     extra: dict[str, Any] = options.pop("extra_json", None) or {}
-    return Exchange(session, endpoint, {**body, **extra}), {**asked, "options": options}
+    # What the client would make of the reply, it makes of all rounds together: one of them is not what was asked for.
+    parse = None if asked.get("stream") else options.pop("post_parser", None)
+    return Exchange(session, rounds, endpoint, {**body, **extra}, parse), {**asked, "options": options}
+
+
+def _endpoint(path: str, body: dict[str, Any]) -> Endpoint | None:
+    """A list of messages is what makes a conversation: one message is posted to an address that ends like that too."""
+    endpoint = next((endpoint for end, endpoint in ENDPOINTS.items() if path.endswith(end)), None)
+    if endpoint is None or (endpoint.messages == "messages" and "messages" not in body):
+        return None
+    return endpoint

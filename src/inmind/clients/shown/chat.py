@@ -6,11 +6,12 @@ words of several rounds become one text, with a blank line where a call of memor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.clients.shown.showing import Hidden, changed
+from inmind.clients.shown.showing import Hidden, changed, summed
 from inmind.prompt.replies.reply import peek
 
 GAP = "\n\n"
@@ -28,31 +29,45 @@ class _Call:
 
 
 class ChatShowing:
-    def __init__(self, hidden: Hidden) -> None:
+    def __init__(self, hidden: Hidden, paid: Any = None) -> None:
         self._hidden = hidden
+        self.paid = self._earlier = paid
         self._id: Any = None
+        self._before: Any = None
+        self._choice: Any = None
         self._calls: list[_Call] = []
         self._shown = 0
         self._begun, self._later = False, False
-        self._spoke, self._gap = False, ""
+        self._spoken: Counter[str] = Counter()
+        self._gaps: set[str] = set()
+        self._moved = 0
         self._ending: list[Any] = []
 
     def is_failure(self, said: Any) -> bool:  # noqa: ARG002 -- here a failure is an error of the client's
         return False
 
     def whole(self, reply: Any) -> Any:
+        self._id = self._id or peek(reply, "id")
+        self.paid = summed(self._earlier, peek(reply, "usage"))
         [choice] = peek(reply, "choices")
         message = peek(choice, "message")
         calls: Sequence[Any] = peek(message, "tool_calls") or ()
         kept = [call for call in calls if not self._is_hidden(call)]
-        if len(kept) == len(calls):
-            return reply
-        message = changed(message, tool_calls=kept or None)
-        return changed(reply, choices=[_ended(changed(choice, message=message), calls=bool(kept))])
+        if len(kept) < len(calls):
+            message = changed(message, tool_calls=kept or None)
+        said, logprobs = peek(self._before, "message"), peek(self._before, "logprobs")
+        words: str = peek(said, "content") or ""
+        message = _joined(said, _moved(message, len(words + GAP) if words else 0))
+        choice = changed(choice, message=message, logprobs=_joined(logprobs, peek(choice, "logprobs")))
+        self._choice = _ended(choice, calls=bool(kept))
+        return changed(reply, id=self._id, choices=[self._choice], usage=self.paid)
 
     def take(self, chunk: Any) -> list[Any]:
         self._id = self._id or peek(chunk, "id")
-        chunk = changed(chunk, id=self._id)
+        usage = peek(chunk, "usage")
+        if usage is not None:
+            self.paid = usage = summed(self._earlier, usage)
+        chunk = changed(chunk, id=self._id, usage=usage)
         choices: Sequence[Any] = peek(chunk, "choices") or ()
         if not choices:  # in front of a reply some servers say what their filters found; behind it stands the usage
             if self._begun:
@@ -68,8 +83,10 @@ class ChatShowing:
         return [] if shown is None else [changed(chunk, choices=[changed(choice, delta=shown)])]
 
     def next_round(self) -> None:
+        self._earlier, self._before = self.paid, self._choice
         self._calls, self._ending, self._later = [], [], True
-        self._gap = GAP if self._spoke else ""
+        self._gaps = set(self._spoken)
+        self._moved = self._spoken["content"] + len(GAP) if "content" in self._spoken else 0
 
     def end(self) -> list[Any]:
         calls = any(call.place is not None for call in self._calls)
@@ -83,10 +100,13 @@ class ChatShowing:
             fields["tool_calls"] = self._passing(said["tool_calls"]) or None
         if self._later and said.get("role"):
             fields["role"] = None
-        if said.get("content"):
-            fields["content"] = self._gap + said["content"]
-            self._gap, self._spoke = "", True
-        return changed(delta, **fields) if any({**said, **fields}.values()) else None
+        for name, text in said.items():
+            if _is_words(name, text):
+                fields[name] = GAP + text if name in self._gaps else text
+                self._gaps.discard(name)
+                self._spoken[name] += len(fields[name])
+        seen = _moved(changed(delta, **fields), self._moved)
+        return seen if any(value for _, value in dict(seen).items()) else None
 
     def _passing(self, deltas: Sequence[Any]) -> list[Any]:
         shown: list[Any] = []
@@ -119,6 +139,40 @@ class ChatShowing:
 
 def _name(call: Any) -> str:
     return peek(peek(call, "function") or peek(call, "custom"), "name") or ""
+
+
+def _is_words(name: str, said: Any) -> bool:
+    """Content, a refusal, or the reasoning that a few servers tell of."""
+    return isinstance(said, str) and bool(said) and name != "role"
+
+
+def _joined(before: Any, now: Any) -> Any:
+    """What two rounds say as one: texts a blank line apart, lists one behind the other, of the rest what came last."""
+    if before is None or now is None:
+        return before if now is None else now
+    fields: dict[str, Any] = {}
+    for name, said in dict(before).items():
+        more = peek(now, name)
+        if not more:
+            fields[name] = said
+        elif _is_words(name, said):
+            fields[name] = f"{said}{GAP}{more}"
+        elif isinstance(said, list):
+            fields[name] = [*said, *more]
+    return changed(now, **fields)
+
+
+def _moved(said: Any, by: int) -> Any:
+    """With its citations at the places where its words now stand."""
+    cited: Sequence[Any] = peek(said, "annotations") or ()
+    return changed(said, annotations=[_moved_citation(one, by) for one in cited]) if by and cited else said
+
+
+def _moved_citation(cited: Any, by: int) -> Any:
+    place = peek(cited, "url_citation")
+    ends = {end: peek(place, end) for end in ("start_index", "end_index")}
+    moved = changed(place, **{end: at + by for end, at in ends.items() if isinstance(at, int)})
+    return changed(cited, url_citation=moved)
 
 
 def _with_choice(chunk: Any, *, calls: bool) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inmind.clients.shown.showing import Hidden, changed
+from inmind.clients.shown.showing import Hidden, changed, summed
 from inmind.prompt.replies.reply import peek
 
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
@@ -19,12 +19,13 @@ _FAILURES = ("response.failed", "error")
 
 
 class ResponsesShowing:
-    def __init__(self, hidden: Hidden) -> None:
+    def __init__(self, hidden: Hidden, paid: Any = None) -> None:
         self._hidden = hidden
+        self.paid = self._earlier = paid
         self._id: Any = None
         self._number: int | None = None
         self._places: dict[int, int | None] = {}
-        self._shown = 0
+        self._begun = 0
         self._before: list[Any] = []
         self._done: dict[int, Any] = {}
         self._later = False
@@ -34,9 +35,12 @@ class ResponsesShowing:
         return peek(said, "type") in _FAILURES or peek(said, "status") == "failed"
 
     def whole(self, reply: Any) -> Any:
+        self._id = self._id or peek(reply, "id")
         items: Sequence[Any] = peek(reply, "output") or ()
         kept = [item for item in items if not self._is_hidden(item)]
-        return reply if len(kept) == len(items) else changed(reply, output=kept)
+        self._done = dict(enumerate(kept))
+        self.paid = summed(self._earlier, peek(reply, "usage"))
+        return changed(reply, id=self._id, output=[*self._before, *kept], usage=self.paid)
 
     def take(self, chunk: Any) -> list[Any]:
         kind, index = peek(chunk, "type"), peek(chunk, "output_index")
@@ -44,6 +48,7 @@ class ResponsesShowing:
             self._id = self._id or peek(peek(chunk, "response"), "id")
             return [] if self._later else [self._numbered(chunk)]
         if kind in _ENDS:
+            self.paid = summed(self._earlier, peek(peek(chunk, "response"), "usage"))
             self._ending.append(chunk)
             return []
         if kind in _FAILURES:
@@ -61,6 +66,7 @@ class ResponsesShowing:
 
     def next_round(self) -> None:
         self._before += [self._done[place] for place in sorted(self._done)]
+        self._earlier = self.paid
         self._places, self._done, self._ending, self._later = {}, {}, [], True
 
     def end(self) -> list[Any]:
@@ -69,19 +75,15 @@ class ResponsesShowing:
     def _place(self, item: Any) -> int | None:
         if self._is_hidden(item):
             return None
-        self._shown += 1
-        return self._shown - 1
+        self._begun += 1
+        return self._begun - 1
 
     def _is_hidden(self, item: Any) -> bool:
         return peek(item, "type") == "function_call" and self._hidden(peek(item, "name"))
 
     def _ended(self, chunk: Any) -> Any:
         response = peek(chunk, "response")
-        if response is None:
-            return self._numbered(chunk)
-        response = self.whole(response)
-        output = [*self._before, *(peek(response, "output") or ())]
-        return self._numbered(chunk, response=changed(response, id=self._id, output=output))
+        return self._numbered(chunk) if response is None else self._numbered(chunk, response=self.whole(response))
 
     def _numbered(self, chunk: Any, **fields: Any) -> Any:
         """The next event of the stream that the host sees; a few servers do not number theirs."""
