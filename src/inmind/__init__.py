@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from inmind.desk import Scratchpad, SetAside
 from inmind.entities.entity import Entity
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
@@ -13,16 +12,17 @@ from inmind.mind import Mind
 from inmind.prompt.explain import Explanation
 from inmind.prompt.layer import Budget, DocumentLayer, EntityLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
 from inmind.prompt.ledger import Ledger, Rates
-from inmind.prompt.pads import ScratchpadLayer
 from inmind.prompt.report import Prompt, Report
 from inmind.session import Session
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
     from inmind.clients import wrap
+    from inmind.desk import Scratchpad, SetAside
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.homecoming import MergeReport
+    from inmind.prompt.pads import ScratchpadLayer
     from inmind.prompt.recorded import HostCall, Recorded
     from inmind.scratchpad.homecoming import Clash
 
@@ -78,6 +78,9 @@ _LATE = {
     "MergeReport": "inmind.family.homecoming",
     "Recorded": "inmind.prompt.recorded",
     "Resolution": "inmind.entities.resolve.resolution",
+    "Scratchpad": "inmind.desk",
+    "ScratchpadLayer": "inmind.prompt.pads",
+    "SetAside": "inmind.desk",
     "wrap": "inmind.clients",
 }
 """What not everybody who imports us asks for, and where it is."""

@@ -21,7 +21,6 @@ from typing import Self, cast
 from urllib.parse import quote, unquote
 
 from inmind.attention import Attention
-from inmind.desk import scratchpad_among
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
@@ -31,7 +30,6 @@ from inmind.mind import BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
-from inmind.prompt.pads import ScratchpadLayer, scratchpad_of
 from inmind.prompt.plan import Limits
 from inmind.session import Parts, Session, Setup
 from inmind.stores.base import Clock, Store
@@ -63,6 +61,8 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
 
     `default_layers(ScratchpadLayer(schema=Task))` is everything usual, with a scratchpad that a schema checks.
     """
+    from inmind.prompt.pads import ScratchpadLayer
+
     usual = (ScratchpadLayer(), DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
     names = {layer.name for layer in own}
     return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
@@ -146,16 +146,15 @@ class Memory:
         if not isinstance(memory_tools, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="memory_tools", value=memory_tools, expected="True or False")
         chosen = default_layers() if layers is None else checked_layers(layers)
-        scratchpad_of(chosen)
+        private = _with_a_private_scratchpad(chosen)
         setup = Setup(layers=chosen, limits=limits, counter=count, entities=entities, memory_tools=memory_tools)
         opening = SessionOpened(resource=owner, cwd=_place(cwd), language=language)
         stream = self._begun(name, opening, ())
         opened = stream.state.opened or opening
         if resource is not None and opened.resource != owner:
             raise InvalidInput(field="resource", value=resource, expected="the resource that this session began with")
-        if opened.resource == NOBODY:
-            chosen = tuple(layer.owned() if isinstance(layer, ScratchpadLayer) else layer for layer in chosen)
-        return self._opened(name, stream, opened, replace(setup, layers=self._handed_down(chosen, opened)))
+        reached = self._handed_down(private if opened.resource == NOBODY else chosen, opened)
+        return self._opened(name, stream, opened, replace(setup, layers=reached))
 
     def restore(
         self,
@@ -252,7 +251,9 @@ class Memory:
         owner = f"resource/{opened.resource}"
         resource = Stream(self._store, owner, BelongingsFold(owner), self._clock)
         resource_folder = Folder(self.home / "resources" / _as_file(opened.resource))
-        from inmind.tools import is_memory_tool  # the table is read when a session is opened, not when we are imported
+        # What a session needs is imported when one is opened, and not when we are.
+        from inmind.desk import scratchpad_among
+        from inmind.tools import is_memory_tool
 
         ancestors = tuple(self._ancestors(opened))
         return Parts(
@@ -310,6 +311,14 @@ def session_folder(home: Path, id: str, cwd: str) -> Path:
     if len(where.encode()) > MOST_NAME:
         where = f"{where.encode()[: MOST_NAME - 20].decode(errors='ignore')}-{digest(cwd)}"
     return home / "sessions" / f"--{where}--" / _as_file(id)
+
+
+def _with_a_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """For a session of nobody in particular: what would belong to its resource belongs to it alone."""
+    from inmind.prompt.pads import scratchpad_of
+
+    pad = scratchpad_of(layers)
+    return tuple(pad.owned() if pad is not None and layer is pad else layer for layer in layers)
 
 
 def _handed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:

@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from inmind.attention import Attention
-from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
 from inmind.entities.rules import EntityRules
@@ -42,13 +41,11 @@ from inmind.prompt.intake import Given, checked_json, checked_messages, message_
 from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
-from inmind.prompt.pads import scratchpad_of
 from inmind.prompt.plan import Limits, plan
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
-from inmind.scratchpad.pad import State
 from inmind.stores.base import Appended, Store
 from inmind.stores.meta import MetaFile
 from inmind.stores.stream import Decision, Stream, key_for
@@ -58,12 +55,14 @@ from inmind.tokens import Counter
 
 # What only some hosts ask for is imported when they do: importing us takes its time as it is.
 if TYPE_CHECKING:
+    from inmind.desk import Scratchpad
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.family import Family
     from inmind.family.homecoming import MergeReport
     from inmind.hands import Hands
     from inmind.prompt.recorded import Recorded
+    from inmind.scratchpad.pad import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -628,6 +627,8 @@ class Session:
 
     def _pad_held(self) -> State | None:
         """The scratchpad as it stands for this session, without looking what others have done."""
+        from inmind.prompt.pads import scratchpad_of
+
         pad = scratchpad_of(self._layers)
         if pad is None:
             return None
