@@ -71,7 +71,7 @@ cut: failures: 4 lines
 Deploy v2 of the shop.
   memory: Updated: current_goal, completed_steps, blockers.
   memory: Updated: completed_steps. Left as they were, since an empty value beside others is taken for padding: \
-blockers. To empty a field, send it alone.
+blockers. To empty a field, send it alone, or name it in delete as well.
   I have asked Mei, and wait for her approval.
 Try it on staging.
   memory: Updated: completed_steps.
