@@ -45,7 +45,7 @@ class Says:
     calls: tuple[Asks, ...] = ()
     thinking: str = ""
     also: tuple[Mapping[str, Any], ...] = ()
-    """Items that only Responses has, as they are; they stand before the calls."""
+    """Items of Responses, or blocks of Anthropic, as they are; they stand before the calls."""
     reason: str = ""
     """Why or how it ended, in the protocol's words; by default what follows from the calls."""
     torn: bool = False
@@ -175,6 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         path = self.path.partition("?")[0]
         protocol = _PROTOCOLS.get(path)
+        if hosted := _HOSTED.fullmatch(path):
+            protocol = _FORMATS["anthropic"]
+            body = {**body, "model": hosted[1], "stream": hosted[2].startswith("stream")}
         if protocol is None:
             self._send(200, {"object": "list", "data": [], "model": "model-1", "input_tokens": 1})
             return
@@ -196,6 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        for name in ("request-id", "x-request-id"):
+            self.send_header(name, f"req_{len(self._provider.asked)}")
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if torn else data)
         if torn:
@@ -262,6 +267,11 @@ def chunks(format: str, says: Says, *, number: int = 1, **body: Any) -> list[Jso
     return [event for event in events if event is not None and event.get("type") != "ping"]
 
 
+def whole(format: str, says: Says, *, number: int = 1, **body: Any) -> Json:
+    """The same reply at once."""
+    return _FORMATS[format].whole(says, number, {"model": "model-1", **body})
+
+
 class _Protocol(Protocol):
     trailer: str
     """What stands behind the last event."""
@@ -279,7 +289,10 @@ class _Chat:
     roles = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
     def faults(self, body: Json) -> list[str]:
-        return _faults("openai", body, body.get("messages"), self.roles, lambda tool: tool["function"]["parameters"])
+        wrong = ["functions and tools do not go together"] if body.get("functions") and body.get("tools") else []
+        return wrong or _faults(
+            "openai", body, body.get("messages"), self.roles, lambda tool: tool["function"]["parameters"]
+        )
 
     def error(self, kind: str, message: str) -> Json:
         return {"error": {"message": message, "type": kind, "param": None, "code": None}}
@@ -343,12 +356,17 @@ class _Responses:
         wrong = [f"input: no role {item.get('role')!r}" for item in messages if item.get("role") not in self.roles]
         ids = Counter(item["id"] for item in listed or () if "id" in item)
         wrong += [f"input: two items share the id {id}" for id, count in ids.items() if count > 1]
+        if body.get("store") is False:
+            lost = (
+                item for item in listed or () if item.get("type") == "reasoning" and not item.get("encrypted_content")
+            )
+            wrong += [f"Item with id {item['id']!r} not found. Items are not persisted" for item in lost]
         return wrong or _faults("responses", body, listed, None, lambda tool: tool["parameters"])
 
     error = _Chat.error
 
     def whole(self, says: Says, number: int, body: Json) -> Json:
-        return self._response(number, body, says.reason or "completed", self._items(says, number))
+        return self._response(number, body, says.reason or "completed", self._items(says, number, body))
 
     def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
         places = count()
@@ -358,7 +376,7 @@ class _Responses:
     def _unnumbered(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
         for kind in ("response.created", "response.in_progress"):
             yield {"type": kind, "response": self._response(number, body, "in_progress", [])}
-        items = self._items(says, number)
+        items = self._items(says, number, body)
         for index, item in enumerate(items):
             yield from self._item_events(index, item)
             if item["type"] == "message":
@@ -387,13 +405,13 @@ class _Responses:
             yield {"type": "response.function_call_arguments.done", **of, **whole}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
-    def _items(self, says: Says, number: int) -> list[Json]:
+    def _items(self, says: Says, number: int, body: Json) -> list[Json]:
         items: list[Json] = []
         if says.thinking:
             summary = [{"type": "summary_text", "text": says.thinking}]
-            items.append(
-                {"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": "c2VjcmV0"}
-            )
+            items.append({"id": f"rs_{number}", "type": "reasoning", "summary": summary})
+            if "reasoning.encrypted_content" in body.get("include", ()):
+                items[-1]["encrypted_content"] = "c2VjcmV0"
         if says.text:
             content: list[Json] = [{"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}]
             message = {"type": "message", "role": "assistant", "status": "completed", "content": content}
@@ -454,9 +472,9 @@ class _Anthropic:
             yield {"type": "message_stop"}
 
     def _block_events(self, index: int, block: Json, written: str) -> Iterator[Json]:
-        empty, kind, key = _BLOCKS[block["type"]]
+        empty, kind, key = _BLOCKS.get(block["type"], ({}, "", ""))
         yield {"type": "content_block_start", "index": index, "content_block": {**block, **empty}}
-        deltas: list[Json] = [{"type": kind, key: piece} for piece in ["", *_pieces(written)]]
+        deltas: list[Json] = [{"type": kind, key: piece} for piece in ["", *_pieces(written)] if kind]
         if "signature" in block:
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
         for delta in deltas:
@@ -471,6 +489,7 @@ class _Anthropic:
             blocks.append((thinking, says.thinking))
         if says.text:
             blocks.append(({"type": "text", "text": says.text, "citations": None}, says.text))
+        blocks += [(dict(block), "") for block in says.also]
         for id, call in _with_ids(says, number, "toolu"):
             try:
                 given = json.loads(call.arguments)
@@ -499,7 +518,7 @@ _BLOCKS: dict[str, tuple[Json, str, str]] = {
     "thinking": ({"thinking": "", "signature": ""}, "thinking_delta", "thinking"),
     "tool_use": ({"input": {}}, "input_json_delta", "partial_json"),
 }
-"""How a block begins, and how the rest of it comes."""
+"""How a block begins, and how the rest of it comes; one of another kind comes at once."""
 
 _FORMATS: dict[str, _Protocol] = {"openai": _Chat(), "responses": _Responses(), "anthropic": _Anthropic()}
 
@@ -508,6 +527,9 @@ _PROTOCOLS = {
     "/v1/responses": _FORMATS["responses"],
     "/v1/messages": _FORMATS["anthropic"],
 }
+
+# Where others host Anthropic's models, the address says which one, and whether in pieces.
+_HOSTED = re.compile(r".*/models?/([^/:]+)[/:](invoke|rawPredict|streamRawPredict)")
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

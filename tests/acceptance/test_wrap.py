@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import anthropic
 import openai
 import pytest
+from openai.types.chat import ChatCompletion
 from provider import Asked, Fails, Provider, Says, asks, says
 from pydantic import BaseModel
 
@@ -22,8 +25,9 @@ from inmind import Memory, Session
 from inmind.clients import wrap
 from inmind.clients.exchange import MOST_ROUNDS
 from inmind.errors import InvalidInput
+from inmind.journal import UsageReported
 from inmind.prompt.formats import FORMATS, Call, Message, Result, Text
-from inmind.prompt.replies import read_reply
+from inmind.prompt.replies import Usage, read_reply
 
 Json = dict[str, Any]
 
@@ -77,13 +81,27 @@ class Heard:
     calls: list[Call]
     kept: list[Any]
     """What the host puts into its own list, in the form that it was given."""
+    parts: list[str]
+    """What it is made of, by the provider's names for that."""
+    usage: Usage | None
+    whole: bool
 
     @classmethod
     def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> Heard:
-        wires = read_reply(reply, format=format).wires
-        messages = [FORMATS[format].read(wire) for wire in wires]
-        calls = [call for message in messages for call in message.calls]
-        return cls("".join(message.text for message in messages), calls, list(wires if kept is None else kept))
+        read = read_reply(reply, format=format)
+        messages = [FORMATS[format].read(wire) for wire in read.wires]
+        return cls(
+            text="".join(message.text for message in messages),
+            calls=[call for message in messages for call in message.calls],
+            kept=list(read.wires if kept is None else kept),
+            parts=[
+                block["type"] for wire in read.wires for block in (wire["content"] if format == ANTHROPIC else [wire])
+            ]
+            if format != CHAT
+            else [],
+            usage=read.usage,
+            whole=read.whole,
+        )
 
 
 class Host:
@@ -182,6 +200,11 @@ def _without_marks(asked: Asked) -> Asked:
     return Asked(asked.path, unmarked(asked.body), asked.headers)
 
 
+def bare(text: str) -> str:
+    """Rounds are apart in one format and not in another."""
+    return "".join(text.split())
+
+
 def told(asked: Asked) -> str:
     return json.dumps(asked.body)
 
@@ -217,6 +240,39 @@ def test_a_conversation_has_memory_and_the_host_sees_only_its_own(
         assert session.ledger.reported_calls == 5
 
 
+@pytest.mark.spec("D9")
+@formats
+@ways
+def test_a_host_is_shown_what_was_said_in_all_rounds_and_what_they_have_cost(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    counted: Json = {"stream_options": {"include_usage": True}} if format == CHAT and "create" not in way else {}
+    host = Host(provider, session, format, way, **counted)
+    provider.will(says("The answer is 42.", NOTE), says("", asks("memory_list")), says("I have noted it."))
+    heard = host.says("What is the answer?")
+    assert bare(heard.text) == bare("The answer is 42. I have noted it.")
+    assert heard.usage == Usage(prompt_tokens=300, cached_tokens=240, completion_tokens=30)
+    provider.will(says("You are welcome."))
+    host.says("Thanks.")
+    assert grows(provider.asked)
+
+
+@pytest.mark.spec("D9")
+@pytest.mark.parametrize("way", ["create", "stream", "helper"])
+def test_what_the_providers_own_tools_brought_in_any_round_is_shown(
+    provider: Provider, session: Session, way: str
+) -> None:
+    image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "AA=="}
+    provider.will(says("", NOTE, also=(image,), thinking="A picture."), says("Here it is."))
+    drawn = Host(provider, session, RESPONSES, way).says("Draw it.")
+    assert drawn.parts == ["reasoning", "image_generation_call", "message"]
+    searched = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    provider.will(says("", NOTE, also=(searched, found), thinking="Look it up."), says("Here it is."))
+    looked_up = Host(provider, session, ANTHROPIC, way).says("Look it up.")
+    assert looked_up.parts == ["thinking", "server_tool_use", "web_search_tool_result", "text"]
+
+
 @pytest.mark.spec("D4")
 @formats
 @some_ways
@@ -249,6 +305,100 @@ def test_a_host_that_drops_its_oldest_messages_keeps_the_rounds_of_the_others(
     assert [f"call_{turn}" in sent for turn in range(4)] == [False, False, True, True]
 
 
+def summarised(messages: list[Any]) -> list[Any]:
+    return [person("In short: four questions."), {"role": "assistant", "content": "I see."}, *messages[-2:]]
+
+
+def slid(messages: list[Any]) -> list[Any]:
+    return [*messages[:2], *messages[-4:]] if len(messages) > 6 else messages
+
+
+@pytest.mark.spec("D4")
+@formats
+@pytest.mark.parametrize(
+    ("trim", "there"),
+    [(summarised, [False, False, False, True]), (slid, [True, False, True, True])],
+    ids=["a summary in front", "the first and the last"],
+)
+def test_however_a_host_trims_its_list_the_rounds_of_what_is_left_are_there(
+    provider: Provider, session: Session, format: str, trim: Any, there: list[bool]
+) -> None:
+    host = Host(provider, session, format)
+    for turn in range(4):
+        provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
+        host.says(f"Question {turn}.")
+        host.list = slid(host.list) if trim is slid else host.list
+    host.list = trim(host.list)
+    provider.will(says("Done."))
+    host.says("Done?")
+    sent = told(provider.asked[-1])
+    assert [f"call_{turn}" in sent for turn in range(4)] == there
+
+
+@pytest.mark.spec("D9")
+@pytest.mark.parametrize(
+    ("before", "after"), [(CHAT, ANTHROPIC), (CHAT, RESPONSES), (ANTHROPIC, CHAT), (RESPONSES, ANTHROPIC)]
+)
+def test_a_conversation_goes_on_with_another_provider_and_loses_no_round(
+    provider: Provider, session: Session, before: str, after: str
+) -> None:
+    provider.will(says("", asks("memory_list", id="call_before")), says("Noted."))
+    Host(provider, session, before).says("Note this.")
+    host = Host(provider, session, after)
+    host.list = [person("Note this."), {"role": "assistant", "content": "Noted."}]
+    for turn in range(3):
+        provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
+        host.says(f"Question {turn}.")
+    assert grows(provider.asked[2:])
+    assert all(f"call_{turn}" in told(provider.asked[-1]) for turn in ("before", 0, 1, 2))
+    assert not any(event.kind == "splice" for event in session.journal())
+
+
+@pytest.mark.spec("D9")
+def test_another_provider_goes_on_from_where_one_has_failed(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), Fails(529))
+    with pytest.raises(FAILURES):
+        Host(provider, session, CHAT).says("Note this.")
+    provider.will(says("Noted."))
+    assert Host(provider, session, ANTHROPIC).says("Note this.").text == "Noted."
+    assert "call_1_0" in told(provider.asked[-1])
+
+
+@pytest.mark.spec("J3")
+@formats
+def test_what_a_host_has_cleared_is_not_sent_whatever_tools_it_has_by_now(
+    provider: Provider, session: Session, format: str
+) -> None:
+    host = Host(provider, session, format)
+    provider.will(says("", PAGE), says("It is long."), says("It was."))
+    host.says("Look at the page.")
+    host.answers("a page of words")
+    cleared = Message("tool", (Result(FORMATS[format].read(host.list[2]).results[0].id, (Text("(cleared)"),)),))
+    host.list[2:3] = FORMATS[format].write([cleared])
+    host.options["tools"] = [json.loads(json.dumps(tool).replace("get_page", "deploy")) for tool in TOOLS[format]]
+    host.says("Was it?")
+    sent = json.dumps(provider.asked[-1].messages)
+    assert ("(cleared)" in sent, "a page of words" in sent) == (True, False)
+
+
+def test_one_client_holds_a_conversation_over_many_calls(provider: Provider, session: Session) -> None:
+    messages: list[Any] = []
+    with an_openai(provider) as client:
+        wrapped = wrap(client, session)
+        for turn in range(6):
+            messages.append(person(f"Question {turn}."))
+            provider.will(says("One moment.", asks("memory_list", id=f"call_{turn}")))
+            if turn % 2:
+                provider.will(Fails(500))
+                with pytest.raises(openai.InternalServerError):
+                    wrapped.chat.completions.create(model="m", messages=messages)
+            provider.will(says(f"Answer {turn}."))
+            messages.append(wrapped.chat.completions.create(model="m", messages=messages).choices[0].message)
+    assert grows(provider.asked)
+    assert [f"call_{turn}" in told(provider.asked[-1]) for turn in range(6)] == [True] * 6
+    assert provider.unused == 0
+
+
 def test_calls_of_the_providers_own_tools_are_not_gone_on_over(provider: Provider, session: Session) -> None:
     click: Json = {
         "id": "cu_1",
@@ -274,6 +424,40 @@ def test_calls_of_the_providers_own_tools_are_not_gone_on_over(provider: Provide
         "function_call_output",
         "computer_call_output",
     ]
+
+
+@pytest.mark.parametrize(
+    ("item", "goes_on"),
+    [
+        ({"type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}, False),
+        ({"type": "local_shell_call", "call_id": "c", "status": "completed", "action": {"type": "exec"}}, False),
+        ({"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": {}}, False),
+        ({"type": "tool_search_call", "call_id": "c", "execution": "server", "arguments": {}}, True),
+        ({"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}}, True),
+    ],
+    ids=["an approval", "a local shell", "a search by the host", "a search by the provider", "a search in the web"],
+)
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_what_only_the_host_can_answer_reaches_it_before_the_model_goes_on(
+    provider: Provider, session: Session, way: str, item: Json, goes_on: bool
+) -> None:
+    provider.will(says("", NOTE, also=({"id": "item_1", **item},)), says("Went on."))
+    heard = Host(provider, session, RESPONSES, way).says("Do it, and note it.")
+    assert heard.parts == [item["type"], *(["message"] if goes_on else [])]
+    assert len(provider.asked) == 1 + goes_on
+
+
+def test_the_hosts_consent_goes_to_the_provider_behind_what_it_consents_to(
+    provider: Provider, session: Session
+) -> None:
+    asked = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}
+    host = Host(provider, session, RESPONSES)
+    provider.will(says("", NOTE, also=(asked,)), says("Dropped."))
+    host.says("Drop it.")
+    host.list.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True})
+    assert host.asks().text == "Dropped."
+    kinds = [item.get("type") for item in provider.asked[-1].messages[2:]]
+    assert kinds == ["mcp_approval_request", "function_call", "function_call_output", "mcp_approval_response"]
 
 
 @pytest.mark.spec("C6", "C8")
@@ -352,6 +536,21 @@ def test_a_call_is_left_to_a_host_that_has_not_named_all_its_tools(
     assert [call.name for call in heard.calls] == ["get_pages"]
 
 
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_tools_in_a_namespace_or_added_by_a_message_are_the_hosts(
+    provider: Provider, session: Session, way: str
+) -> None:
+    inside = {"type": "namespace", "name": "cms", "description": "Pages.", "tools": TOOLS[RESPONSES]}
+    provider.will(says("", PAGE))
+    heard = Host(provider, session, RESPONSES, way, tools=[inside]).says("Look at the page.")
+    assert [call.name for call in heard.calls] == ["get_page"]
+    host = Host(provider, session, RESPONSES, way)
+    more = {"type": "function", "name": "get_pages", "parameters": SCHEMA}
+    host.list = [person("Look at the pages."), {"type": "additional_tools", "role": "developer", "tools": [more]}]
+    provider.will(says("", asks("get_pages")))
+    assert [call.name for call in host.asks().calls] == ["get_pages"]
+
+
 @formats
 @pytest.mark.parametrize("way", ["create", "async stream"])
 def test_a_model_that_only_ever_calls_its_memory_is_stopped(
@@ -363,6 +562,30 @@ def test_a_model_that_only_ever_calls_its_memory_is_stopped(
     assert heard.calls == []
     assert (len(provider.asked), provider.unused) == (MOST_ROUNDS, 1)
     assert host.says("And now?").text == "Yes."
+    assert grows(provider.asked)
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    ("format", "reason"),
+    [
+        (CHAT, "length"),
+        (CHAT, "content_filter"),
+        (ANTHROPIC, "max_tokens"),
+        (ANTHROPIC, "refusal"),
+        (RESPONSES, "incomplete"),
+    ],
+)
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_a_reply_that_was_cut_is_shown_as_it_was_cut_and_nothing_of_it_is_done(
+    provider: Provider, session: Session, format: str, reason: str, way: str
+) -> None:
+    host = Host(provider, session, format, way)
+    provider.will(says("First.", asks("memory_list")), says("Half a sent", NOTE, reason=reason), says("Sorry."))
+    heard = host.says("Note this.")
+    assert (bare(heard.text), heard.calls, heard.whole) == (bare("First. Half a sent"), [], False)
+    assert (session.scratchpad.snapshot, len(provider.asked)) == ("", 2)
+    assert host.says("Go on.").text == "Sorry."
     assert grows(provider.asked)
 
 
@@ -463,12 +686,54 @@ def test_a_stream_that_is_left_in_a_loop_leaves_nothing_open(provider: Provider,
             async for chunk in stream:
                 if chunk.choices[0].delta.content:
                     break
-            await stream.close()
+            async with aclosing(stream):
+                pass
             assert stream.response.is_closed
             reply = await wrapped.chat.completions.create(model="m", messages=[person("Count.")])
             return reply.choices[0].message.content or ""
 
     assert asyncio.run(count()) == "Hello."
+
+
+@formats
+def test_a_stream_that_is_left_in_a_later_round_goes_on_from_what_the_host_kept_of_it(
+    provider: Provider, session: Session, format: str
+) -> None:
+    provider.will(says("Noting.", NOTE), says("One two three four five."), says("Six."))
+    seen = ""
+    for text in _texts(provider, session, format):
+        seen += text
+        if "two" in seen:
+            break
+    host = Host(provider, session, format)
+    host.options.pop("tools")
+    host.list = [person("Note this."), {"role": "assistant", "content": seen}]
+    assert host.says("Go on.").text == "Six."
+    assert grows(provider.asked)
+    assert "working_memory_update" in json.dumps(provider.asked[-1].messages)
+    assert told(provider.asked[-1]).count("One two") == 1
+
+
+def test_a_stream_that_is_dropped_is_closed(provider: Provider, session: Session) -> None:
+    provider.will(*[says("One two three four five. " * 50)] * 2)
+    gc.disable()
+    try:
+        with an_openai(provider) as client, an_anthropic(provider) as other:
+            stream: Any = wrap(client, session).chat.completions.create(
+                model="m", messages=[person("Count.")], stream=True
+            )
+            next(stream)
+            response = stream.response
+            del stream
+            assert response.is_closed
+            talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Count.")]}
+            stream = wrap(other, session).messages.create(**talk, stream=True)
+            next(stream)
+            response = stream.response
+            del stream
+            assert response.is_closed
+    finally:
+        gc.enable()
 
 
 def test_a_response_that_failed_is_handed_to_the_host_as_it_is(provider: Provider, session: Session) -> None:
@@ -496,7 +761,7 @@ def test_words_reach_the_host_while_the_model_is_still_writing(
         seen += text
         if seen == "I will note that.":
             gate.set()
-    assert "".join(seen.split()) == "Iwillnotethat.Noted."
+    assert bare(seen) == bare("I will note that. Noted.")
 
 
 def _texts(provider: Provider, session: Session, format: str) -> Iterator[str]:
@@ -545,6 +810,7 @@ def test_a_stream_offers_what_the_clients_own_offers(provider: Provider, session
         assert stream.response is not first
         stream.close()
         assert stream.response.is_closed
+        assert stream._options is not None  # pyright: ignore[reportPrivateUsage] -- other libraries look at it
 
 
 # -- the client stays what it was --------------------------------------------------------------------------
@@ -567,6 +833,51 @@ def test_the_client_that_was_given_has_no_memory(provider: Provider, session: Se
         wrap(client, session)
         client.chat.completions.create(model="m", messages=[person("Hi.")])
     assert provider.asked[0].body == {"model": "m", "messages": [person("Hi.")]}
+
+
+def test_an_async_client_does_everything_else_too(provider: Provider, session: Session) -> None:
+    async def embed() -> int:
+        async with openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client:
+            given = await wrap(client, session).embeddings.create(model="m", input="a", encoding_format="float")
+            return len(given.data)
+
+    assert asyncio.run(embed()) == 0
+    assert session.mind.standing.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("AnthropicVertex", {"region": "r", "project_id": "p", "access_token": "t"}),
+        ("AnthropicBedrock", {"aws_region": "r", "api_key": "k"}),
+        ("AnthropicBedrockMantle", {"aws_region": "r", "api_key": "k"}),
+        ("AnthropicFoundry", {"api_key": "k"}),
+    ],
+    ids=lambda it: it if isinstance(it, str) else "",
+)
+def test_clients_of_others_who_host_the_models_have_memory(
+    provider: Provider, session: Session, kind: str, options: Json
+) -> None:
+    provider.will(*[says("", NOTE), says("Noted.")] * 2)
+    talk: Json = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
+    with getattr(anthropic, kind)(base_url=provider.anthropic, **options) as client:
+        wrapped = wrap(client, session)
+        assert isinstance(wrapped, type(client))
+        assert wrapped.messages.create(**talk).content[0].text == "Noted."
+        assert wrapped.with_options(max_retries=0).beta.messages.create(**talk).content[0].text == "Noted."
+    assert [asked.tools[0] for asked in provider.asked] == ["working_memory_update"] * 4
+    assert session.scratchpad.snapshot == "Ada wants the page About Us."
+
+
+def test_a_conversation_is_one_wherever_a_server_has_it(provider: Provider, session: Session) -> None:
+    provider.will(says("", NOTE), says("Noted."))
+    with openai.OpenAI(base_url=provider.anthropic, api_key="none", max_retries=0) as client:
+        body = {"model": "m", "messages": [person("Note this.")]}
+        reply = wrap(client, session).post("/v1/chat/completions", body=body, cast_to=ChatCompletion)
+        assert reply.choices[0].message.content == "Noted."
+        message = {"role": "user", "content": "Hi."}
+        wrap(client, session).post("/threads/thread_1/messages", body=message, cast_to=object)
+    assert len(provider.asked) == 2
 
 
 @pytest.mark.parametrize("copy", ["copy", "with_options"])
@@ -608,6 +919,77 @@ def test_arguments_that_were_not_given_are_none_of_memorys_business(provider: Pr
     assert [asked.tools[0] for asked in provider.asked] == ["working_memory_update"] * 2
 
 
+@pytest.mark.spec("D7")
+@pytest.mark.parametrize("way", ["create", "stream"])
+@pytest.mark.parametrize("include", [[], ["reasoning.encrypted_content"]], ids=["bare", "encrypted"])
+def test_what_the_provider_was_told_not_to_store_it_is_not_asked_for(
+    provider: Provider, session: Session, way: str, include: list[str]
+) -> None:
+    host = Host(provider, session, RESPONSES, way, store=False, include=include)
+    provider.will(says("", NOTE, thinking="Worth keeping."), says("Noted.", thinking="Done."), says("Welcome."))
+    assert host.says("Note this.").text == "Noted."
+    assert host.says("Thanks.").text == "Welcome."
+    sent = [(item.get("type"), item.get("id")) for item in provider.asked[-1].messages[2:]]
+    thought = [("reasoning", "rs_1")], [("reasoning", "rs_2")]
+    first, second = thought if include else ([], [])
+    noted = [*first, ("function_call", None), ("function_call_output", None), *second, ("message", None)]
+    assert sent == [*noted, (None, None)]
+    assert grows(provider.asked)
+
+
+def test_audio_is_sent_as_the_host_sends_it(provider: Provider, session: Session) -> None:
+    audio = {"id": "aud_1", "data": "c291bmQ=", "expires_at": 1, "transcript": "Hello."}
+    session.prepare([person("Say hello.")])
+    session.record({"role": "assistant", "content": None, "audio": audio})
+    provider.will(says("Bye."))
+    kept: Any = {"role": "assistant", "audio": {"id": "aud_1"}}
+    with an_openai(provider) as client:
+        messages = [person("Say hello."), kept, person("Say bye.")]
+        wrap(client, session).chat.completions.create(model="m", messages=messages)
+    assert provider.asked[0].messages[2] == kept
+
+
+def test_functions_go_without_memorys_tools_but_not_without_memory(provider: Provider, session: Session) -> None:
+    provider.will(says("Hello."), says("Hello."))
+    functions: Any = [{"name": "get_page", "parameters": SCHEMA}]
+    session.scratchpad.update("Ada is on the phone.")
+    with an_openai(provider) as client:
+        completions = wrap(client, session).chat.completions
+        completions.create(model="m", messages=[person("Hi.")], functions=functions, function_call="auto")
+        assert "Ada is on the phone." in told(provider.asked[0])
+        both: Any = {"functions": functions, "tools": TOOLS[CHAT]}
+        with pytest.raises(openai.BadRequestError, match="do not go together"):
+            completions.create(model="m", messages=[person("Hi.")], **both)
+    assert provider.asked[0].body["functions"] == functions
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize("last", [False, True], ids=["", "and the last message"])
+@pytest.mark.parametrize("marked", range(4))
+def test_the_hosts_mark_for_all_of_a_request_finds_room_beside_ours(
+    provider: Provider, session: Session, marked: int, last: bool
+) -> None:
+    mark: Json = {"cache_control": {"type": "ephemeral"}}
+    texts = [
+        {"type": "text", "text": f"Part {place}.", **(mark if place < marked - last else {})} for place in range(3)
+    ]
+    messages: list[Any] = [
+        {"role": "user", "content": texts},
+        {"role": "assistant", "content": "Well."},
+        {"role": "user", "content": [{"type": "text", "text": "And now?", **(mark if last and marked else {})}]},
+    ]
+    provider.will(says("Hello."))
+    with an_anthropic(provider) as client:
+        wrap(client, session).messages.create(model="m", max_tokens=9, messages=messages, **mark)
+    body = provider.asked[0].body
+    assert body["cache_control"] == mark["cache_control"]
+    blocks: list[Json] = [
+        block for message in body["messages"] if message["role"] == "user" for block in message["content"]
+    ]
+    kept = [block for block in blocks if "cache_control" in block and block["text"].startswith(("Part", "And now"))]
+    assert len(kept) >= marked
+
+
 def test_what_is_given_as_an_extra_of_the_body_is_seen_too(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."))
     extra: Json = {"messages": [person("Hi.")], "top_k": 3}
@@ -643,6 +1025,39 @@ def test_replies_are_parsed_as_the_client_does_it(provider: Provider, session: S
         talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Which?")], "output_format": Page}
         assert wrap(other, session).messages.parse(**talk).parsed_output == Page(id="page-1")
     assert line(session)[-1] == {"role": "assistant", "content": [{"type": "text", "text": '{"id": "page-1"}'}]}
+
+
+@pytest.mark.parametrize("first", ['{"id": "page-0"}', "Let me note that."], ids=["in form", "out of form"])
+def test_of_words_in_a_form_only_those_of_the_last_round_are_shown(
+    provider: Provider, session: Session, first: str
+) -> None:
+    provider.will(*[says(first, NOTE), says('{"id": "page-1"}')] * 7)
+    page, messages = Page(id="page-1"), [person("Which?")]
+    talk: Any = {"model": "m", "max_tokens": 9, "messages": messages, "output_format": Page}
+    with an_openai(provider) as client, an_anthropic(provider) as other:
+        wrapped = wrap(client, session)
+        chat, responses, claude = wrapped.chat.completions, wrapped.responses, wrap(other, session).messages
+        parsed = chat.parse(model="m", messages=messages, response_format=Page)
+        assert (parsed.choices[0].message.parsed, getattr(parsed, "_request_id", "")) == (page, "req_2")
+        assert parsed.usage is not None
+        assert parsed.usage.prompt_tokens == 200
+        with chat.stream(model="m", messages=messages, response_format=Page) as streamed_chat:
+            assert streamed_chat.get_final_completion().choices[0].message.parsed == page
+        whole = chat.create(model="m", messages=messages, response_format={"type": "json_object"})
+        assert whole.choices[0].message.content == '{"id": "page-1"}'
+        answered = responses.parse(model="m", input="Which?", text_format=Page)
+        assert (answered.output_parsed, answered.output_text) == (page, '{"id": "page-1"}')
+        with responses.stream(model="m", input="Which?", text_format=Page) as streamed:
+            final = streamed.get_final_response()
+            assert (final.output_parsed, final.output_text) == (page, '{"id": "page-1"}')
+            assert final.usage is not None
+            assert final.usage.input_tokens == 200
+        reply = claude.parse(**talk)
+        assert (reply.parsed_output, getattr(reply, "_request_id", "")) == (page, "req_12")
+        with claude.stream(**talk) as streamed_claude:
+            message = streamed_claude.get_final_message()
+            assert (message.parsed_output, message.usage.input_tokens) == (page, 40)
+    assert provider.unused == 0
 
 
 def test_the_beta_forms_have_memory_too(provider: Provider, session: Session) -> None:
@@ -688,6 +1103,15 @@ def test_what_memory_cannot_do_is_refused_by_name(
         with pytest.raises(InvalidInput) as refused:
             asked.create(model="m", **said, **argument, **({"max_tokens": 9} if "beta" in resource else {}))
     assert (refused.value.field, refused.value.value) == (name, value)
+    assert provider.asked == []
+
+
+def test_a_refusal_says_what_to_pass(provider: Provider, session: Session) -> None:
+    with an_anthropic(provider) as client:
+        runner: Any = wrap(client, session).beta.messages.tool_runner
+        running = runner(model="m", max_tokens=9, messages=[person("Hi.")], tools=[])
+        with pytest.raises(InvalidInput, match="pass thread=False"):
+            next(running)
     assert provider.asked == []
 
 
@@ -765,6 +1189,26 @@ def test_threads_that_share_a_client_and_a_session_each_get_their_own_answer(
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(ask, range(12))) == [f"You said number {number}" for number in range(12)]
     assert session.mind.standing.calls == 24
+
+
+@pytest.mark.spec("J2")
+def test_a_reply_belongs_to_the_call_that_it_answers_whatever_was_asked_meanwhile(
+    provider: Provider, session: Session
+) -> None:
+    gate = threading.Event()
+    provider.will(says("Looking.", PAGE, gate=gate), says("Hello."), says("There is no such tool."))
+    other = json.loads(json.dumps(TOOLS[ANTHROPIC]).replace("get_page", "deploy"))
+    with an_anthropic(provider) as client:
+        create: Any = partial(wrap(client, session).messages.create, model="m", max_tokens=9)
+        stream = create(messages=[person("Look.")], tools=TOOLS[ANTHROPIC], stream=True)
+        begun = next(stream)
+        create(messages=[person("Hi.")], tools=other)
+        gate.set()
+        heard = Heard.of([begun, *stream], ANTHROPIC)
+    assert [call.name for call in heard.calls] == ["get_page"]
+    assert provider.unused == 1
+    usages = [event.what for event in session.journal() if isinstance(event.what, UsageReported)]
+    assert [usage.call for usage in usages] == [2, 1]
 
 
 @pytest.mark.parametrize("way", ["async create", "async stream"])

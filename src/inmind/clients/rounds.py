@@ -54,7 +54,8 @@ class Rounds:
             # An edit, which may lie anywhere; and all of the list will have to be in this format.
             ours = [one for one in _known(line) if one.message is not None or one.formats == {spoken.name}]
             full = _woven(ours, list(_heard(said, spoken, lead)))
-        self._before = said, full
+        # Up to the last message: what was answered to it is still to come.
+        self._before = (said[:-1], full[:-1]) if said and said[-1] is full[-1] else ([], [])
         return full
 
 
@@ -269,7 +270,7 @@ def _part_key(part: Part) -> Hashable:
             return text
         case Result(id):
             return ("answers", id)
-        case Image() | Call():
+        case Call() | Image():
             return part
         case Opaque(_, kind, body):
             return (kind, digest_of(body))

@@ -52,7 +52,7 @@ def _remembering(client: Any, session: Session, rounds: Rounds) -> Any:
     twin.post = kind(twin.post, session, rounds)
     twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), session, rounds)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
     # Some clients make their resources with themselves, and a resource keeps the `post` that it was made with.
-    made: dict[str, Any] = dict(vars(twin))
+    made: dict[str, Any] = {**twin.__dict__}
     for name, resource in made.items():
         if getattr(resource, "_client", None) is twin:
             setattr(twin, name, type(resource)(twin))

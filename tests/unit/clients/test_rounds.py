@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from builders import a_call, a_line, a_result, assistant, user
+from builders import a_call, a_result, an_event, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
 from provider import Asks, asks
 
-from inmind.clients.rounds import completed
+from inmind.clients.rounds import Rounds
 from inmind.errors import InvalidInput
 from inmind.history import Line
-from inmind.prompt.formats import FORMATS
+from inmind.journal import MessageAdded
+from inmind.prompt.formats import FORMATS, Message
+from inmind.prompt.formats.openai import OpenAIChat
+from inmind.prompt.formats.parts import Wire
 
 Json = dict[str, Any]
 
+CHAT = FORMATS["openai"]
 NOTE = asks("memory_write", id="note")
 PAGE = asks("get_page", id="page")
-
-
-def is_hidden(name: str) -> bool:
-    return name.startswith("memory_")
 
 
 def said(text: str, *calls: Asks, **more: Any) -> Json:
@@ -31,8 +32,21 @@ def said(text: str, *calls: Asks, **more: Any) -> Json:
     return {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {}), **more}
 
 
+def a_line(wires: Sequence[Json], format: str = "openai") -> Line:
+    """Memory has answered the calls that are named for it."""
+    return grown(Line(), wires, format)
+
+
+def grown(line: Line, wires: Sequence[Json], format: str = "openai") -> Line:
+    for number, wire in enumerate(wires, start=len(line) + 1):
+        results = FORMATS[format].read(wire).results
+        ours = bool(results) and all(result.id.startswith("note") for result in results)
+        line = line.apply(an_event(MessageAdded(wire=wire, format=format, ours=ours), number))
+    return line
+
+
 def whole(line: list[Json], theirs: list[Any]) -> list[Any]:
-    return completed(a_line(line), theirs, FORMATS["openai"], is_hidden)
+    return Rounds().put_back(a_line(line), theirs, CHAT)
 
 
 NOTED = [user("Note this."), said("", NOTE), a_result("note"), assistant("Noted.")]
@@ -40,11 +54,6 @@ NOTED = [user("Note this."), said("", NOTE), a_result("note"), assistant("Noted.
 
 def test_a_hidden_round_is_put_back_before_the_reply_that_followed_it() -> None:
     assert whole(NOTED, [user("Note this."), assistant("Noted."), user("Thanks.")]) == [*NOTED, user("Thanks.")]
-
-
-def test_a_system_prompt_in_front_stays_in_front() -> None:
-    system = {"role": "system", "content": "Be brief."}
-    assert whole(NOTED, [system, user("Note this."), assistant("Noted."), user("Thanks.")])[:2] == [system, NOTED[0]]
 
 
 def test_a_mixed_reply_gets_its_hidden_call_and_the_answer_back() -> None:
@@ -56,23 +65,27 @@ def test_a_mixed_reply_gets_its_hidden_call_and_the_answer_back() -> None:
 @pytest.mark.parametrize(
     "kept",
     [
-        [assistant("Done, as you asked.")],
-        [{**assistant("Done, as you asked."), "refusal": None, "tool_calls": None, "annotations": []}],
-        [assistant("One moment.\n\nDone, as you asked.")],
-        [assistant("One moment.Done, as you asked.  ")],
-        [{"role": "assistant", "content": [{"type": "text", "text": "Done, as you asked."}]}],
-        [said("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")],
+        assistant("Done, as you asked."),
+        {**assistant("Done, as you asked."), "refusal": None, "tool_calls": None, "annotations": []},
+        assistant("One moment.\n\nDone, as you asked."),
+        assistant("One moment.Done, as you asked.  "),
+        {"role": "assistant", "content": [{"type": "text", "text": "Done, as you asked."}]},
     ],
-    ids=["bare", "with nulls", "streamed", "joined", "in parts", "every round"],
+    ids=["the last round", "with nulls", "streamed", "joined", "in parts"],
 )
-def test_a_reply_is_known_in_whichever_form_a_host_keeps_it(kept: list[Json]) -> None:
+def test_a_reply_is_known_in_whichever_form_a_host_keeps_it(kept: Json) -> None:
     line = [
         user("Do it."),
         said("One moment.", NOTE),
         a_result("note"),
         said("Done, as you asked.", reasoning_content="It was easy."),
     ]
-    assert whole(line, [line[0], *kept, user("Thanks.")]) == [*line, user("Thanks.")]
+    assert whole(line, [line[0], kept, user("Thanks.")]) == [*line, user("Thanks.")]
+
+
+def test_a_host_that_has_every_round_needs_none() -> None:
+    theirs = [NOTED[0], {**NOTED[1], "refusal": None}, *NOTED[2:], user("Thanks.")]
+    assert whole(NOTED, theirs) == theirs
 
 
 @pytest.mark.parametrize(
@@ -80,14 +93,15 @@ def test_a_reply_is_known_in_whichever_form_a_host_keeps_it(kept: list[Json]) ->
     [
         [user("Note that."), assistant("Noted."), user("Thanks.")],
         [user("Note this."), assistant("I have noted it."), user("Thanks.")],
+        [user("Note this."), assistant("Noted. And more."), user("Thanks.")],
         [user("Note this."), user("Never mind.")],
         [user("Note this."), said("Noted.", PAGE), a_result("page")],
         [user("Note this.")],
         [],
     ],
-    ids=["an edited question", "another answer", "the answer dropped", "another call", "asked again", "nothing"],
+    ids=["an edited question", "another answer", "a longer one", "no answer", "another call", "asked again", "nothing"],
 )
-def test_from_a_difference_on_the_list_is_the_hosts_own(theirs: list[Json]) -> None:
+def test_what_was_not_said_like_that_is_the_hosts_own(theirs: list[Json]) -> None:
     assert whole(NOTED, theirs) == theirs
 
 
@@ -97,17 +111,83 @@ def test_an_edit_leaves_the_rounds_before_it_in_place() -> None:
     assert whole(line, theirs) == [*NOTED, user("And that.")]
 
 
+# -- what was hidden is what memory has answered -----------------------------------------------------------
+
+
+def test_a_call_that_memory_has_not_answered_is_the_hosts_whatever_its_name() -> None:
+    call = asks("memory_write", id="theirs")
+    line = [user("Write."), said("", call), a_result("theirs", "a secret"), assistant("Written.")]
+    cleared = [*line[:2], a_result("theirs", "(cleared)"), line[3], user("Thanks.")]
+    assert whole(line, cleared) == cleared
+    assert whole(line, [line[0], line[3], user("Thanks.")]) == [line[0], line[3], user("Thanks.")]
+
+
+def test_servers_that_number_their_calls_anew_in_every_reply_are_understood() -> None:
+    again = asks("get_page", id="note")
+    line = [
+        user("Both."),
+        said("", NOTE),
+        a_result("note"),
+        said("Well.", again),
+    ]
+    theirs = [user("Both."), said("Well.", again), a_result("note", "About Us")]
+    assert whole(line, theirs) == [*line, a_result("note", "About Us")]
+
+
+# -- replies that the host has only a part of --------------------------------------------------------------
+
+
 @pytest.mark.parametrize("then", [[], [user("Are you there?")]], ids=["asked again", "asked on"])
 def test_a_round_whose_call_failed_is_gone_on_from(then: list[Json]) -> None:
     """The note is written: a model that does not see that would write it again."""
     line = [user("Note this."), said("", NOTE), a_result("note")]
     assert whole(line, [user("Note this."), *then]) == [*line, *then]
+    later = [*line, user("Are you there?"), assistant("Yes.")]
+    assert whole(later, [user("Note this."), *later[3:], user("Good.")]) == [*later, user("Good.")]
 
 
-def test_half_of_a_broken_stream_in_the_list_stands_for_the_round_that_it_told_of() -> None:
-    line = [user("Note this."), said("I will", NOTE), a_result("note")]
-    theirs = [user("Note this."), assistant("I will. The no"), user("Go on.")]
-    assert whole(line, theirs) == theirs
+def test_a_round_whose_call_failed_belongs_to_its_own_question() -> None:
+    line = [user("Go on."), said("", NOTE), a_result("note"), user("Stop."), assistant("Yes.")]
+    assert whole(line, [user("Go on.")]) == [user("Go on.")]
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "rest"),
+    [
+        ("I will", "I will\n\nOne tw", [assistant("One tw")]),
+        ("", "One tw", [assistant("One tw")]),
+        ("", "Sorry, something went wrong.", [assistant("Sorry, something went wrong.")]),
+        ("I will", "I will ", []),
+    ],
+    ids=["behind the words", "the first words", "the host's own words", "nothing yet"],
+)
+def test_a_stream_that_was_left_in_a_later_round_goes_on_from_that_round(
+    words: str, kept: str, rest: list[Json]
+) -> None:
+    line = [user("Note this."), said(words, NOTE), a_result("note")]
+    theirs = [user("Note this."), assistant(kept), user("Go on.")]
+    full = [*line, *rest, user("Go on.")]
+    assert whole(line, theirs) == full
+    answered = [*full, assistant("Three.")]
+    assert whole(answered, [*theirs, assistant("Three."), user("Thanks.")]) == [*answered, user("Thanks.")]
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"), [("One moment. Done, as", "Done, as"), ("Done, as", "Done, as"), ("One moment.", "")]
+)
+def test_a_host_that_keeps_the_beginning_of_a_reply_keeps_what_was_hidden_before_it(kept: str, told: str) -> None:
+    """A person has interrupted, and the rest was never heard."""
+    line = [user("Do it."), said("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")]
+    theirs = [line[0], assistant(kept), user("Wait.")]
+    assert whole(line, theirs) == [*line[:3], *([assistant(told)] if told else []), user("Wait.")]
+
+
+def test_a_mixed_reply_that_the_host_dropped_stays_dropped() -> None:
+    line = [user("Both."), said("Well.", NOTE, PAGE), a_result("note")]
+    assert whole(line, [user("Both.")]) == [user("Both.")]
+
+
+# -- the host's own messages -------------------------------------------------------------------------------
 
 
 def test_the_hosts_own_messages_keep_the_hosts_own_form() -> None:
@@ -120,44 +200,197 @@ def test_the_hosts_own_messages_keep_the_hosts_own_form() -> None:
     assert whole(line, [user("Note this."), assistant("Noted."), user("Thanks.")])[0] == user("Note this.")
 
 
-def test_a_host_that_drops_the_beginning_keeps_the_rounds_of_the_rest() -> None:
-    line = [user("Hello."), assistant("Hi."), *NOTED]
-    assert whole(line, [user("Note this."), assistant("Noted."), user("Thanks.")]) == [*NOTED, user("Thanks.")]
+def test_results_that_a_host_has_cleared_stay_so_and_the_rounds_behind_them_are_put_back() -> None:
+    line = [
+        user("Both."),
+        said("", PAGE),
+        a_result("page", "a long page"),
+        said("", NOTE),
+        a_result("note"),
+        assistant("Noted."),
+    ]
+    theirs = [line[0], line[1], a_result("page", "(cleared)"), assistant("Noted."), user("Thanks.")]
+    assert whole(line, theirs) == [*line[:2], a_result("page", "(cleared)"), *line[3:], user("Thanks.")]
 
 
-def test_a_list_that_begins_like_something_said_before_is_not_taken_for_it() -> None:
-    line = [user("Hello."), assistant("Hi."), *NOTED, user("Bye."), assistant("Bye.")]
-    theirs = [user("Note this."), assistant("Noted."), user("Thanks.")]
-    assert whole(line, theirs) == theirs
+def test_another_picture_is_another_question() -> None:
+    def pictured(name: str) -> Json:
+        picture = {"type": "image_url", "image_url": {"url": f"https://example.com/{name}.png"}}
+        return {"role": "user", "content": [{"type": "text", "text": "Note this."}, picture]}
+
+    line = [pictured("a"), *NOTED[1:]]
+    assert whole(line, [pictured("a"), NOTED[3], user("Thanks.")]) == [*line, user("Thanks.")]
+    other = [pictured("b"), NOTED[3], user("Thanks.")]
+    assert whole(line, other) == other
 
 
-def test_a_mixed_reply_that_the_host_dropped_stays_dropped() -> None:
-    line = [user("Both."), said("Well.", NOTE, PAGE), a_result("note")]
-    assert whole(line, [user("Both.")]) == [user("Both.")]
+def test_audio_is_sent_back_by_its_id() -> None:
+    heard = {"role": "assistant", "content": None, "audio": {"id": "aud_1", "data": "c291bmQ=", "transcript": "Hello."}}
+    line = [user("Say it."), said("", NOTE), a_result("note"), heard]
+    kept: Json = {"role": "assistant", "audio": {"id": "aud_1"}}
+    assert whole(line, [user("Say it."), kept, user("Again.")]) == [*line[:3], kept, user("Again.")]
 
 
-def test_a_line_in_another_format_is_not_told_in_this_one() -> None:
-    theirs = [{"role": "user", "content": "Note this."}, {"role": "assistant", "content": "Noted."}]
-    assert completed(a_line(NOTED), theirs, FORMATS["anthropic"], is_hidden) == theirs
+def test_what_a_host_answers_without_a_role_is_not_taken_for_the_assistants() -> None:
+    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
+    call = {"type": "function_call", "call_id": "note", "name": "memory_write", "arguments": "{}"}
+    line = [user("Drop it."), asked, call, {"type": "function_call_output", "call_id": "note", "output": "Written."}]
+    consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    full = Rounds().put_back(a_line(line, "responses"), [user("Drop it."), asked, consent], FORMATS["responses"])
+    assert full == [*line, consent]
+
+
+# -- lists that begin elsewhere ----------------------------------------------------------------------------
+
+HELLO = [user("Hello."), assistant("Hi.")]
+MORE = [user("And this."), said("", asks("memory_write", id="note-2")), a_result("note-2"), assistant("Noted too.")]
+SUMMARY = [user("Before this: a greeting."), assistant("I see.")]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "full"),
+    [
+        ([NOTED[0], NOTED[3], user("Thanks.")], [*NOTED, user("Thanks.")]),
+        ([*SUMMARY, NOTED[0], NOTED[3], user("Thanks.")], [*SUMMARY, *NOTED, user("Thanks.")]),
+        ([SUMMARY[0], NOTED[0], NOTED[3], user("Thanks.")], [SUMMARY[0], *NOTED, user("Thanks.")]),
+        ([HELLO[0], NOTED[0], NOTED[3], user("Thanks.")], [HELLO[0], *NOTED, user("Thanks.")]),
+    ],
+    ids=["dropped", "a summary in its place", "a question in its place", "an answer dropped"],
+)
+def test_whatever_stands_before_them_replies_keep_their_rounds(theirs: list[Json], full: list[Json]) -> None:
+    assert whole([*HELLO, *NOTED], theirs) == full
+
+
+def test_a_host_that_keeps_the_first_messages_and_the_last_keeps_the_rounds_of_both() -> None:
+    line = [*NOTED, *HELLO, *MORE]
+    theirs = [NOTED[0], NOTED[3], MORE[0], MORE[3], user("Thanks.")]
+    assert whole(line, theirs) == [*NOTED, *MORE, user("Thanks.")]
+
+
+def test_behind_an_edited_answer_the_replies_keep_their_rounds() -> None:
+    theirs = [NOTED[0], assistant("I have noted it."), MORE[0], MORE[3], user("Thanks.")]
+    assert whole([*NOTED, *MORE], theirs) == [*theirs[:2], *MORE, user("Thanks.")]
+
+
+def test_a_host_that_drops_the_beginning_and_edits_the_end_keeps_what_is_between() -> None:
+    theirs = [*SUMMARY, NOTED[0], NOTED[3], user("And that.")]
+    assert whole([*HELLO, *NOTED, *MORE], theirs) == [*SUMMARY, *NOTED, user("And that.")]
+
+
+def test_the_same_words_to_another_question_are_another_reply() -> None:
+    theirs = [user("Write it down."), assistant("Noted."), user("Thanks.")]
+    assert whole([*HELLO, *NOTED], theirs) == theirs
+
+
+def test_of_the_places_where_a_message_was_said_that_one_counts_from_which_most_goes_on() -> None:
+    def turn(number: int) -> list[Json]:
+        call = asks("memory_read", id=f"note-{number}")
+        return [user("Go on."), said("", call), a_result(call.id), assistant("Yes.")]
+
+    line = [*turn(1), *HELLO, *turn(2), *turn(3), *turn(4)]
+    heard = [user("Go on."), assistant("Yes.")]
+    theirs = [user("A summary."), *heard, *heard, *heard, user("Go on.")]
+    assert whole(line, theirs) == [user("A summary."), *turn(2), *turn(3), *turn(4), user("Go on.")]
+
+
+# -- other providers ---------------------------------------------------------------------------------------
+
+
+def test_a_line_in_another_format_is_gone_on_from_as_it_is() -> None:
+    theirs = [user("Note this."), {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}, user("Hm.")]
+    assert Rounds().put_back(a_line(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
+
+
+def test_an_edited_list_holds_nothing_that_its_format_could_not_say() -> None:
+    used: Json = {"type": "tool_use", "id": "note-2", "name": "memory_write", "input": {}}
+    reply: Json = {"role": "assistant", "content": [used]}
+    answer: Json = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "note-2", "content": "Written."}],
+    }
+    line = grown(a_line(NOTED), [MORE[0], reply, answer, MORE[3]], "anthropic")
+    theirs = [*SUMMARY, NOTED[0], NOTED[3], MORE[0], MORE[3], user("Hm.")]
+    full = Rounds().put_back(line, theirs, FORMATS["anthropic"])
+    assert full == [*SUMMARY, NOTED[0], NOTED[3], MORE[0], reply, answer, MORE[3], user("Hm.")]
+
+
+def test_arguments_are_the_same_however_they_are_spelt() -> None:
+    call = asks("get_page", '{"id":"page-1"}', id="page")
+    line = [user("Both."), said("", NOTE, call), a_result("note")]
+    used = {"type": "tool_use", "id": "page", "name": "get_page", "input": {"id": "page-1"}}
+    result = {"type": "tool_result", "tool_use_id": "page", "content": "About Us"}
+    theirs = [user("Both."), {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+    assert Rounds().put_back(a_line(line), theirs, FORMATS["anthropic"]) == [*line, theirs[-1]]
+
+
+# -- one list after the other ------------------------------------------------------------------------------
 
 
 def test_a_message_that_is_none_is_refused_with_its_place() -> None:
     with pytest.raises(InvalidInput, match=r"messages\[1\]\.role"):
         whole(NOTED, [user("Note this."), {"role": "robot", "content": "Noted."}])
+    with pytest.raises(InvalidInput, match=r"messages\[3\]\.role"):
+        Rounds().put_back(a_line(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
 
 
 def test_a_list_that_begins_with_the_whole_line_comes_back_as_it_is() -> None:
     theirs = [*NOTED, user("Thanks.")]
-    assert whole(NOTED, theirs) is theirs
-    assert completed(Line(), theirs, FORMATS["openai"], is_hidden) == theirs
+    assert whole(NOTED, theirs) == theirs
+    assert whole([], theirs) == theirs
 
+
+class Reading(OpenAIChat):
+    """Counts what it reads."""
+
+    def __init__(self) -> None:
+        self.read_so_far = 0
+
+    def read(self, wire: Wire) -> Message:
+        self.read_so_far += 1
+        return super().read(wire)
+
+
+def test_what_stands_in_the_list_before_is_not_read_again() -> None:
+    rounds, reading = Rounds(), Reading()
+    line, theirs = Line(), list[Json]()
+    for number in range(30):
+        call = asks("memory_read", id=f"note-{number}")
+        theirs.append(user(f"Question {number}."))
+        before = reading.read_so_far
+        full = rounds.put_back(line, theirs, reading)
+        assert full == [*line.wires, theirs[-1]]
+        assert reading.read_so_far - before <= 3
+        line = grown(line, [theirs[-1], said("", call), a_result(call.id), assistant(f"Answer {number}.")])
+        theirs.append(assistant(f"Answer {number}."))
+
+
+def test_what_was_changed_in_place_is_seen() -> None:
+    rounds = Rounds()
+    line = a_line([*NOTED, *MORE])
+    theirs = [user("Note this."), assistant("Noted."), user("And this.")]
+    assert rounds.put_back(line, theirs, CHAT) == [*NOTED, MORE[0]]
+    theirs[0]["content"] = "(cleared)"
+    assert rounds.put_back(line, [*theirs, MORE[3]], CHAT) == [user("(cleared)"), assistant("Noted."), *MORE]
+
+
+def test_a_call_that_failed_is_gone_on_from_in_the_next_list_too() -> None:
+    rounds = Rounds()
+    line = a_line(NOTED)
+    theirs = [NOTED[0], NOTED[3], user("And this.")]
+    line = grown(line, rounds.put_back(line, theirs, CHAT)[len(line) :])
+    line = grown(line, MORE[1:3])
+    assert rounds.put_back(line, theirs, CHAT) == [*NOTED, *MORE[:3]]
+    assert rounds.put_back(line, [*theirs, user("Well?")], CHAT) == [*NOTED, *MORE[:3], user("Well?")]
+
+
+# -- any conversation --------------------------------------------------------------------------------------
 
 words = st.text(st.sampled_from("abc xyz."), min_size=1, max_size=12).filter(str.strip)
 
 
 @st.composite
 def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
-    """A conversation as the journal has it, and as a host that was streamed or handed the replies has it."""
+    """A conversation as the journal has it, and as a host that was shown all rounds or the last has it."""
     line: list[Json] = []
     host: list[Json] = []
     for turn in range(draw(st.integers(1, 4))):
@@ -165,7 +398,7 @@ def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
         line.append(question)
         host.append(question)
         heard = ""
-        streamed = draw(st.booleans())
+        all_rounds = draw(st.booleans())
         for number in range(draw(st.integers(0, 3))):
             call = asks("memory_read", id=f"note-{turn}-{number}")
             text = draw(words | st.just(""))
@@ -174,12 +407,12 @@ def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
         answer = draw(words)
         if draw(st.booleans()):
             page = asks("get_page", id=f"page-{turn}")
-            both = [asks("memory_read", id=f"both-{turn}")] if draw(st.booleans()) else []
+            both = [asks("memory_read", id=f"note-{turn}-both")] if draw(st.booleans()) else []
             line += [said(answer, *both, page), *(a_result(call.id) for call in both), a_result(page.id, "About Us")]
-            host += [said((heard if streamed else "") + answer, page), a_result(page.id, "About Us")]
+            host += [said((heard if all_rounds else "") + answer, page), a_result(page.id, "About Us")]
             answer, heard = draw(words), ""
         line.append(assistant(answer))
-        host.append(assistant((heard if streamed else "") + answer))
+        host.append(assistant((heard if all_rounds else "") + answer))
     return line, host
 
 
@@ -201,6 +434,63 @@ def test_an_edit_anywhere_keeps_what_is_before_it_and_nothing_behind(
     put = whole(line, [*host[:place], user(f"no, {then}")])
     assert put[:-1] == line[: line.index(host[place])]
     assert put[-1] == user(f"no, {then}")
+
+
+def spoken(wires: Sequence[Json]) -> list[tuple[str, str, list[str]]]:
+    """Who said what, as a host sees it: without memory's calls, and replies in one."""
+    seen: list[tuple[str, str, list[str]]] = []
+    for wire in wires:
+        message = CHAT.read(wire)
+        if any(result.id.startswith("note") for result in message.results):
+            continue
+        calls = [call.id for call in message.calls if not call.id.startswith("note")]
+        text = "".join(str(wire["content"] or "").split())
+        if seen and seen[-1][0] == wire["role"] == "assistant":
+            seen[-1] = ("assistant", seen[-1][1] + text, seen[-1][2] + calls)
+        else:
+            seen.append((wire["role"], text, calls))
+    return seen
+
+
+@st.composite
+def tampered(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
+    """The host has dropped, cut, cleared, rewritten and added whatever it liked."""
+    line, host = draw(talks())
+    theirs: list[Json] = []
+    for wire in host:
+        done = draw(st.sampled_from(["kept"] * 6 + ["dropped", "changed", "cut", "added"]))
+        if done == "changed" and not wire.get("tool_calls"):
+            theirs.append({**wire, "content": draw(words)})
+        elif done == "cut" and wire["role"] == "assistant" and not wire.get("tool_calls"):
+            theirs.append({**wire, "content": wire["content"][: draw(st.integers(1, 6))]})
+        elif done != "dropped":
+            theirs.append(wire)
+        if done == "added":
+            theirs.append(user(draw(words)))
+    return line, [*theirs, user("And now?")]
+
+
+@given(talk=tampered())
+def test_whatever_a_host_does_to_its_list_nothing_is_said_but_what_it_says(
+    talk: tuple[list[Json], list[Json]],
+) -> None:
+    """But for words of earlier rounds: a reply of which only the last was shown is told with those."""
+    line, theirs = talk
+    heard, told = spoken(theirs), spoken(whole(line, theirs))
+    assert [(who, calls) for who, _, calls in told] == [(who, calls) for who, _, calls in heard]
+    assert all(mine.endswith(text) for (_, mine, _), (_, text, _) in zip(told, heard, strict=True))
+
+
+@given(talk=talks(), begin=st.integers(0, 20), front=st.lists(words, max_size=2), then=words)
+def test_a_list_that_begins_anywhere_has_the_rounds_of_all_that_it_tells(
+    talk: tuple[list[Json], list[Json]], begin: int, front: list[str], then: str
+) -> None:
+    line, host = talk
+    questions = [place for place, wire in enumerate(host) if wire["role"] == "user"]
+    place = questions[begin % len(questions)]
+    summary = [user(f"before: {text}") for text in front]
+    put = whole(line, [*summary, *host[place:], user(f"then: {then}")])
+    assert put == [*summary, *line[line.index(host[place]) :], user(f"then: {then}")]
 
 
 def test_the_builders_agree_with_the_format() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from provider import Asks, Says, asks, chunks, says
+from provider import Asks, Says, asks, chunks, says, whole
 
 from inmind.clients.shown import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
+from inmind.clients.shown.showing import summed
 from inmind.prompt.formats import FORMATS, Call, Text
 from inmind.prompt.replies import read_reply
 
@@ -43,6 +44,19 @@ def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
             seen += stage.take(chunk)
             assert chunk == before
     return seen + stage.end()
+
+
+def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
+    """What a host is handed of these rounds, where it does not stream."""
+    stage, reply = showing(format), Json()
+    for number, said in enumerate(rounds, start=1):
+        if number > 1:
+            stage.next_round()
+        given = whole(format, said, number=number, **body)
+        before = copy.deepcopy(given)
+        reply = stage.whole(given)
+        assert given == before
+    return reply
 
 
 def told(format: str, seen: Sequence[Json]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -97,14 +111,14 @@ texts = st.text(st.sampled_from("abc xyz.\n✓"), max_size=30)
 arguments = st.sampled_from(["{}", '{"id": "page-1", "text": "a \\"word\\""}', '{"id": broken'])
 
 
-def calls(names: Sequence[str]) -> st.SearchStrategy[Asks]:
+def calls(names: Sequence[str], arguments: st.SearchStrategy[str]) -> st.SearchStrategy[Asks]:
     return st.builds(asks, st.sampled_from(names), arguments)
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[Says]:
+def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments) -> list[Says]:
     """Rounds that ask only for memory, and one that ends them."""
-    ours, theirs = calls(["memory_read", "memory_write"]), calls(["get_page", "deploy"])
+    ours, theirs = calls(["memory_read", "memory_write"], arguments), calls(["get_page", "deploy"], arguments)
     rounds = [
         says(draw(texts), *draw(st.lists(ours, min_size=1, max_size=3)), thinking=draw(texts))
         for _ in range(draw(st.integers(0, 3)))
@@ -149,10 +163,94 @@ def _word(format: str, chunk: Json) -> str | None:
     return chunk.get("delta", {}).get("text")
 
 
+@FORMAT
+@given(rounds=conversations(arguments=st.just('{"id": "page-1"}')))
+def test_a_host_is_shown_the_same_whether_it_streams_or_not(format: str, rounds: list[Says]) -> None:
+    body = {"stream_options": {"include_usage": True}}
+    at_once, streamed = shown_whole(format, rounds, **body), shown(format, rounds, **body)
+    assert heard(format, at_once) == heard(format, streamed)
+    last: list[Json] = [chunk for chunk in streamed if chunk.get("choices") != []]
+    ends = {
+        "openai": lambda: (at_once["choices"][0]["finish_reason"], last[-1]["choices"][0]["finish_reason"]),
+        "responses": lambda: (at_once["output"], last[-1]["response"]["output"]),
+        "anthropic": lambda: (at_once["stop_reason"], last[-2]["delta"]["stop_reason"]),
+    }[format]()
+    assert ends[0] == ends[1]
+
+
+def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
+    reply = read_reply(said, format=format)
+    return reply.id, reply.usage, reply.whole, [FORMATS[format].read(wire) for wire in reply.wires]
+
+
+@FORMAT
+@given(rounds=conversations())
+def test_a_host_is_told_what_all_rounds_have_cost(format: str, rounds: list[Says]) -> None:
+    """Each round of this provider costs 100 tokens, of which 80 are cached, and answers with 10."""
+    body = {"stream_options": {"include_usage": True}}
+    for reply in (shown_whole(format, rounds, **body), shown(format, rounds, **body)):
+        usage = read_reply(reply, format=format).usage
+        assert usage is not None
+        each = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
+        assert each == (100 * len(rounds), 80 * len(rounds), 10 * len(rounds))
+
+
+@pytest.mark.parametrize("format", ["openai", "responses"])
+def test_what_makes_up_a_cost_adds_up_too(format: str) -> None:
+    usage = shown_whole(format, [says("", NOTE), says("Done.")])["usage"]
+    assert usage["total_tokens"] == 220
+    [(_, details)] = [
+        (name, value) for name, value in usage.items() if name in ("prompt_tokens_details", "input_tokens_details")
+    ]
+    assert details == {"cached_tokens": 160}
+
+
+def test_only_numbers_add_up() -> None:
+    before = {"tokens": 1, "tier": "standard", "own_key": True, "cost": {"eur": 0.25}, "cached": None, "searches": 2}
+    now = {"tokens": 2, "tier": "priority", "own_key": True, "cost": {"eur": 0.5}, "cached": 3}
+    both = {"tokens": 3, "tier": "priority", "own_key": True, "cost": {"eur": 0.75}, "cached": 3, "searches": 2}
+    assert summed(before, now) == both
+    assert (summed(None, now), summed(before, None)) == (now, before)
+
+
+def test_a_server_that_counts_nothing_or_sends_a_sign_of_life_is_passed_on() -> None:
+    stage = showing("anthropic")
+    assert stage.take({"type": "ping"}) == [{"type": "ping"}]
+    begun: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
+    ended: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    assert stage.take(begun) == [begun]
+    assert stage.take(ended) == []
+    assert (stage.end(), stage.paid) == ([ended], None)
+
+
 def test_rounds_of_chat_are_a_paragraph_apart() -> None:
-    seen = shown("openai", [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")])
-    content = [chunk["choices"][0]["delta"].get("content") or "" for chunk in seen]
-    assert "".join(content) == "Let me note that.\n\nDone.\n\nAnd more."
+    rounds = [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")]
+    seen = shown("openai", rounds)
+    content = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in seen)
+    assert content == "Let me note that.\n\nDone.\n\nAnd more."
+    assert shown_whole("openai", rounds)["choices"][0]["message"]["content"] == content
+
+
+def test_citations_are_at_their_words() -> None:
+    def cited(text: str) -> Json:
+        place = {"start_index": 0, "end_index": len(text), "url": "https://example.com", "title": "Example"}
+        return {"content": text, "annotations": [{"type": "url_citation", "url_citation": place}]}
+
+    at_once, stage, seen = showing("openai"), showing("openai"), list[Json]()
+    message = Json()
+    for text in ("Here it says so.", "And here."):
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **cited(text)}}
+        [shown_choice] = at_once.whole({"id": "c", "choices": [choice]})["choices"]
+        message = shown_choice["message"]
+        seen += stage.take({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", **cited(text)}}]})
+        at_once.next_round()
+        stage.next_round()
+    places = [one["url_citation"] for one in message["annotations"]]
+    words = [message["content"][place["start_index"] : place["end_index"]] for place in places]
+    assert words == ["Here it says so.", "And here."]
+    deltas = [choice["delta"] for chunk in seen for choice in chunk["choices"]]
+    assert [one["url_citation"] for delta in deltas for one in delta["annotations"]] == places
+    assert "".join(delta["content"] for delta in deltas) == message["content"]
 
 
 @FORMAT
@@ -229,7 +327,7 @@ def test_what_a_filter_found_in_the_prompt_is_shown_before_the_reply() -> None:
     assert stage.end() == []
 
 
-def test_the_usage_of_the_last_round_is_shown_once_and_last() -> None:
+def test_usage_is_shown_once_and_last() -> None:
     seen = shown("openai", [says("", NOTE), says("Done.")], stream_options={"include_usage": True})
     assert [bool(chunk["usage"]) for chunk in seen] == [False] * (len(seen) - 1) + [True]
 
@@ -247,6 +345,18 @@ def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
     assert stage.is_failure(failed)
     [seen] = stage.take(failed)
     assert (seen["response"]["id"], seen["sequence_number"]) == ("resp_1", 2)
+
+
+def test_events_that_are_about_no_item_pass_and_are_numbered() -> None:
+    stage = showing("responses")
+    for chunk in chunks("responses", says("", NOTE)):
+        stage.take(chunk)
+    stage.next_round()
+    [limits] = stage.take({"type": "response.rate_limits.updated", "sequence_number": 0})
+    assert limits["sequence_number"] == 2
+    [error] = stage.take({"type": "error", "code": "server_error", "message": "No.", "sequence_number": 1})
+    assert stage.is_failure(error)
+    assert (error["message"], error["sequence_number"]) == ("No.", 3)
 
 
 @FORMAT
