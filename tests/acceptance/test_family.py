@@ -156,7 +156,8 @@ def test_a_child_comes_home_once_and_again_with_what_it_did_since(memory: Memory
     assert parent.mind.seq == before
     parent.scratchpad.update({"goal": "the parent's own"})
     child.scratchpad.update({"steps": ["plan", "done"]})
-    assert parent.merge_back(child).brought == ("steps",)
+    again = parent.merge_back(child)
+    assert (again.brought, again.conflicts) == (("steps",), ())
     assert parent.scratchpad.snapshot == {**BEGUN, "goal": "the parent's own", "steps": ["plan", "done"]}
 
 
@@ -319,3 +320,23 @@ def test_what_fits_on_each_side_and_not_together_is_a_conflict_and_the_rest_come
     report = parent.merge_back(child)
     assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
     assert parent.scratchpad.snapshot == {"steps": ["a", "c"]}
+
+
+@pytest.mark.spec("C8")
+def test_what_is_in_the_archive_is_not_copied(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("archive/old.md", "old")
+    parent.write("detail/new.md", "new")
+    assert set(parent.spawn(policy="fork").documents()) >= {"detail/new.md", "overview.md"}
+    assert "archive/old.md" not in parent.spawn(policy="fork").documents()
+
+
+@pytest.mark.spec("C7", "C8")
+def test_nothing_comes_home_to_a_scratchpad_that_is_read_only(memory: Memory) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    child.write("detail/found.md", "it")
+    layers = default_layers(ScratchpadLayer(schema=SCHEMA, read_only=True))
+    parent = memory.session("parent", resource="ada", layers=layers)
+    assert parent.merge_back("helper").brought == ("detail/found.md",)
+    assert parent.scratchpad.snapshot == BEGUN

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +15,10 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
 from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
-from inmind.errors import InvalidInput
-from inmind.journal import MessageAdded
+from inmind.errors import InvalidInput, StorageFull
+from inmind.journal import Draft, MessageAdded
+from inmind.stores.base import Appended, Key
+from inmind.testing import InMemoryStore
 from inmind.tools import TOOLS
 
 HOST_TOOL = {"type": "function", "function": {"name": "get_page", "parameters": {"type": "object"}}}
@@ -469,7 +474,10 @@ def test_calls_on_a_resources_scratchpad_keep_their_order(memory: Memory) -> Non
 
 
 def test_tools_that_messages_bring_in_are_the_hosts(session: Session) -> None:
-    added: dict[str, Any] = {"type": "additional_tools", "tools": [{"type": "function", "name": "late", "parameters": {}}]}
+    added: dict[str, Any] = {
+        "type": "additional_tools",
+        "tools": [{"type": "function", "name": "late", "parameters": {}}],
+    }
     session.prepare([user("hi"), added], tools=[host_tool("responses")], format="responses")
     recorded = session.record(response(("1", "late", {})))
     assert [call.name for call in recorded.host_calls] == ["late"]
@@ -496,3 +504,76 @@ def test_instructions_stand_beside_a_leading_developer_item(session: Session) ->
     request = session.prepare([developer, user("hi")], system="You help.", format="responses").request
     assert request["instructions"] == "You help."
     assert developer in request["input"]
+
+
+def test_a_server_that_counts_its_replies_may_say_the_same_twice(session: Session) -> None:
+    session.prepare([user("ok?")])
+    session.record(chat(text="ok", id="chatcmpl-0"))
+    session.prepare([user("ok?"), assistant("ok"), user("sure?")])
+    assert not session.record(chat(text="ok", id="chatcmpl-0")).repeated
+    assert len(session.mind.line) == 4
+
+
+@pytest.mark.spec("A1")
+def test_what_a_tool_changed_says_which_message_asked_for_it(session: Session) -> None:
+    asked(session)
+    session.record(chat(*CALLS))
+    events = session.journal()
+    said = next(event for event in events if event.origin.value == "assistant" and event.kind == "message")
+    assert next(event for event in events if event.kind == "pad_written").sources == (said.id,)
+
+
+def test_a_host_that_leaves_out_the_reasoning_has_its_own_copy_sent(session: Session) -> None:
+    session.prepare([user("hi")])
+    reply = chat(text="Hello.")
+    reply["choices"][0]["message"]["reasoning_content"] = "They greet me."
+    session.record(reply)
+    sent = session.prepare([user("hi"), assistant("Hello."), user("well?")]).messages
+    assert sent[2] == assistant("Hello.")
+
+
+class CutOff(InMemoryStore):
+    """Takes nothing for a session, as long as it is full."""
+
+    full = False
+
+    def append(
+        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
+    ) -> Appended:
+        if self.full and stream.startswith("session/"):
+            raise StorageFull(place=stream)
+        return super().append(stream, drafts, expected=expected, at=at, key=key)
+
+
+@pytest.mark.spec("J1", "K25")
+def test_a_reply_that_was_cut_off_between_its_commits_is_finished_once(home: Path) -> None:
+    store = CutOff()
+    with Memory(home, store) as memory:
+        session = memory.session("one", resource="ada", layers=default_layers(ScratchpadLayer(scope="resource")))
+        lines = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}) for n in (1, 2)]
+        store.full = True
+        with pytest.raises(StorageFull):
+            session.record(chat(*lines))
+        assert session.scratchpad.snapshot == "line 1\nline 2"
+        store.full = False
+        recorded = session.record(chat(*lines))
+        assert [result["content"] for result in recorded.results] == ["Added.", "Added."]
+        session.record(chat(*lines))
+        assert session.scratchpad.snapshot == "line 1\nline 2"
+
+
+@pytest.mark.spec("J1", "C8")
+def test_a_homecoming_that_was_cut_off_between_its_commits_is_finished_once(home: Path) -> None:
+    store = CutOff()
+    with Memory(home, store) as memory:
+        parent = memory.session("one", resource="ada", layers=default_layers(ScratchpadLayer(scope="resource")))
+        parent.scratchpad.update("begun")
+        child = parent.spawn()
+        child.scratchpad.update("the child's", append=True)
+        store.full = True
+        with pytest.raises(StorageFull):
+            parent.merge_back(child)
+        store.full = False
+        parent.scratchpad.update("begun anew")
+        assert parent.merge_back(child).ok
+        assert parent.scratchpad.snapshot == "begun anew"

@@ -546,3 +546,21 @@ def test_what_was_set_aside_is_an_event_that_undo_steps_over(memory: Memory) -> 
     session.scratchpad.update(FULL)
     session.undo()
     assert session.scratchpad.snapshot == {}
+
+
+@pytest.mark.spec("C2", "J3")
+def test_an_object_of_thirty_two_levels_is_taken_and_one_of_thirty_three_is_not(memory: Memory) -> None:
+    session = with_pad(memory, schema={"type": "object"})
+    session.scratchpad.update(nested(31))
+    with pytest.raises(InvalidInput, match="32 levels"):
+        session.scratchpad.update(nested(32))
+    assert session.scratchpad.snapshot == nested(31)
+
+
+@pytest.mark.spec("C3", "C7")
+def test_a_scratchpad_that_is_read_only_sets_nothing_aside(memory: Memory) -> None:
+    with_pad(memory, schema={"type": "object"}).scratchpad.update({"currentGoal": 7})
+    session = with_pad(memory, schema=TASK_SCHEMA, read_only=True)
+    session.prepare([user("hi")])
+    assert session.scratchpad.set_aside == ()
+    assert with_pad(memory, schema={"type": "object"}).scratchpad.snapshot == {"currentGoal": 7}
