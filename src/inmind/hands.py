@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from inmind.attention import Attention
+from inmind.history import Entry, Line
 from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
 from inmind.prompt.formats import FORMATS, format_named
@@ -153,7 +154,7 @@ class Hands:
             reach = self._reach(mind, self._resource.state, seen)
             if not reply.whole or self._whose(call, asked, mind) != "memory" or scope_of(call, reach) != "resource":
                 continue
-            answer = self._done_abroad(call, mind, seen, Key(f"{key.value} {number}", key.request))
+            answer = self._done_abroad(call, mind, seen, Key(f"{self._stream.name} {key.value} {number}", key.request))
             done[number] = (answer, self._resource.state)
             seen = self._seen_after(seen, mind, self._resource.state)
         return done
@@ -210,7 +211,7 @@ class Hands:
 
     def _key(self, reply: Reply, call: int) -> Key:
         """What makes two replies the same, as long as nobody has taken the first one back."""
-        key = _key(reply, call)
+        key = _key(reply, call, self._stream.state.line)
         while (known := self._store.receipt(self._stream.name, key)) is not None:
             reverted = self._store.read(self._stream.name, after=known.last, kind=Reverted.kind)
             undone = [e.seq for e in reverted if isinstance(e.what, Reverted) and e.what.to < known.first]
@@ -220,10 +221,17 @@ class Hands:
         return key
 
 
-def _key(reply: Reply, call: int) -> Key:
-    """What makes two replies the same: the provider's name for it, or else what it says in answer to which call."""
-    name = reply.id if len(reply.id) >= LEAST_NAME else f"{call} {reply.id}"
+def _key(reply: Reply, call: int, line: Line) -> Key:
+    """What makes two replies the same: the provider's name for it, or else what it says in answer to what."""
+    name = reply.id
+    if len(name) < LEAST_NAME:
+        heard = (entry.seq for entry in reversed(line[:]) if not entry.ours and not _is_assistants(entry))
+        name = f"{call} {next(heard, 0)} {reply.id}"
     return Key(f"record {digest(name, digest_of(reply.wires))}", "")
+
+
+def _is_assistants(entry: Entry) -> bool:
+    return FORMATS[entry.format].read(entry.wire).role == "assistant"
 
 
 def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:

@@ -22,7 +22,7 @@ from inmind.overview.sections import section_of, with_section
 from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
-from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight, scratchpad_of
+from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight, scratchpad_of, truth
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
 from inmind.text import counted, cut
@@ -241,8 +241,8 @@ def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     before = documents.text(path)
     if section:
         old = section_of(before, _text(arguments, "section"))
-        text = with_section(before, section, appended(old, text) if arguments.get("append") is True else text)
-    elif arguments.get("append") is True:
+        text = with_section(before, section, appended(old, text) if truth(arguments, "append") else text)
+    elif truth(arguments, "append"):
         text = appended(before, text)
     elif path in documents.by_path and documents.version(path) != reach.seen.get(path, 0):
         now = cut(before, budget=MOST_CONFLICT, count=len, pointer=f"[cut: memory_read {path} shows the rest]")

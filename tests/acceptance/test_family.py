@@ -338,5 +338,16 @@ def test_nothing_comes_home_to_a_scratchpad_that_is_read_only(memory: Memory) ->
     child.write("detail/found.md", "it")
     layers = default_layers(ScratchpadLayer(schema=SCHEMA, read_only=True))
     parent = memory.session("parent", resource="ada", layers=layers)
-    assert parent.merge_back("helper").brought == ("detail/found.md",)
+    report = parent.merge_back("helper")
+    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert parent.scratchpad.snapshot == BEGUN
+
+
+@pytest.mark.spec("C3", "C8")
+def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memory) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    schema = {"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}}
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
+    assert [clash.path for clash in parent.merge_back("helper").conflicts] == ["working-memory"]
     assert parent.scratchpad.snapshot == BEGUN

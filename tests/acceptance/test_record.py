@@ -577,3 +577,39 @@ def test_a_homecoming_that_was_cut_off_between_its_commits_is_finished_once(home
         parent.scratchpad.update("begun anew")
         assert parent.merge_back(child).ok
         assert parent.scratchpad.snapshot == "begun anew"
+
+
+@pytest.mark.spec("A6")
+def test_the_same_words_after_another_question_are_another_reply_though_nothing_was_prepared(session: Session) -> None:
+    session.add([user("a")])
+    session.record(assistant("ok"))
+    session.add([user("b")])
+    assert not session.record(assistant("ok")).repeated
+    assert session.record(assistant("ok")).repeated
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "ok", "b", "ok"]
+
+
+@pytest.mark.spec("A6", "C1")
+@pytest.mark.parametrize("key", [None, "turn-1"])
+def test_the_same_reply_in_two_sessions_of_a_resource_is_carried_out_in_both(memory: Memory, key: str | None) -> None:
+    layers = default_layers(ScratchpadLayer(scope="resource"))
+    one, other = (memory.session(id, resource="ada", layers=layers) for id in ("one", "other"))
+    reply = chat(("1", "working_memory_update", {"text": "x", "append": True}))
+    one.record(reply, key=key)
+    assert not other.record(reply, key=key).repeated
+    assert one.scratchpad.snapshot == "x\nx"
+
+
+@pytest.mark.parametrize("append", [True, "true"])
+def test_a_model_that_writes_true_as_a_text_still_adds(session: Session, append: Any) -> None:
+    session.scratchpad.update("one")
+    session.write("detail/a.md", "one")
+    session.record(
+        chat(
+            ("1", "working_memory_update", {"text": "two", "append": append}),
+            ("2", "memory_write", {"path": "detail/a.md", "text": "two", "append": append}),
+        )
+    )
+    assert (session.scratchpad.snapshot, session.read("detail/a.md")) == ("one\ntwo", "one\ntwo")
+    refused = session.record(chat(("3", "working_memory_update", {"text": "three", "append": 1}), id="chatcmpl-3"))
+    assert "append: expected true or false" in only_result(refused)

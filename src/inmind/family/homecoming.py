@@ -89,18 +89,21 @@ class Arrivals:
 def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer) -> Arrivals:
     """The scratchpad's part, wherever the parent's is kept; none where the child only had a view of it."""
     theirs = next((one for one in child.layers if isinstance(one, ScratchpadLayer) and one.name == layer.name), None)
-    if theirs is None or layer.read_only:
+    if theirs is None:
         return Arrivals()
     pads = mind.pads if layer.scope == "thread" else belongings.pads
-    came = home(theirs.held(child.then.pads), layer.held(pads), theirs.held(child.now.pads))
+    began, now = theirs.held(child.then.pads), theirs.held(child.now.pads)
+    refused = Arrivals(conflicts=(Clash(layer.name, began, layer.held(pads), now),))
+    if layer.read_only or theirs.misfit(child.then.pads) or theirs.misfit(child.now.pads):
+        # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
+        return Arrivals() if child.then.pads.get(layer.name) == child.now.pads.get(layer.name) else refused
+    came = home(began, layer.held(pads), now)
     pad = child.now.pads.get(layer.name)
     source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
     try:
         happened: Sequence[Happened] = layer.revised_by_child(pads, came)
     except (SchemaViolation, InvalidInput):
-        # Each side fits by itself and both together do not: nobody but the host can say what is to stay.
-        began, now = theirs.held(child.then.pads), theirs.held(child.now.pads)
-        return Arrivals(conflicts=(Clash(layer.name, began, layer.held(pads), now),))
+        return refused  # each side fits by itself and both together do not: the host has to say what is to stay
     return Arrivals(
         happening=tuple(copied_from(what, source, trust) for what in happened),
         brought=tuple(path or layer.name for path in came.brought),

@@ -34,6 +34,8 @@ WHERE = "scratchpad"
 DELETE = "delete"
 MOST_SHOWN = 4_000
 """Characters of what has changed that an answer shows."""
+MOST_NAMED = 20
+"""Fields that an answer names; of more it says how many."""
 BUDGET = Budget(min=200, max=1_500)
 
 _NAMED = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
@@ -139,7 +141,7 @@ class ScratchpadLayer(PlainLayer):
         """
         if isinstance(self.held(pads), str):
             text = arguments.get("text", arguments.get("memory", arguments))
-            return self._revision(pads, text, (), append=arguments.get("append") is True, seen=seen)
+            return self._revision(pads, text, (), append=truth(arguments, "append"), seen=seen)
         key = self.shape.delete_key if self.shape else DELETE
         values = {name: value for name, value in arguments.items() if name != key}
         return self._revision(pads, values, arguments.get(key), padded=True, seen=seen)
@@ -221,6 +223,16 @@ class ScratchpadLayer(PlainLayer):
         return twin
 
 
+def truth(arguments: Mapping[str, Any], key: str) -> bool:
+    """Whether a model has said yes. Some write it as text; taken for a no, it would overwrite what it was to add to."""
+    value = arguments.get(key)
+    if isinstance(value, str) and value.lower() in ("true", "false", ""):
+        return value.lower() == "true"
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(field=key, value=value, expected="true or false")
+    return value is True
+
+
 def scratchpad_of(layers: Sequence[Layer]) -> ScratchpadLayer | None:
     """The one scratchpad among these layers. With two, the model's one tool would not say which it means."""
     pads = [layer for layer in layers if isinstance(layer, ScratchpadLayer)]
@@ -251,13 +263,13 @@ def _told(update: Update, *, changed: bool) -> str:
     said = [_done(update) if changed else "Nothing to change."]
     if update.padding:
         said.append(
-            f"Left as they were, since an empty value beside others is taken for padding: {', '.join(update.padding)}. "
+            f"Left as they were, since an empty value beside others is taken for padding: {_named(update.padding)}. "
             "To empty a field, send it alone, or name it in delete as well."
         )
     if update.missing:
-        said.append(f"Not there, so not removed: {', '.join(update.missing)}.")
+        said.append(f"Not there, so not removed: {_named(update.missing)}.")
     if update.dropped:
-        said.append(f"Not allowed as keys, and dropped: {', '.join(update.dropped)}.")
+        said.append(f"Not allowed as keys, and dropped: {_named(update.dropped)}.")
     return " ".join(said)
 
 
@@ -274,6 +286,11 @@ def _stale(update: Update, seen: State, held: State) -> str:
     shown = [f"{spelt(path)} is now {_short(to_json(value))}" for path, value in changed.items() if value is not ABSENT]
     gone = [f"{spelt(path)} is gone" for path, value in changed.items() if value is ABSENT]
     return f"Changed since you last saw it: {'; '.join([*shown, *gone])}." if changed else ""
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return ", ".join(paths[:MOST_NAMED]) + more
 
 
 def _short(text: str) -> str:
