@@ -110,7 +110,8 @@ class Exchange:
         self._showing = endpoint.showing(self._owners.is_hidden, None)
         self._number = 0
         self._call: int | None = None
-        # Words in a form make sense as a whole, and only those of the last round are meant: the rest is not shown.
+        # Words in a form are meant for a parser: those of the last round, and no others. Until it is over, nobody knows
+        # that a round is the last.
         self._last_only = peek(endpoint.form(body), "type") in _FORMS
         self._held: list[Any] = []
         self._chunks: list[Any] = []
@@ -135,9 +136,11 @@ class Exchange:
 
     def goes_on(self, reply: Any) -> bool:
         """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
-        goes_on = self._is_to_go_on(reply)
+        goes_on = self._asks_memory_alone(reply)
         self._reply = self._showing.whole(reply)
-        return self._next_round() if goes_on else False
+        if goes_on:
+            self._begin_next()
+        return goes_on
 
     def shown(self) -> Any:
         """The reply as the host gets it."""
@@ -162,13 +165,17 @@ class Exchange:
     def streams_on(self) -> bool:
         """The chunks so far are a reply; `goes_on` for that one."""
         chunks, self._chunks = self._chunks, []
-        return self._next_round() if self._is_to_go_on(chunks) else False
+        goes_on = self._asks_memory_alone(chunks)
+        if goes_on:
+            self._begin_next()
+        return goes_on
 
     def end(self) -> list[Any]:
         """What ends the stream that the host sees. By now its reply is in the journal."""
         return [*self._held, *self._showing.end()]
 
-    def _is_to_go_on(self, reply: Any) -> bool:
+    def _asks_memory_alone(self, reply: Any) -> bool:
+        """Record a reply, or its chunks. One that was cut is the host's to go on from."""
         if self._failed or self._showing.is_failure(reply):
             return False
         read = read_reply(reply, format=self._spoken.name)
@@ -182,12 +189,11 @@ class Exchange:
             self._messages = [*self._messages, *read.wires, *recorded.results]
         return True
 
-    def _next_round(self) -> bool:
+    def _begin_next(self) -> None:
         if self._last_only:
             self._showing, self._held = self._endpoint.showing(self._owners.is_hidden, self._showing.paid), []
         else:
             self._showing.next_round()
-        return True
 
 
 class _Owners:

@@ -36,7 +36,7 @@ def with_room_for_its_mark(body: Body, given: Mapping[str, Any]) -> Body:
     if not given.get("cache_control") or marks_left(system, messages, tools):
         return body
     theirs = plain(given.get("system"), "system")
-    left = marks_left(theirs if is_list(theirs) else [], given["messages"], tools)
+    left = marks_left(theirs if is_list(theirs) else [], given["messages"] or (), tools)
     if left > 1:
         return {**body, "system": [*system[:-1], _unmarked(system[-1])]}
     return {**body, "messages": _without_last_mark(messages)} if left else body

@@ -16,13 +16,13 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inmind.history import Entry, Line, added_to
 from inmind.journal import digest_of
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call, Format, Image, Message, Opaque, Part, Result, Text
+from inmind.prompt.formats.parts import Call, Format, Image, Message, Opaque, Part, Result, Role, Text
 from inmind.prompt.formats.values import plain
 
 # Items without a role that the assistant never says.
@@ -48,12 +48,12 @@ class Rounds:
         known, told = self._before
         if said[: len(known)] != known or line.wires[: len(told)] != told:
             known, told = [], []
-        new = _heard(said[len(known) :], spoken, lead + len(known))
-        full = [*told, *_woven(list(_known(line[len(told) :])), list(new))]
-        if added_to(line, full) is None:
-            # An edit, which may lie anywhere; and all of the list will have to be in this format.
-            ours = [one for one in _known(line) if one.message is not None or one.formats == {spoken.name}]
-            full = _woven(ours, list(_heard(said, spoken, lead)))
+        ours = list(_known(line[len(told) :]))
+        full = [*told, *_woven(ours, list(_heard(said[len(known) :], spoken, lead + len(known))))]
+        own = frozenset({spoken.name})
+        if (told or any(one.formats != own for one in ours)) and added_to(line, full) is None:
+            # An edit, which may lie anywhere; and all of the list has to be in this format then.
+            full = _woven(list(_known_in(own, line)), list(_heard(said, spoken, lead)))
         # Up to the last message: what was answered to it is still to come.
         self._before = (said[:-1], full[:-1]) if said and said[-1] is full[-1] else ([], [])
         return full
@@ -76,19 +76,29 @@ class Round:
 class Utterance:
     """What one side says before the other does."""
 
-    rounds: list[Round]
-    formats: set[str]
-    message: Hashable = None
-    """What it says, where it is not the assistant's: one message."""
+    role: Role
+    rounds: list[Round] = field(default_factory=lambda: [Round()])
+    parts: tuple[Part, ...] = ()
+    """What it says, where that is not the assistant's."""
     calls: list[Call] = field(default_factory=list[Call])
     """The assistant's calls that are the host's to answer."""
     audio: bool = False
     unheard: bool = False
     """It stops at an answer of memory's: the host has not been told what follows."""
+    formats: frozenset[str] = frozenset()
 
     @property
     def wires(self) -> list[Any]:
-        return [wire for one in self.rounds for wire in one.wires]
+        return _wires(self.rounds)
+
+    @property
+    def key(self) -> Hashable:
+        """By what a message of the host's is known: what it says, and which calls it answers, whatever with."""
+        return (self.role, *map(_part_key, self.parts))
+
+    @property
+    def is_reply(self) -> bool:
+        return self.role == "assistant"
 
 
 @dataclass(slots=True)
@@ -104,17 +114,17 @@ def _woven(known: Sequence[Utterance], heard: Sequence[Utterance]) -> list[Any]:
     """The host's list, told the line's way wherever the line tells it too.
 
     Hosts drop the beginning of a list or its middle, put a summary there, and edit. So where the two part, each message
-    is looked for in all of the line that is left; and of several places, that one is it from which most goes on.
+    is looked for in all of the line that is left; and of several places, that one is it from which most goes on. A
+    reply is known by what it answers too: alone it counts only where both begin with it.
     """
     places: defaultdict[Hashable, list[int]] = defaultdict(list)
     for place, utterance in enumerate(known):
-        # A reply is known by what it answers: alone it counts only where both begin with it.
-        if utterance.message is not None or place == 0:
-            places[utterance.message].append(place)
+        if not utterance.is_reply:
+            places[utterance.key].append(place)
     put: list[Any] = []
     ours = theirs = 0
     while theirs < len(heard):
-        begins = places[heard[theirs].message] if theirs == 0 or heard[theirs].message is not None else []
+        begins = [0] if theirs == 0 and heard[0].is_reply else places[heard[theirs].key]
         run = _longest(known, heard, [place for place in begins if place >= ours], theirs)
         if run is None:
             put += heard[theirs].wires
@@ -146,7 +156,7 @@ def _run(known: Sequence[Utterance], heard: Sequence[Utterance], begin: int, at:
         if told is not None:
             run.put += told
             run.heard += 1
-        elif utterance.unheard and run.put and _is_left_out(known[run.known + 1 :], theirs):
+        elif utterance.unheard and run.put and _is_passed_over(theirs, known[run.known + 1 : run.known + 2]):
             run.put += utterance.wires
         else:
             break
@@ -154,27 +164,34 @@ def _run(known: Sequence[Utterance], heard: Sequence[Utterance], begin: int, at:
     return run
 
 
-def _is_left_out(later: Sequence[Utterance], theirs: Utterance | None) -> bool:
-    """Rounds of a call that failed on the way: nothing in the host's list tells of them, and it goes on behind them."""
-    if not later:
-        return theirs is None or theirs.message is not None
-    return theirs is not None and theirs.message is not None and theirs.message == later[0].message
+def _is_passed_over(theirs: Utterance | None, later: Sequence[Utterance]) -> bool:
+    """Rounds of a call that failed on the way: the host's list does not tell of them, and goes on like the line."""
+    if theirs is None or theirs.is_reply:
+        return theirs is None and not later
+    return not later or theirs.key == later[0].key
 
 
 def _told(known: Utterance, theirs: Utterance) -> list[Any] | None:
     """What the host's list tells here, told the line's way; None where that is something else.
 
-    The host's own messages keep the host's own form: it may move a cache mark on, or clear the results of tools. A
-    reply may be told from a later round on, where a call failed before it or only the last one was shown; and only up
-    to where the host has left it.
+    The host's own messages keep the host's own form: it may move a cache mark on, or clear the results of tools. In
+    another format they can only say the same, and what came first stands.
     """
-    if known.message is not None or theirs.message is not None:
-        return theirs.wires if known.message == theirs.message else None
+    if known.is_reply and theirs.is_reply:
+        return _reply_told(known, theirs)
+    if known.key != theirs.key:
+        return None
+    return known.wires if known.formats != theirs.formats and known.parts == theirs.parts else theirs.wires
+
+
+def _reply_told(known: Utterance, theirs: Utterance) -> list[Any] | None:
+    """A host may tell of a reply from a later round on, where a call failed before that or only the last one was
+    shown; and only up to where it has left it."""
     if list(map(_meant, known.calls)) != list(map(_meant, theirs.calls)):
         return None
-    if theirs.audio and known.audio:  # is given out as sound, and taken back by its id
-        return [*(wire for one in known.rounds[:-1] for wire in one.wires), *theirs.wires]
-    words = Round("".join(one.words for one in theirs.rounds)).bare
+    if known.audio and theirs.audio:  # given out as sound, and taken back by its id
+        return [*_wires(known.rounds[:-1]), *theirs.wires]
+    words = "".join(one.bare for one in theirs.rounds)
     left: list[Any] | None = None
     for begin in range(len(known.rounds)):
         told, rest = begin, words
@@ -184,10 +201,9 @@ def _told(known: Utterance, theirs: Utterance) -> list[Any] | None:
         whole = told == len(known.rounds)
         if whole and not rest:
             return known.wires
-        if theirs.calls or left is not None or not words:
-            continue
-        if known.unheard if whole else known.rounds[told].bare.startswith(rest):
-            left = [wire for one in known.rounds[:told] for wire in one.wires] + _behind(theirs, len(words) - len(rest))
+        if left is None and words and not theirs.calls:
+            ends_here = known.unheard if whole else known.rounds[told].bare.startswith(rest)
+            left = [*_wires(known.rounds[:told]), *_behind(theirs, len(words) - len(rest))] if ends_here else None
     return left
 
 
@@ -196,16 +212,25 @@ def _behind(theirs: Utterance, length: int) -> list[Any]:
     if not length:
         return theirs.wires
     text = "".join(one.words for one in theirs.rounds)
-    letters = (place for place, letter in enumerate(text, start=1) if not letter.isspace())
-    end = next(place for number, place in enumerate(letters, start=1) if number == length)
-    rest = text[end:].strip()
+    ends = [place for place, letter in enumerate(text, start=1) if not letter.isspace()]
+    rest = text[ends[length - 1] :].strip()
     return [{"role": "assistant", "content": rest}] if rest else []
 
 
+def _wires(rounds: Iterable[Round]) -> list[Any]:
+    return [wire for one in rounds for wire in one.wires]
+
+
 def _known(entries: Iterable[Entry]) -> Iterator[Utterance]:
-    """The line. Messages of the assistant in a row are one utterance, with memory's answers among them."""
     said = ((entry.wire, FORMATS[entry.format].read(entry.wire), entry.format, entry.ours) for entry in entries)
     return _utterances(said)
+
+
+def _known_in(own: frozenset[str], line: Line) -> Iterator[Utterance]:
+    """The line without replies of other formats. Messages of the host's stay, to be told in the host's form."""
+    for utterance in _known(line):
+        if utterance.formats == own or not utterance.is_reply:
+            yield replace(utterance, formats=own)
 
 
 def _heard(said: Sequence[Any], spoken: Format, begin: int) -> Iterator[Utterance]:
@@ -215,53 +240,49 @@ def _heard(said: Sequence[Any], spoken: Format, begin: int) -> Iterator[Utteranc
 
 
 def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utterance]:
-    speaking: Utterance | None = None
+    """Messages of the assistant in a row are one utterance, with memory's answers among them; results in a row are one
+    too, since one provider wants them in one message and another apart."""
+    now: Utterance | None = None
     for wire, message, format, ours in said:
-        if not (ours and speaking) and not _is_assistants(message):
-            if speaking is not None:
-                yield speaking
-                speaking = None
-            yield Utterance([Round(wires=[wire])], {format}, _key(message))
-            continue
-        if speaking is None:
-            speaking = Utterance([Round()], {format})
-        elif speaking.unheard and not ours:
-            speaking.rounds.append(Round())
-        speaking.formats.add(format)
-        speaking.rounds[-1].wires.append(wire)
-        if ours:
-            _answer(speaking, message)
+        role = _role(message)
+        goes_on = now is not None and (now.role == role in ("assistant", "tool") or (ours and now.is_reply))
+        if now is None or not goes_on:
+            if now is not None:
+                yield now
+            now = Utterance(role)
+        if now.unheard and not ours:
+            now.rounds.append(Round())
+        now.formats |= {format}
+        now.rounds[-1].wires.append(wire)
+        if not now.is_reply:
+            now.parts += message.parts
+        elif ours:
+            _answer(now, message)
         else:
-            _speak(speaking, message)
-    if speaking is not None:
-        yield speaking
+            _speak(now, message)
+    if now is not None:
+        yield now
 
 
-def _speak(speaking: Utterance, message: Message) -> None:
-    speaking.unheard = False
-    speaking.rounds[-1].words += "".join(part.text for part in message.parts if isinstance(part, Text))
-    speaking.calls += message.calls
-    speaking.audio = any(isinstance(part, Opaque) and part.kind == _AUDIO for part in message.parts)
+def _speak(now: Utterance, message: Message) -> None:
+    now.unheard = False
+    now.rounds[-1].words += "".join(part.text for part in message.parts if isinstance(part, Text))
+    now.calls += message.calls
+    now.audio = any(isinstance(part, Opaque) and part.kind == _AUDIO for part in message.parts)
 
 
-def _answer(speaking: Utterance, message: Message) -> None:
-    """Calls that memory has answered are none of the host's. Some servers give all calls the same id."""
+def _answer(now: Utterance, message: Message) -> None:
+    """Calls that memory has answered are none of the host's. Some servers give several the same id."""
     for result in message.results:
-        answered = next((call for call in speaking.calls if call.id == result.id), None)
+        answered = next((call for call in now.calls if call.id == result.id), None)
         if answered is not None:
-            speaking.calls.remove(answered)
-    speaking.unheard = not speaking.calls
+            now.calls.remove(answered)
+    now.unheard = not now.calls
 
 
-def _is_assistants(message: Message) -> bool:
-    return message.role == "assistant" and not any(
-        isinstance(part, Opaque) and part.kind in _SAID_BY_HOSTS for part in message.parts
-    )
-
-
-def _key(message: Message) -> Hashable:
-    """What makes a message of the host's the same: what it says, and which calls it answers, whatever with."""
-    return (message.role, *map(_part_key, message.parts))
+def _role(message: Message) -> Role:
+    said_by_host = any(isinstance(part, Opaque) and part.kind in _SAID_BY_HOSTS for part in message.parts)
+    return "user" if said_by_host else message.role
 
 
 def _part_key(part: Part) -> Hashable:
@@ -273,7 +294,8 @@ def _part_key(part: Part) -> Hashable:
         case Call() | Image():
             return part
         case Opaque(_, kind, body):
-            return (kind, digest_of(body))
+            answers = body.get("call_id") if kind.endswith("_output") else None
+            return ("answers", answers) if answers else (kind, digest_of(body))
 
 
 def _meant(call: Call) -> tuple[str, str, object]:

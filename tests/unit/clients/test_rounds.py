@@ -213,6 +213,24 @@ def test_results_that_a_host_has_cleared_stay_so_and_the_rounds_behind_them_are_
     assert whole(line, theirs) == [*line[:2], a_result("page", "(cleared)"), *line[3:], user("Thanks.")]
 
 
+def test_a_picture_that_a_host_has_cleared_from_a_result_leaves_the_rounds_behind_it() -> None:
+    call: Json = {"type": "computer_call", "call_id": "click", "id": "cu_1", "action": {"type": "wait"}}
+    seen: Json = {
+        "type": "computer_call_output",
+        "call_id": "click",
+        "output": {"image_url": "data:image/png;base64,AA=="},
+    }
+    noted: list[Json] = [
+        {"type": "function_call", "call_id": "note", "name": "memory_write", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "note", "output": "Written."},
+    ]
+    line = [user("Click."), call, seen, *noted, assistant("Clicked.")]
+    cleared = {**seen, "output": {"image_url": ""}}
+    theirs = [user("Click."), call, cleared, assistant("Clicked."), user("Thanks.")]
+    full = Rounds().put_back(a_line(line, "responses"), theirs, FORMATS["responses"])
+    assert full == [user("Click."), call, cleared, *noted, *theirs[3:]]
+
+
 def test_another_picture_is_another_question() -> None:
     def pictured(name: str) -> Json:
         picture = {"type": "image_url", "image_url": {"url": f"https://example.com/{name}.png"}}
@@ -299,6 +317,28 @@ def test_of_the_places_where_a_message_was_said_that_one_counts_from_which_most_
 def test_a_line_in_another_format_is_gone_on_from_as_it_is() -> None:
     theirs = [user("Note this."), {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}, user("Hm.")]
     assert Rounds().put_back(a_line(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
+
+
+def test_results_are_known_in_one_message_as_in_several() -> None:
+    pages = [asks("get_page", {"id": name}, id=name) for name in ("page-1", "page-2")]
+    results = [a_result(page.id, f"This is {page.id}.") for page in pages]
+    line = [user("Both."), said("", NOTE, *pages), a_result("note"), *results, assistant("Read."), *MORE]
+    used: list[Json] = [
+        {"type": "tool_use", "id": page.id, "name": "get_page", "input": {"id": page.id}} for page in pages
+    ]
+    given = [{"type": "tool_result", "tool_use_id": page.id, "content": f"This is {page.id}."} for page in pages]
+    theirs: list[Json] = [
+        user("Both."),
+        {"role": "assistant", "content": used},
+        {"role": "user", "content": given},
+        assistant("Read."),
+        MORE[0],
+        MORE[3],
+        user("Thanks."),
+    ]
+    assert Rounds().put_back(a_line(line), theirs, FORMATS["anthropic"]) == [*line, user("Thanks.")]
+    given[0] = {**given[0], "content": "(cleared)"}
+    assert Rounds().put_back(a_line(line), theirs, FORMATS["anthropic"]) == theirs
 
 
 def test_an_edited_list_holds_nothing_that_its_format_could_not_say() -> None:
