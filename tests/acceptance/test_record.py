@@ -613,3 +613,11 @@ def test_a_model_that_writes_true_as_a_text_still_adds(session: Session, append:
     assert (session.scratchpad.snapshot, session.read("detail/a.md")) == ("one\ntwo", "one\ntwo")
     refused = session.record(chat(("3", "working_memory_update", {"text": "three", "append": 1}), id="chatcmpl-3"))
     assert "append: expected true or false" in only_result(refused)
+
+
+def test_an_answer_of_memory_stays_its_own_between_two_edits(session: Session) -> None:
+    session.prepare([user("a")])
+    answers = session.record(chat(*CALLS[:1])).results
+    said = session.mind.line.wires[1]
+    session.prepare([user("A"), said, *answers, user("b")])
+    assert [entry.ours for entry in session.mind.line] == [False, False, True, False]

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Line, added_to, match
-from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust
+from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust, digest_of
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Image, Message, Opaque, Part, Wire
 from inmind.prompt.formats.values import check_json, is_object, plain, through_json
@@ -176,7 +176,8 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
     # An edit, objects of a provider's client, or a list that was made of our own last prompt.
     theirs = [without_ours(wire) for wire in checked_messages(given.wires, spoken, at=given.lead)]
     sync = match(line, [_as_recorded(wire, place, line, spoken) for place, wire in enumerate(theirs)])
-    drafts = [message_added(wire, spoken) for wire in sync.new]
+    answered = {entry.digest for entry in line if entry.ours}
+    drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.new]
     if sync.spliced:
         spliced = HistorySpliced(sync.start, sync.stop, len(sync.new))
         drafts.append(Draft(what=spliced, origin=Origin.OPERATOR))
