@@ -30,6 +30,7 @@ dream prompt
 mind
 stores models
 attention testing tools desk
+parts
 hands family
 session
 memory

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inmind.family.homecoming import MergeReport
     from inmind.prompt.pads import ScratchpadLayer
     from inmind.prompt.recorded import HostCall, Recorded
-    from inmind.scratchpad.homecoming import Clash
+    from inmind.scratchpad.reconcile import Clash
 
 __all__ = [
     "Appended",
@@ -73,7 +73,7 @@ __all__ = [
 
 _LATE = {
     "CallCheck": "inmind.entities.ground",
-    "Clash": "inmind.scratchpad.homecoming",
+    "Clash": "inmind.scratchpad.reconcile",
     "HostCall": "inmind.prompt.recorded",
     "MergeReport": "inmind.family.homecoming",
     "Recorded": "inmind.prompt.recorded",

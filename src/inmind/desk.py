@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from inmind.errors import InvalidInput, StoreError
+from inmind.errors import InvalidInput
 from inmind.journal import Draft, Happened, Origin, PadSetAside
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
@@ -24,7 +23,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """A state that no longer fitted the schema, as it was, and why."""
+    """A state that does not fit the schema any more, why, and when it was written."""
 
     state: State
     reason: str
@@ -79,32 +78,29 @@ class Scratchpad:
         return self._stream.commit(decide, key=named).appended
 
     @property
+    def misfit(self) -> str:
+        """Why what is saved does not fit the schema; empty if it does."""
+        return self._layer.misfit(self._stream.refresh().pads)
+
+    @property
     def set_aside(self) -> tuple[SetAside, ...]:
-        """States that no longer fitted the schema when a session was opened with it, the oldest first."""
-        events = self._store.read(self._stream.name, kind=PadSetAside.kind)
-        return tuple(
-            SetAside(state=copied(pad.state), reason=event.what.reason, at=event.at)
-            for event in events
-            if isinstance(event.what, PadSetAside) and event.what.pad == self._layer.name
-            if (pad := self._stream.at(event.seq - 1).pads.get(self._layer.name)) is not None
-        )
+        """States that do not fit the schema any more, the oldest first; the one that the next update puts aside, too.
 
-    def settle(self) -> str:
-        """Set aside what does not fit the schema any more; answers with what to tell the host.
-
-        A store that takes no writes is no reason not to open a session: the misfit is as good as nothing either way.
+        Opening a session changes nothing: two versions of a program may well be running on one scratchpad.
         """
-        misfit = self._layer.misfit(self._stream.state.pads)
-        if not misfit or self._layer.read_only:
-            return ""
+        aside = [
+            (event.seq - 1, event.what.reason)
+            for event in self._store.read(self._stream.name, kind=PadSetAside.kind)
+            if isinstance(event.what, PadSetAside) and event.what.pad == self._layer.name
+        ]
+        if misfit := self.misfit:
+            aside.append((self._stream.version, misfit))
+        return tuple(self._as_it_was(seq, reason) for seq, reason in aside)
 
-        def decide(state: Whose, _: datetime) -> Decision[Any, None]:
-            why = self._layer.misfit(state.pads)
-            return Decision(_drafts([PadSetAside(self._layer.name, why)] if why else [], Origin.OPERATOR), None)
-
-        with suppress(StoreError):
-            self._stream.commit(decide)
-        return f"the scratchpad no longer fits its schema ({misfit}): it was set aside, and begins anew"
+    def _as_it_was(self, seq: int, reason: str) -> SetAside:
+        pad = self._stream.at(seq).pads.get(self._layer.name)
+        (written,) = self._store.read(self._stream.name, after=pad.version - 1, until=pad.version)
+        return SetAside(state=copied(pad.state), reason=reason, at=written.at)
 
     def __repr__(self) -> str:
         return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"

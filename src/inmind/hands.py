@@ -12,22 +12,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from inmind.attention import Attention
 from inmind.history import Entry, Line
 from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
+from inmind.parts import Parts
 from inmind.prompt.formats import FORMATS, format_named
 from inmind.prompt.formats.parts import Call, Message, Result, Text
 from inmind.prompt.intake import message_added, tool_names
-from inmind.prompt.layer import Layer
 from inmind.prompt.pads import scratchpad_of
 from inmind.prompt.recorded import Recorded, recorded
 from inmind.prompt.replies import Reply, read_reply
 from inmind.prompt.standing import Standing
-from inmind.scratchpad.pad import State
-from inmind.stores.base import Key, Store
-from inmind.stores.stream import Decision, Stream, key_for
-from inmind.tools import Answer, Reach, adds_tools, carry_out, cut_off, scope_of, unknown, whose
+from inmind.scratchpad.pad import State, changed_by
+from inmind.stores.base import Appended, Key
+from inmind.stores.stream import Decision, key_for
+from inmind.tools import Answer, Reach, adds_tools, carry_out, cut_off, unknown, whose
 
 log = logging.getLogger("inmind")
 
@@ -36,144 +35,108 @@ LEAST_NAME = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A reply that was recorded: what the host is told, and what the session has to know."""
-
-    recorded: Recorded
-    events: Sequence[Event] = ()
-    shown: frozenset[str] = frozenset()
-    """Documents that the model has seen or written by it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Seen:
-    """What the model was last shown: versions of documents, and the scratchpad, where that is known."""
+    """What the model has seen: versions of documents, and the scratchpad, where that is known."""
 
     pages: Mapping[str, int]
     pad: State | None
 
 
-Abroad = tuple[Answer, Belongings]
-"""What a call came to that has changed what belongs to the resource, and what that is from then on."""
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A reply that was recorded: what the host is told, and what the session has to know."""
+
+    recorded: Recorded
+    events: Sequence[Event] = ()
+    seen: Seen = Seen({}, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What a reply comes to."""
+
+    drafts: list[Draft]
+    abroad: list[Draft]
+    """What happens in the resource's stream."""
+    answers: list[Answer]
+    seen: Seen
+    """What the model has seen after it."""
 
 
 class Hands:
     """What one session does with replies.
 
-    `kept`: what its layers keep of the messages among some drafts. `prepared`: how
-    things stood right after some call was prepared.
+    `kept`: what its layers keep of the messages among some drafts. `prepared`: how things stood right after some call
+    was prepared.
     """
 
     def __init__(
         self,
-        stream: Stream[Mind],
-        resource: Stream[Belongings],
-        store: Store,
-        attention: Attention,
-        layers: Sequence[Layer],
-        ancestors: Sequence[Stream[Mind]],
+        parts: Parts,
         *,
-        remembers: bool,
         kept: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
         prepared: Callable[[int], Standing],
     ) -> None:
-        self._stream, self._resource, self._store = stream, resource, store
-        self._attention, self._layers, self._ancestors = attention, layers, ancestors
-        self._remembers, self._kept, self._prepared = remembers, kept, prepared
+        self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
+        self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
+        self._kept, self._prepared = kept, prepared
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None, seen: Seen) -> Done:
         """Store it and carry it out, once. `seen`: what the model was last shown."""
         spoken = None if format is None else format_named(format).name
-        mind = self._stream.refresh()
+        mind, _ = self._stream.refresh(), self._resource.refresh()
         asked = mind.standing if call in (None, mind.standing.calls) else self._prepared(call)
         read = read_reply(reply, format=spoken, hint=asked.format or "openai")
-        named = key_for(key, "record", read.wires) or self._key(read, asked.calls)
-        begin, abroad = self._resource.refresh(), dict[int, Abroad]()
-        if self._store.receipt(self._stream.name, named) is None:
-            abroad = self._carry_out_abroad(mind, asked, read, named, seen)
+        named, undone = key_for(key, "record", read.wires), list[Appended]()
+        if named is None:
+            named, undone = self._key(_key(read, asked.calls, mind.line))
+        then = self._before(undone)
 
-        def decide(mind: Mind, now: datetime) -> Decision[Mind, list[Answer]]:
-            drafts, answers = self._carried_out(mind, now, asked, read, begin, abroad, seen)
-            drafts += self._kept(mind, now, drafts)
-            return Decision([*drafts, *self._attention.of_messages(mind, drafts, now)], answers)
+        def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
+            carried = self._carried_out(mind, now, asked, read, then or self._resource.state, seen)
+            drafts = [*carried.drafts, *self._kept(mind, now, carried.drafts)]
+            drafts += self._attention.of_messages(mind, drafts, now)
+            return Decision(drafts, carried, beside=() if then else carried.abroad)
 
-        done = self._stream.commit(decide, key=named)
+        done = self._stream.commit(decide, key=named, beside=self._resource)
         if done.answer is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return Done(recorded(events, whole=read.whole, repeated=True))
-        diagnostics = tuple(answer.diagnostic for answer in done.answer if answer.diagnostic)
+            return Done(recorded(events, whole=read.whole, repeated=True), seen=seen)
+        diagnostics = tuple(answer.diagnostic for answer in done.answer.answers if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        shown = frozenset(path for answer in done.answer for path in answer.shown)
-        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events, shown)
+        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events, done.answer.seen)
 
     def _carried_out(
-        self,
-        mind: Mind,
-        now: datetime,
-        asked: Standing,
-        reply: Reply,
-        belongings: Belongings,
-        abroad: Mapping[int, Abroad],
-        seen: Seen,
-    ) -> tuple[list[Draft], list[Answer]]:
-        """The reply, what its calls of memory tools change, and their answers. `abroad`: calls already done."""
+        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, belongings: Belongings, seen: Seen
+    ) -> _Carried:
+        """The reply, what its calls of memory tools change, and their answers."""
         spoken = FORMATS[reply.format]
         drafts = [message_added(wire, spoken) for wire in reply.wires]
         state = self._stream.foresee(mind, mind.seq, drafts, now)
+        abroad: list[Draft] = []
         answers: list[Answer] = []
         results: list[Result] = []
-        for number, (place, call) in enumerate(_calls(reply)):
-            if number in abroad:
-                answer, belongings = abroad[number]
-            else:
-                answer = self._answer(call, reply, asked, self._reach(state, belongings, seen))
+        for place, call in _calls(reply):
+            answer = self._answer(call, reply, asked, self._reach(state, belongings, seen))
             if answer is None:
                 continue
             source = f"{mind.stream}#{mind.seq + 1 + place}"
-            happened = answer.happened if answer.scope == "thread" else ()
-            done = [Draft(what=what, origin=Origin.ASSISTANT, sources=(source,)) for what in happened]
-            state = self._stream.foresee(state, state.seq, done, now)
-            seen = self._seen_after(seen, state, belongings)
-            drafts += done
+            done = [Draft(what=what, origin=Origin.ASSISTANT, sources=(source,)) for what in answer.happened]
+            if answer.scope == "thread":
+                state = self._stream.foresee(state, state.seq, done, now)
+                drafts += done
+            else:
+                belongings = self._resource.foresee(belongings, self._resource.version + len(abroad), done, now)
+                abroad += done
+            seen = self._seen_after(seen, answer, state, belongings)
             answers.append(answer)
             results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
             drafts += [message_added(wire, spoken, ours=True) for wire in wires]
-        return [*drafts, *_usage(asked, reply)], answers
-
-    def _carry_out_abroad(self, mind: Mind, asked: Standing, reply: Reply, key: Key, seen: Seen) -> dict[int, Abroad]:
-        """Calls that change what belongs to the resource: each a commit there, under a key of its own.
-
-        They come before the reply's own commit. Whoever repeats a reply that was cut off in between finds them done.
-        """
-        done: dict[int, Abroad] = {}
-        for number, (_, call) in enumerate(_calls(reply)):
-            reach = self._reach(mind, self._resource.state, seen)
-            if not reply.whole or self._whose(call, asked, mind) != "memory" or scope_of(call, reach) != "resource":
-                continue
-            answer = self._done_abroad(call, mind, seen, Key(f"{self._stream.name} {key.value} {number}", key.request))
-            done[number] = (answer, self._resource.state)
-            seen = self._seen_after(seen, mind, self._resource.state)
-        return done
-
-    def _done_abroad(self, call: Call, mind: Mind, seen: Seen, key: Key) -> Answer:
-        """A call that changes nothing needs no key. One that was done before is answered as it was then."""
-        known = self._store.receipt(self._resource.name, key) is not None
-        first = carry_out(call, self._reach(mind, self._resource.state, seen))
-        if not known and not first.happened:
-            return first
-
-        def decide(belongings: Belongings, _: datetime) -> Decision[Belongings, Answer]:
-            answer = carry_out(call, self._reach(mind, belongings, seen))
-            return Decision([Draft(what=what, origin=Origin.ASSISTANT) for what in answer.happened], answer)
-
-        done = self._resource.commit(decide, key=key)
-        if done.answer is not None:
-            return done.answer
-        return carry_out(call, self._reach(mind, self._resource.at(done.appended.first - 1), seen))
+        return _Carried([*drafts, *_usage(asked, reply)], abroad, answers, seen)
 
     def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
         match self._whose(call, asked, reach.mind):
@@ -189,36 +152,57 @@ class Hands:
         if call.custom:
             return "host"
         said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
-        return whose(call.name, asked.tools or (), lambda: adds_tools(said), remembers=self._remembers)
+        return whose(
+            call.name,
+            asked.tools or (),
+            lambda: adds_tools(said),
+            offered=asked.offered,
+            remembers=self._setup.memory_tools,
+        )
 
-    def _seen_after(self, seen: Seen, mind: Mind, belongings: Belongings) -> Seen:
-        """Every answer of the scratchpad's tool tells what is there now."""
-        pad = scratchpad_of(self._layers)
-        if pad is None:
-            return seen
-        return replace(seen, pad=pad.held(mind.pads if pad.scope == "thread" else belongings.pads))
+    def _seen_after(self, seen: Seen, answer: Answer, mind: Mind, belongings: Belongings) -> Seen:
+        """What the model knows by an answer: its own change, or, where that was refused as stale, what is there."""
+        pages = {**seen.pages, **{path: mind.documents.version(path) for path in answer.shown}}
+        pad = scratchpad_of(self._setup.layers)
+        known = seen.pad
+        if pad is not None and answer.stale:
+            known = pad.held(mind.pads if pad.scope == "thread" else belongings.pads)
+        for what in answer.happened:
+            known = changed_by(what, known)
+        return Seen(pages, known)
 
     def _reach(self, mind: Mind, belongings: Belongings, seen: Seen) -> Reach:
         return Reach(
             mind=mind,
             belongings=belongings,
             ancestors=[stream.state for stream in self._ancestors],
-            layers=self._layers,
+            layers=self._setup.layers,
             seen=seen.pages,
             pad_seen=seen.pad,
             resolve=self._attention.resolve,
         )
 
-    def _key(self, reply: Reply, call: int) -> Key:
-        """What makes two replies the same, as long as nobody has taken the first one back."""
-        key = _key(reply, call, self._stream.state.line)
+    def _key(self, key: Key) -> tuple[Key, list[Appended]]:
+        """The key of a reply, as long as nobody has taken it back: then it is another, beside what was undone."""
+        taken_back: list[Appended] = []
         while (known := self._store.receipt(self._stream.name, key)) is not None:
             reverted = self._store.read(self._stream.name, after=known.last, kind=Reverted.kind)
             undone = [e.seq for e in reverted if isinstance(e.what, Reverted) and e.what.to < known.first]
             if not undone:
                 break
             key = replace(key, value=f"{key.value} {undone[-1]}")
-        return key
+            taken_back.append(known)
+        return key, taken_back
+
+    def _before(self, undone: Sequence[Appended]) -> Belongings | None:
+        """What the resource had before the replies that were taken back; None if they changed nothing there.
+
+        An undo leaves alone what belongs to the resource, so that is done once, however often a reply is recorded.
+        """
+        said = {f"{self._stream.name}#{seq}" for done in undone for seq in range(done.first, done.last + 1)}
+        events = self._store.read(self._resource.name) if said else ()
+        changed = next((event for event in events if said.intersection(event.sources)), None)
+        return self._resource.at(changed.seq - 1) if changed else None
 
 
 def _key(reply: Reply, call: int, line: Line) -> Key:

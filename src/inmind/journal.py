@@ -396,7 +396,6 @@ BOOKKEEPING = frozenset(
     {
         "anchor",
         "opened",
-        "pad_set_aside",
         "prompt",
         "reverted",
         "set_aside",

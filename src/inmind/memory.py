@@ -28,10 +28,11 @@ from inmind.errors import Closed, InvalidInput, UnsafeStorage
 from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
 from inmind.mind import BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
+from inmind.parts import Parts, Setup
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
 from inmind.prompt.plan import Limits
-from inmind.session import Parts, Session, Setup
+from inmind.session import Session
 from inmind.stores.base import Clock, Store
 from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork

@@ -7,16 +7,14 @@ could not be folded from the journal; the meter and the view only remember what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from inmind.attention import Attention
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
-from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.journal import (
@@ -27,12 +25,12 @@ from inmind.journal import (
     Origin,
     PromptPrepared,
     Reverted,
-    SessionOpened,
     ToolObserved,
     UsageReported,
     digest,
 )
 from inmind.mind import Belongings, Mind
+from inmind.parts import Parts
 from inmind.prompt.assemble import Handed, render
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
@@ -41,17 +39,13 @@ from inmind.prompt.intake import Given, checked_json, checked_messages, message_
 from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
-from inmind.prompt.plan import Limits, plan
+from inmind.prompt.plan import plan
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
-from inmind.stores.base import Appended, Store
-from inmind.stores.meta import MetaFile
+from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, Stream, key_for
-from inmind.stores.transcript import Transcript
-from inmind.stores.views import LiveFiles
-from inmind.tokens import Counter
 
 # What only some hosts ask for is imported when they do: importing us takes its time as it is.
 if TYPE_CHECKING:
@@ -65,60 +59,29 @@ if TYPE_CHECKING:
     from inmind.scratchpad.pad import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """How a host wants a session; a child has its parent's."""
-
-    layers: tuple[Layer, ...]
-    limits: Limits
-    counter: Counter
-    entities: EntityRules
-    memory_tools: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a session is put together from; `Memory` does that."""
-
-    id: str
-    store: Store
-    stream: Stream[Mind]
-    resource: Stream[Belongings]
-    files: LiveFiles[Mind]
-    resource_files: LiveFiles[Belongings]
-    transcript: Transcript
-    meta: MetaFile
-    attention: Attention
-    scratchpad: Scratchpad | None
-    ancestors: tuple[Stream[Mind], ...]
-    """Streams of the sessions that this one comes from, its parent first."""
-    setup: Setup
-    stream_of: Callable[[str], Stream[Mind]]
-    beget: Callable[[str, SessionOpened, Sequence[Draft], Setup], Session]
-
-
 class Session:
     """One conversation and what is in mind during it."""
 
     def __init__(self, parts: Parts) -> None:
-        self.id = parts.id
+        self.id, self._parts = parts.id, parts
         self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
         self._files, self._resource_files = parts.files, parts.resource_files
         self._transcript, self._meta = parts.transcript, parts.meta
         self._attention, self._scratchpad, self._ancestors = parts.attention, parts.scratchpad, parts.ancestors
-        self._stream_of, self._beget = parts.stream_of, parts.beget
         self._setup, self._layers, self._limits = parts.setup, parts.setup.layers, parts.setup.limits
         self._meter, self._view = Meter(parts.setup.counter), HistoryView()
         self._handed = Handed()
         self._sent: tuple[int, View | None] = (0, None)
         self._seen: dict[str, int] = {}
+        self._shown: dict[str, int] = {}
+        """What the model was shown whole: it may not have seen all that this object has read."""
         self._pad_seen: State | None = None
         self._lags: list[str] = []
         self._take_in()
         self._show()
         self._seen = self._versions()
-        if self._scratchpad is not None and (aside := self._scratchpad.settle()):
-            self._lags.append(aside)
+        if self._scratchpad is not None and (misfit := self._scratchpad.misfit):
+            self._lags.append(f"the scratchpad no longer fits its schema ({misfit}): it begins anew, and is set aside")
 
     # -- talking to the model ------------------------------------------------------------------------------
 
@@ -167,12 +130,11 @@ class Session:
         self._look_up()
         from inmind.hands import Seen
 
-        seen = Seen(self._seen, self._pad_seen)
+        seen = Seen(self._shown, self._pad_seen)
         done = self._hands.record(reply, format=format, call=call, key=key, seen=seen)
         self._show(done.events)
-        self._seen |= {path: self._documents(resolve(path)[0]).version(path) for path in done.shown}
-        if done.events:
-            self._pad_seen = self._pad_held()
+        self._shown, self._pad_seen = dict(done.seen.pages), done.seen.pad
+        self._seen |= self._shown
         return done.recorded
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
@@ -274,7 +236,7 @@ class Session:
         of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child.
         """
         self._take_in()
-        return self._beget(*self._family.birth(id, policy), self._setup)
+        return self._parts.beget(*self._family.birth(id, policy), self._setup)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Bring home what a child has changed since it began, or since this was last done; by its id, if it has died.
@@ -468,17 +430,7 @@ class Session:
     def _hands(self) -> Hands:
         from inmind.hands import Hands
 
-        return Hands(
-            self._stream,
-            self._resource,
-            self._store,
-            self._attention,
-            self._layers,
-            self._ancestors,
-            remembers=self._setup.memory_tools,
-            kept=self._kept,
-            prepared=self._standing_at,
-        )
+        return Hands(self._parts, kept=self._kept, prepared=self._standing_at)
 
     def _standing_at(self, call: int) -> Standing:
         """How things stood right after a call was prepared."""
@@ -488,7 +440,7 @@ class Session:
     def _family(self) -> Family:
         from inmind.family.family import Family
 
-        return Family(self.id, self._stream, self._resource, self._attention, self._layers, self._stream_of)
+        return Family(self._parts)
 
     def _decide_prompt(
         self, mind: Mind, now: datetime, given: Given, spoken: Format, notices: tuple[str, ...]
@@ -623,6 +575,8 @@ class Session:
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         self._seen |= {path: document.version for path, document in both.items() if document.source in shown}
+        cut = {source for block in (*standing.blocks, *standing.fresh) if block.left_out for source in block.sources}
+        self._shown |= {p: d.version for p, d in both.items() if d.source in shown and d.source not in cut}
         self._pad_seen = self._pad_held()
 
     def _pad_held(self) -> State | None:

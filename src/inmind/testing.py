@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.journal import Draft, Event, decode, encode, microseconds, moment
-from inmind.stores.base import Appended, Key, Published, Snapshot, Summary
+from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
 
 
 @dataclass
@@ -38,18 +38,22 @@ class InMemoryStore:
         self._closed = False
 
     def append(
-        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: int,
+        at: datetime,
+        key: Key | None = None,
+        beside: Batch | None = None,
     ) -> Appended:
         with self._open():
             if key and (earlier := self.receipt(stream, key)):
                 return earlier
-            events = self._events.get(stream, [])
-            if len(events) != expected:
-                raise Conflict(stream=stream, expected=expected, actual=len(events))
             at = moment(microseconds(at))
-            new = [_stored(stream, expected + 1 + n, at, draft, opens=n == 0) for n, draft in enumerate(drafts)]
-            self._events[stream] = [*events, *new]
-            appended = Appended(first=expected + 1, last=expected + len(new), at=at)
+            batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
+            self._events |= {batch.stream: self._with(batch, at) for batch in batches}
+            appended = Appended(first=expected + 1, last=expected + len(drafts), at=at)
             if key:
                 self._keys[stream, key.value] = (key.request, appended)
             return appended
@@ -106,6 +110,13 @@ class InMemoryStore:
 
     def close(self) -> None:
         self._closed = True
+
+    def _with(self, batch: Batch, at: datetime) -> list[Event]:
+        have = self._events.get(batch.stream, [])
+        if len(have) != batch.expected:
+            raise Conflict(stream=batch.stream, expected=batch.expected, actual=len(have))
+        first = batch.expected + 1
+        return [*have, *(_stored(batch.stream, first + n, at, d, opens=n == 0) for n, d in enumerate(batch.drafts))]
 
     def _open(self) -> threading.RLock:
         if self._closed:

@@ -82,6 +82,8 @@ class Answer:
     shown: tuple[str, ...] = ()
     """Documents that the model has now been shown, or has written."""
     error: bool = False
+    stale: bool = False
+    """It would have overwritten what the model had not seen, which the answer shows."""
     diagnostic: str = ""
 
 
@@ -124,9 +126,16 @@ def is_memory_tool(name: str) -> bool:
 
 
 def whose(
-    name: str, theirs: Sequence[Mapping[str, Any]], added: Callable[[], bool], *, remembers: bool = True
+    name: str,
+    theirs: Sequence[Mapping[str, Any]],
+    added: Callable[[], bool],
+    *,
+    offered: Sequence[Mapping[str, Any]] = (),
+    remembers: bool = True,
 ) -> Literal["host", "memory", "nobody"]:
     """Who is to answer a call of a tool, given the host's own: its names come first, and memory's after them.
+
+    A tool that a layer of the host's has `offered` is the host's as well.
 
     What a host did not name may still be its own, unless all that it has are plain functions, and none were `added` by
     messages. `remembers`: whether memory has tools in this session.
@@ -135,6 +144,8 @@ def whose(
         return "host"
     if remembers and is_memory_tool(name):
         return "memory"
+    if name in tool_names(offered):
+        return "host"
     return "nobody" if theirs and all(map(_is_function, theirs)) and not added() else "host"
 
 
@@ -142,12 +153,6 @@ def adds_tools(messages: Iterable[Message]) -> bool:
     """Do messages of the conversation itself bring in tools, beside those that were given with the call?"""
     parts = (part for message in messages for part in message.parts)
     return any(isinstance(part, Opaque) and part.kind in _ADDING for part in parts)
-
-
-def scope_of(call: Call, reach: Reach) -> Scope:
-    """Whose memory a call would change."""
-    updates = _BY_NAME[call.name].name == UPDATE
-    return reach.pad.scope if updates and reach.pad is not None else "thread"
 
 
 def carry_out(call: Call, reach: Reach) -> Answer:
@@ -187,7 +192,7 @@ def _update(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
     pads = reach.mind.pads if layer.scope == "thread" else reach.belongings.pads
     revision = layer.revised_by_model(pads, arguments, reach.pad_seen)
     if revision.stale:
-        return Answer(said=f"Nothing was changed. {revision.told}", error=True)
+        return Answer(said=f"Nothing was changed. {revision.told}", error=True, stale=True)
     return Answer(said=revision.told, happened=revision.happened, scope=layer.scope)
 
 
@@ -246,7 +251,7 @@ def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         text = appended(before, text)
     elif path in documents.by_path and documents.version(path) != reach.seen.get(path, 0):
         now = cut(before, budget=MOST_CONFLICT, count=len, pointer=f"[cut: memory_read {path} shows the rest]")
-        said = f"Nothing was written: {path} has changed since you last saw all of it. It now reads:\n{now.text}"
+        said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
         return Answer(said=said, shown=(path,) if now.whole else (), error=True)
     text = checked_text(text)
     happened = () if text == before and path in documents.by_path else (DocumentWritten(path=path, text=text),)
@@ -317,7 +322,7 @@ TOOLS: tuple[Tool, ...] = (
         name="memory_read",
         wire="memory_read",
         reads_only=True,
-        layer=lambda layer: _keeps_documents(layer) or isinstance(layer, ScratchpadLayer),
+        layer=lambda layer: _keeps_documents(layer) or scratchpad_in_sight([layer]) is not None,
         declare=_always(
             f"Read {OVERVIEW}, detail/<name>, archive/<name> or {SCRATCHPAD}.",
             _object({"path": _TEXT, "from_line": {"type": "integer"}}, required=("path",)),

@@ -351,3 +351,46 @@ def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memo
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
     assert [clash.path for clash in parent.merge_back("helper").conflicts] == ["working-memory"]
     assert parent.scratchpad.snapshot == BEGUN
+
+
+@pytest.mark.spec("C8", "A6")
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize(
+    "pads",
+    [
+        [],
+        [ScratchpadLayer(schema=SCHEMA, read_only=True)],
+        [ScratchpadLayer(schema={"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}})],
+    ],
+    ids=["none", "read-only", "narrower"],
+)
+def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
+    memory: Memory, pads: list[ScratchpadLayer], key: str | None
+) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine", "steps": ["plan", "do"]})
+    child.write("detail/found.md", "it")
+    others = [layer for layer in default_layers() if not isinstance(layer, ScratchpadLayer)]
+    parent = memory.session("parent", resource="ada", layers=[*others, *pads])
+    report = parent.merge_back("helper", key=key)
+    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    again = parent.merge_back("helper", key=key)
+    assert (again.conflicts, again.repeated) == (report.conflicts, key is not None)
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    assert parent.merge_back("helper").brought == ("goal", "steps")
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "mine", "steps": ["plan", "do"]}
+    assert parent.merge_back("helper").repeated
+
+
+@pytest.mark.spec("C8", "A4")
+def test_a_homecoming_that_was_undone_brings_nothing_twice_to_what_the_resource_owns(memory: Memory) -> None:
+    layers = default_layers(ScratchpadLayer(schema=SCHEMA, scope="resource"))
+    parent = memory.session("parent", resource="ada", layers=layers)
+    parent.scratchpad.update(BEGUN)
+    child = parent.spawn()
+    child.scratchpad.update({"steps": ["plan", "do"]})
+    child.write("detail/found.md", "it")
+    parent.merge_back(child)
+    parent.undo()
+    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "do"]}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from anthropic.types import Message as AnthropicMessage
@@ -15,9 +14,10 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
 from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
-from inmind.errors import InvalidInput, StorageFull
+from inmind.errors import InmindError, InvalidInput, StorageFull
 from inmind.journal import Draft, MessageAdded
-from inmind.stores.base import Appended, Key
+from inmind.prompt.layer import Layer, Moment, TextLayer
+from inmind.stores.base import Appended, Batch
 from inmind.testing import InMemoryStore
 from inmind.tools import TOOLS
 
@@ -532,51 +532,181 @@ def test_a_host_that_leaves_out_the_reasoning_has_its_own_copy_sent(session: Ses
     assert sent[2] == assistant("Hello.")
 
 
-class CutOff(InMemoryStore):
-    """Takes nothing for a session, as long as it is full."""
+class Overtaken(InMemoryStore):
+    """Somebody else is faster, once: what they do comes right before the next append that changes two streams."""
 
-    full = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: list[Callable[[], object]] = []
 
-    def append(
-        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
-    ) -> Appended:
-        if self.full and stream.startswith("session/"):
-            raise StorageFull(place=stream)
-        return super().append(stream, drafts, expected=expected, at=at, key=key)
+    def append(self, stream: str, drafts: Sequence[Draft], *, beside: Batch | None = None, **options: Any) -> Appended:
+        if beside is not None and self.before:
+            self.before.pop()()
+        return super().append(stream, drafts, beside=beside, **options)
 
 
-@pytest.mark.spec("J1", "K25")
-def test_a_reply_that_was_cut_off_between_its_commits_is_finished_once(home: Path) -> None:
-    store = CutOff()
+LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}) for n in (1, 2)]
+
+
+@pytest.mark.spec("A3", "C1")
+def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_at_all(home: Path) -> None:
+    store = Overtaken()
     with Memory(home, store) as memory:
-        session = memory.session("one", resource="ada", layers=default_layers(ScratchpadLayer(scope="resource")))
-        lines = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}) for n in (1, 2)]
-        store.full = True
+        session = memory.session("one", resource="ada", layers=shared())
+        events = len(session.journal())
+        store.before = [lambda: _raise(StorageFull(place="the disk"))]
         with pytest.raises(StorageFull):
-            session.record(chat(*lines))
-        assert session.scratchpad.snapshot == "line 1\nline 2"
-        store.full = False
-        recorded = session.record(chat(*lines))
-        assert [result["content"] for result in recorded.results] == ["Added.", "Added."]
-        session.record(chat(*lines))
+            session.record(chat(*LINES))
+        assert (len(session.journal()), session.scratchpad.snapshot, store.before) == (events, "", [])
+        assert [result["content"] for result in session.record(chat(*LINES)).results] == ["Added.", "Added."]
         assert session.scratchpad.snapshot == "line 1\nline 2"
 
 
-@pytest.mark.spec("J1", "C8")
-def test_a_homecoming_that_was_cut_off_between_its_commits_is_finished_once(home: Path) -> None:
-    store = CutOff()
+@pytest.mark.spec("A3", "C1", "K17")
+def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the_resource(home: Path) -> None:
+    store = Overtaken()
     with Memory(home, store) as memory:
-        parent = memory.session("one", resource="ada", layers=default_layers(ScratchpadLayer(scope="resource")))
-        parent.scratchpad.update("begun")
+        session = memory.session("one", resource="ada", layers=shared())
+        other = memory.session("other", resource="ada", layers=shared())
+        store.before = [lambda: other.scratchpad.update("theirs", append=True)]
+        session.record(chat(*LINES))
+        assert store.before == []
+        assert session.scratchpad.snapshot == other.scratchpad.snapshot == "theirs\nline 1\nline 2"
+
+
+@pytest.mark.spec("A3", "C8")
+def test_a_homecoming_that_the_disk_refuses_has_changed_nothing_and_is_reported_in_full_the_next_time(
+    home: Path,
+) -> None:
+    store = Overtaken()
+    with Memory(home, store) as memory:
+        parent = memory.session("one", resource="ada", layers=shared(schema={"type": "object"}))
+        parent.scratchpad.update({"goal": "begun", "step": 1})
         child = parent.spawn()
-        child.scratchpad.update("the child's", append=True)
-        store.full = True
+        child.scratchpad.update({"goal": "child's", "step": 2})
+        store.before = [lambda: _raise(StorageFull(place="the disk"))]
         with pytest.raises(StorageFull):
             parent.merge_back(child)
-        store.full = False
-        parent.scratchpad.update("begun anew")
-        assert parent.merge_back(child).ok
-        assert parent.scratchpad.snapshot == "begun anew"
+        store.before = [lambda: parent.scratchpad.update({"goal": "parent's"})]
+        report = parent.merge_back(child)
+        assert (report.brought, [clash.path for clash in report.conflicts]) == (("step",), ["goal"])
+        assert parent.scratchpad.snapshot == {"goal": "parent's", "step": 2}
+
+
+class Failing(TextLayer):
+    """Refuses to keep anything, as long as it is told to."""
+
+    fails = True
+
+    def store(self, moment: Moment, reply: Mapping[str, Any]) -> list[Draft]:  # noqa: ARG002 -- the protocol's
+        return _raise(RuntimeError("no")) if self.fails else []
+
+
+@pytest.mark.spec("D1", "A3")
+def test_a_layer_that_raises_leaves_the_resources_scratchpad_as_it_was(memory: Memory) -> None:
+    layer = Failing("rules", "none")
+    session = memory.session("one", resource="ada", layers=[*shared(), layer])
+    with pytest.raises(InmindError):
+        session.record(chat(*LINES))
+    assert session.scratchpad.snapshot == ""
+    layer.fails = False
+    session.record(chat(*LINES))
+    assert session.scratchpad.snapshot == "line 1\nline 2"
+
+
+@pytest.mark.spec("A4", "C1")
+def test_what_a_reply_did_for_the_resource_is_done_once_though_the_session_took_it_back(memory: Memory) -> None:
+    """An undo is the session's alone: what belongs to the resource stays."""
+    session = memory.session("one", resource="ada", layers=shared())
+    session.scratchpad.update("begun")
+    first = session.record(chat(*LINES))
+    for _ in range(2):
+        session.undo()
+        again = session.record(chat(*LINES))
+        assert (again.repeated, again.results) == (False, first.results)
+    assert session.scratchpad.snapshot == "begun\nline 1\nline 2"
+
+
+def shared(**options: Any) -> tuple[Layer, ...]:
+    return default_layers(ScratchpadLayer(scope="resource", **options))
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+@pytest.mark.spec("K17", "C1")
+def test_what_another_has_written_is_not_overwritten_after_the_models_own_other_change(memory: Memory) -> None:
+    """Being told that its own change was made is not being shown what somebody else has changed."""
+    one, other = (memory.session(id, resource="ada", layers=shared(schema={"type": "object"})) for id in "ab")
+    one.scratchpad.update({"a": 1, "b": 1})
+    one.prepare([user("hi")])
+    other.scratchpad.update({"b": 2})
+    one.record(chat(("1", "working_memory_update", {"a": 5}), id="chatcmpl-000000000000001"))
+    refused = one.record(chat(("2", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000002"))
+    assert "b is now 2" in only_result(refused)
+    assert one.scratchpad.snapshot == {"a": 5, "b": 2}
+    one.record(chat(("3", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000003"))
+    assert one.scratchpad.snapshot == {"a": 5, "b": 7}
+
+
+@pytest.mark.spec("K17")
+def test_a_model_may_write_the_same_twice_in_one_reply(session: Session) -> None:
+    session.scratchpad.update("zero")
+    session.prepare([user("hi")])
+    session.record(
+        chat(
+            ("1", "working_memory_update", {"text": "one"}),
+            ("2", "working_memory_update", {"text": "two"}),
+            ("3", "memory_write", {"path": "detail/a.md", "text": "one"}),
+            ("4", "memory_write", {"path": "detail/a.md", "text": "two"}),
+        )
+    )
+    assert (session.scratchpad.snapshot, session.read("detail/a.md")) == ("two", "two")
+
+
+@pytest.mark.spec("K17")
+def test_a_page_that_the_model_was_never_shown_is_not_overwritten(memory: Memory) -> None:
+    memory.session("one").write("detail/a.md", "before")
+    session = memory.session("one")
+    session.prepare([user("hi")])
+    mine = {"path": "detail/a.md", "text": "mine"}
+    assert "before" in only_result(session.record(chat(("1", "memory_write", mine))))
+    assert session.read("detail/a.md") == "before"
+    session.record(chat(("2", "memory_write", mine), id="chatcmpl-000000000000002"))
+    assert session.read("detail/a.md") == "mine"
+
+
+@pytest.mark.spec("K17", "D3")
+def test_a_page_that_stood_in_the_prompt_only_in_part_is_not_overwritten(memory: Memory) -> None:
+    session = memory.session("one", window=4_000, reserve=500)
+    text = "\n\n".join(f"## Section {n}\n\n{'word ' * 100}" for n in range(40))
+    session.write("overview.md", text)
+    assert "Section 39" not in str(session.prepare([user("hi")]).messages)
+    session.record(chat(("1", "memory_write", {"path": "overview.md", "text": "mine"})))
+    assert session.overview == text
+
+
+@pytest.mark.spec("D1")
+def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(memory: Memory) -> None:
+    class Offering(TextLayer):
+        def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: ARG002 -- the protocol's
+            return [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
+
+    session = memory.session("one", layers=[*default_layers(), Offering("rules", "none")])
+    session.prepare([user("hi")], tools=[HOST_TOOL])
+    recorded = session.record(chat(("1", "look_up", {}), ("2", "look_down", {})))
+    assert [call.name for call in recorded.host_calls] == ["look_up"]
+    assert "no tool named look_down" in only_result(recorded)
+
+
+@pytest.mark.spec("C8", "C4")
+def test_a_child_with_a_view_can_read_all_of_what_its_prompt_shows_in_part(memory: Memory) -> None:
+    parent = memory.session("one", layers=[ScratchpadLayer()])
+    parent.scratchpad.update("the parent's")
+    child = parent.spawn(policy="view")
+    child.prepare([user("hi")])
+    assert only_result(child.record(chat(("1", "memory_read", {"path": "scratchpad"})))) == "the parent's"
 
 
 @pytest.mark.spec("A6")

@@ -538,14 +538,33 @@ def test_a_session_without_the_layer_has_no_scratchpad(memory: Memory) -> None:
     assert "not offered" in updated_by_model(session, {"text": "x"})
 
 
-def test_what_was_set_aside_is_an_event_that_undo_steps_over(memory: Memory) -> None:
-    with_pad(memory, schema={"type": "object"}).scratchpad.update({"currentGoal": 7})
+@pytest.mark.spec("C3", "A4")
+def test_a_state_is_set_aside_by_the_update_that_takes_its_place_and_undone_with_it(memory: Memory) -> None:
+    older = with_pad(memory, schema={"type": "object"})
+    older.scratchpad.update({"currentGoal": 7})
     session = with_pad(memory, schema=TASK_SCHEMA)
-    session.prepare([user("hi")])
-    assert [event.kind for event in session.journal()].count(PadSetAside.kind) == 1
     session.scratchpad.update(FULL)
+    assert session.journal()[-2].kind == PadSetAside.kind
+    assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
     session.undo()
     assert session.scratchpad.snapshot == {}
+    assert older.scratchpad.snapshot == {"currentGoal": 7}
+
+
+@pytest.mark.spec("C3")
+def test_opening_with_another_schema_changes_nothing_for_those_who_have_the_older_one(memory: Memory) -> None:
+    """Two versions of a program run side by side while one takes the other's place."""
+    older = with_pad(memory, schema={"type": "object"})
+    older.scratchpad.update({"currentGoal": 7})
+    before = len(older.journal())
+    newer = with_pad(memory, schema=TASK_SCHEMA)
+    assert newer.scratchpad.snapshot == {}
+    assert [(aside.state, aside.reason) for aside in newer.scratchpad.set_aside] == [
+        ({"currentGoal": 7}, 'currentGoal: it is not of type "string"')
+    ]
+    assert any("no longer fits" in notice for notice in newer.prepare([user("hi")]).report.notices)
+    assert [event.kind for event in older.journal()][before:].count(PadSetAside.kind) == 0
+    assert older.scratchpad.snapshot == {"currentGoal": 7}
 
 
 @pytest.mark.spec("C2", "J3")
@@ -562,5 +581,6 @@ def test_a_scratchpad_that_is_read_only_sets_nothing_aside(memory: Memory) -> No
     with_pad(memory, schema={"type": "object"}).scratchpad.update({"currentGoal": 7})
     session = with_pad(memory, schema=TASK_SCHEMA, read_only=True)
     session.prepare([user("hi")])
-    assert session.scratchpad.set_aside == ()
+    assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
+    assert PadSetAside.kind not in [event.kind for event in session.journal()]
     assert with_pad(memory, schema={"type": "object"}).scratchpad.snapshot == {"currentGoal": 7}

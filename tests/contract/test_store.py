@@ -33,7 +33,7 @@ from inmind.journal import (
     Origin,
     Trust,
 )
-from inmind.stores.base import Appended, Key, Published, Snapshot, Store
+from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Store
 from inmind.stores.sqlite import SqliteStore
 from inmind.testing import InMemoryStore
 
@@ -148,6 +148,54 @@ def test_a_stale_expectation_is_a_conflict_with_both_versions_and_stores_nothing
     assert (caught.value.stream, caught.value.expected, caught.value.actual) == ("s", expected, 2)
     assert texts(store.read("s")) == ["a", "b"]
     assert store.receipt("s", Key("k", "r")) is None
+
+
+# -- two streams at once -----------------------------------------------------------------------------------
+
+
+def test_events_of_two_streams_are_stored_together(store: Store) -> None:
+    """A3: each numbered in its own stream, both at the same time."""
+    append(store, "a", stream="one")
+    batch = Batch("two", [a_draft("c"), a_draft("d")], expected=0)
+    appended = store.append("one", [a_draft("b")], expected=1, at=LATER, beside=batch)
+    assert appended == Appended(first=2, last=2, at=LATER)
+    assert (texts(store.read("one")), texts(store.read("two"))) == (["a", "b"], ["c", "d"])
+    assert [(event.id, event.opens, event.at) for event in store.read("two")] == [
+        ("two#1", True, LATER),
+        ("two#2", False, LATER),
+    ]
+
+
+@pytest.mark.parametrize(("expected", "beside", "stream"), [(0, 1, "one"), (1, 0, "two"), (1, 2, "two")])
+def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
+    store: Store, expected: int, beside: int, stream: str
+) -> None:
+    """A3: the conflict names the stream that has moved on."""
+    append(store, "a", stream="one")
+    append(store, "b", stream="two")
+    key, batch = Key("k", "r"), Batch("two", [a_draft("d")], expected=beside)
+    with pytest.raises(Conflict) as caught:
+        store.append("one", [a_draft("c")], expected=expected, at=WHEN, key=key, beside=batch)
+    assert (caught.value.stream, caught.value.actual) == (stream, 1)
+    assert (texts(store.read("one")), texts(store.read("two"))) == (["a"], ["b"])
+    assert store.receipt("one", key) is None
+
+
+def test_what_cannot_be_stored_in_one_stream_is_not_stored_in_the_other(store: Store) -> None:
+    """A3: half a surrogate pair is text to Python and to no database."""
+    with pytest.raises(ValueError, match="surrogate"):
+        store.append("one", [a_draft("a")], expected=0, at=WHEN, beside=Batch("two", [a_draft("\ud800")], expected=0))
+    assert list(store.streams("")) == []
+
+
+def test_a_key_covers_what_was_stored_beside(store: Store) -> None:
+    """A6: the first answer again, and no second effect in either stream."""
+    key, batch = Key("k", "r"), Batch("two", [a_draft("b")], expected=0)
+    first = store.append("one", [], expected=0, at=WHEN, key=key, beside=batch)
+    again = store.append("one", [a_draft("a")], expected=0, at=LATER, key=key, beside=batch)
+    assert again == dataclasses.replace(first, repeated=True)
+    assert (store.version("one"), texts(store.read("two"))) == (0, ["b"])
+    assert store.receipt("two", key) is None
 
 
 # -- idempotency keys --------------------------------------------------------------------------------------
@@ -544,6 +592,7 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
 # -- the trace that tells two stores apart ------------------------------------------------------------------
 
 STREAMS = st.sampled_from(["session/a", "session/b", "resource/%"])
+OFF = st.sampled_from([0, 0, 0, -1, 1])
 KEYS = st.none() | st.builds(Key, st.sampled_from(["k1", "k2"]), st.sampled_from(["one", "other"]))
 
 
@@ -570,12 +619,18 @@ class TwoStores(RuleBasedStateMachine):
         stream=STREAMS,
         batch=st.lists(drafts(), max_size=3),
         key=KEYS,
-        off=st.sampled_from([0, 0, 0, -1, 1]),
+        off=OFF,
+        other=st.none() | st.tuples(STREAMS, st.lists(drafts(), max_size=2), OFF),
     )
-    def append(self, stream: str, batch: list[Draft], key: Key | None, off: int) -> None:
+    def append(
+        self, stream: str, batch: list[Draft], key: Key | None, off: int, other: tuple[str, list[Draft], int] | None
+    ) -> None:
         self.now += timedelta(microseconds=1)
         expected = self.model.version(stream) + off
-        self.both(lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key))
+        beside = None
+        if other is not None and other[0] != stream:
+            beside = Batch(other[0], other[1], self.model.version(other[0]) + other[2])
+        self.both(lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key, beside=beside))
 
     @rule(
         stream=STREAMS,

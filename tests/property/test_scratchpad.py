@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from inmind.errors import InmindError, InvalidInput, SchemaViolation
 from inmind.journal import Happened, PadBegun, PadMerged, PadSetAside, PadWritten, Trust, decode, encode
 from inmind.scratchpad.block import shortened, text_of
-from inmind.scratchpad.homecoming import Homecoming, home
 from inmind.scratchpad.merge import merged, same
 from inmind.scratchpad.pad import Pads
 from inmind.scratchpad.padding import is_empty
 from inmind.scratchpad.paths import Path, at, spelt
 from inmind.scratchpad.plain import plain
+from inmind.scratchpad.reconcile import Reconciled, reconciled
 from inmind.scratchpad.schema import shape_of
 from inmind.scratchpad.update import object_update
 from inmind.tokens import estimator
@@ -382,7 +382,7 @@ def test_the_block_never_exceeds_its_budget_and_is_empty_only_when_nothing_fits(
 # -- coming home -------------------------------------------------------------------------------------------
 
 
-def applied(ours: Any, came: Homecoming) -> Any:
+def applied(ours: Any, came: Reconciled) -> Any:
     if isinstance(ours, str):
         return ours if came.text is None else came.text
     return merged(ours, came.values, came.delete)
@@ -393,9 +393,9 @@ def applied(ours: Any, came: Homecoming) -> Any:
 def test_coming_home_twice_changes_nothing_the_second_time(states: Sequence[Any]) -> None:
     base, ours, theirs = states
     kept = copied([base, ours, theirs])
-    came = home(base, ours, theirs)
+    came = reconciled(base, ours, theirs)
     after = applied(ours, came)
-    again = home(base, after, theirs)
+    again = reconciled(base, after, theirs)
     assert same(applied(after, again), after)
     assert [clash.path for clash in again.conflicts] == [clash.path for clash in came.conflicts]
     assert same([base, ours, theirs], kept)
@@ -407,7 +407,7 @@ def test_where_the_parent_did_nothing_it_has_what_the_child_has(
     base: Object, update: Object, delete: list[Path]
 ) -> None:
     theirs = merged(base, update, delete)
-    came = home(base, base, theirs)
+    came = reconciled(base, base, theirs)
     assert same(applied(base, came), theirs)
     assert came.conflicts == ()
 
@@ -417,14 +417,14 @@ def test_where_the_parent_did_nothing_it_has_what_the_child_has(
 def test_changes_to_different_fields_come_home_as_if_one_had_made_both(base: Object, one: Object, two: Object) -> None:
     two = {key: value for key, value in two.items() if key not in one}
     ours, theirs = merged(base, one), merged(base, two)
-    assert same(applied(ours, home(base, ours, theirs)), merged(ours, two))
-    assert same(applied(theirs, home(base, theirs, ours)), merged(theirs, one))
+    assert same(applied(ours, reconciled(base, ours, theirs)), merged(ours, two))
+    assert same(applied(theirs, reconciled(base, theirs, ours)), merged(theirs, one))
 
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, OBJECTS)
 def test_what_the_parent_changed_is_never_lost(base: Object, ours: Object, theirs: Object) -> None:
-    after = cast(Object, applied(ours, home(base, ours, theirs)))
+    after = cast(Object, applied(ours, reconciled(base, ours, theirs)))
     for path, value in leaves_of(ours):
         then, now = at(base, path), at(after, path)
         if value == {} or same(value, then):

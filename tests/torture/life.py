@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +231,7 @@ def check(voice: Voice, *, home: str, name: str, states: list[State | None], don
     life = Life(Path(home), name)
     found = state_of(life)
     last = max(done, begun)
-    allowed = [number for number in range(done, last + 1) if is_between(found, states[number], states[last])]
+    allowed = [number for number in range(done, last + 1) if found == states[number]]
     assert allowed, f"after step {done} (begun {begun}) it is {found}, and neither {states[done]} nor the next"
     consistent(life)
     for step in STEPS[allowed[0] :]:
@@ -268,24 +268,12 @@ def state_of_session(session: Session) -> State:
     pads = {name: pad.state for name, pad in session.mind.pads.by_name.items()}
     return {
         "documents": documents,
-        "messages": [told(wire) for wire in session.mind.line.wires],
+        "messages": list(session.mind.line.wires),
         "scratchpads": pads,
         "calls": session.mind.standing.calls,
         "journal": [[event.kind, event.origin.value] for event in events],
         "prompts": [session.prompt(call + 1).request for call in range(session.mind.standing.calls)],
     }
-
-
-def told(wire: Mapping[str, Any]) -> State:
-    """A message; of what a tool has answered, only that it has: a repeated call may say that it was done before."""
-    return {**wire, "content": "answered"} if wire["role"] == "tool" else dict(wire)
-
-
-def is_between(found: State | None, one: State | None, next: State | None) -> bool:
-    """Is it the one state, or this but for what the resource owns, which the next step changes first?"""
-    if found is None or one is None or next is None:
-        return found == one
-    return found == one or found == {**one, "shared": next["shared"]}
 
 
 def consistent(life: Life) -> None:

@@ -33,18 +33,14 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tmp_path: Path
 
 
 @pytest.mark.spec("C8", "A6", "J1")
-@pytest.mark.parametrize("commits", [1, 2])
 @pytest.mark.parametrize("call", ["record", "record_id", "merge_back"])
-def test_what_was_cut_off_between_the_resource_and_the_session_is_finished_by_a_retry_and_done_once(
-    tmp_path: Path, call: str, commits: int
-) -> None:
-    """K25: a call that changes both has two commits, and may die after either."""
+def test_what_changes_the_resource_and_the_session_is_one_commit_and_done_once(tmp_path: Path, call: str) -> None:
+    """K25: it dies after its first commit, and there is nothing left to do."""
     home = str(tmp_path / "home")
-    ended = run(writers.lose_reply, home=home, call=call, scratchpad="resource", commits=commits)
+    ended = run(writers.lose_reply, home=home, call=call, scratchpad="resource")
     assert ended.killed, f"it never died: {ended.code} {ended.said}"
     first = ask(writers.retry, home=home, call=call, scratchpad="resource")
-    assert (first["before"] == first["after"]) == (commits == 2), "the session's part is there, or is made up for"
-    assert first["before"]["resource/ada"] == first["after"]["resource/ada"], "the retry did it again"
+    assert first["before"] == first["after"], "the retry did it again, or found half of it"
     assert first["notes"] == "once"
     later = ask(writers.retry, home=home, call=call, scratchpad="resource")
     assert (later["after"], later["first"], later["notes"]) == (first["after"], first["again"], "once")

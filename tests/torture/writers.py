@@ -282,20 +282,16 @@ OTHERS: dict[str, Callable[[Session, str], Any]] = {
 }
 
 
-def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread", commits: int = 1) -> None:
-    """Dies right after a commit of the call, before it could answer or show anything."""
+def lose_reply(voice: Voice, *, home: str, call: str, scratchpad: Scope = "thread") -> None:
+    """Dies right after the first commit of the call, before it could answer or show anything."""
     memory = opened(home)
     session = begun(memory, scratchpad)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
     append = store.append
-    left = [commits]
 
     def appended_and_gone(*arguments: Any, **options: Any) -> Any:
-        done = append(*arguments, **options)
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return done
+        append(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     store.append = appended_and_gone
     voice.tell("calling", call)

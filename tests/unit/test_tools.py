@@ -28,7 +28,6 @@ from inmind.tools import (
     carry_out,
     is_memory_tool,
     offered,
-    scope_of,
     unknown,
     whose,
 )
@@ -125,7 +124,7 @@ def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
     assert names(DocumentLayer("state", "MEMORY.md")) == []
     assert names(ScratchpadLayer()) == ["working_memory_update", "memory_read"]
     assert names(ScratchpadLayer(read_only=True)) == ["memory_read"]
-    assert names(ViewLayer(ScratchpadLayer())) == []
+    assert names(ViewLayer(ScratchpadLayer())) == ["memory_read"]
 
 
 def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_host_has_told_all() -> None:
@@ -242,9 +241,8 @@ def test_a_child_with_a_view_of_the_scratchpad_reads_its_parents() -> None:
 def test_an_update_changes_what_the_scratchpad_belongs_to() -> None:
     shared = a_scene(layers=default_layers(ScratchpadLayer(scope="resource")))
     update = Call("1", "working_memory_update", '{"text": "x"}')
-    assert scope_of(update, shared) == carry_out(update, shared).scope == "resource"
-    assert scope_of(update, a_scene()) == carry_out(update, a_scene()).scope == "thread"
-    assert scope_of(Call("1", "memory_write", "{}"), shared) == "thread"
+    assert carry_out(update, shared).scope == "resource"
+    assert carry_out(update, a_scene()).scope == "thread"
 
 
 @pytest.mark.spec("C6")

@@ -130,7 +130,7 @@ class Exchange:
             self._messages = [*self._messages[: given.lead], *said]
         prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._spoken.name)
         self._call = prompt.call
-        self._owners.line = self._session.mind.line
+        self._owners.line, self._owners.offered = self._session.mind.line, prompt.tools or ()
         theirs = {"messages": self._messages, "system": self._system, "tools": self._tools}
         return self._endpoint.fitted({**self._rest, **prompt.request}, {**self._rest, **theirs})
 
@@ -204,9 +204,11 @@ class _Owners:
         self._theirs = [tool for tool in named if is_object(tool)]  # what is none is refused when the call is prepared
         self._remembers = remembers
         self.line = Line()
+        self.offered: Sequence[Wire] = ()
 
     def is_hidden(self, name: str) -> bool:
-        return whose(name, self._theirs, self._were_added, remembers=self._remembers) != "host"
+        owner = whose(name, self._theirs, self._were_added, offered=self.offered, remembers=self._remembers)
+        return owner != "host"
 
     def _were_added(self) -> bool:
         return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.line)

@@ -18,8 +18,8 @@ from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, Thin
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
-from inmind.scratchpad.homecoming import Clash, home
 from inmind.scratchpad.paths import ABSENT
+from inmind.scratchpad.reconcile import Clash, reconciled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +75,8 @@ class Arrivals:
     brought: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
     conflicts: tuple[Clash, ...] = ()
+    waiting: bool = False
+    """Something could not be taken as things are: the next homecoming looks at all of it again."""
 
     def __add__(self, other: Arrivals) -> Arrivals:
         return Arrivals(
@@ -83,11 +85,18 @@ class Arrivals:
             self.brought + other.brought,
             self.joined + other.joined,
             self.conflicts + other.conflicts,
+            self.waiting or other.waiting,
         )
 
 
-def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer) -> Arrivals:
-    """The scratchpad's part, wherever the parent's is kept; none where the child only had a view of it."""
+def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer | None) -> Arrivals:
+    """The scratchpad's part, wherever the parent's is kept; and of those that the parent has no layer for, word."""
+    left = _pads_left(child, layer)
+    return left if layer is None else left + _pad_home(child, mind, belongings, layer)
+
+
+def _pad_home(child: Child, mind: Mind, belongings: Belongings, layer: ScratchpadLayer) -> Arrivals:
+    """None where the child only had a view of it."""
     theirs = next((one for one in child.layers if isinstance(one, ScratchpadLayer) and one.name == layer.name), None)
     if theirs is None:
         return Arrivals()
@@ -96,8 +105,8 @@ def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpad
     refused = Arrivals(conflicts=(Clash(layer.name, began, layer.held(pads), now),))
     if layer.read_only or theirs.misfit(child.then.pads) or theirs.misfit(child.now.pads):
         # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
-        return Arrivals() if child.then.pads.get(layer.name) == child.now.pads.get(layer.name) else refused
-    came = home(began, layer.held(pads), now)
+        return replace(refused, waiting=True) if _is_changed(child, layer.name) else Arrivals()
+    came = reconciled(began, layer.held(pads), now)
     pad = child.now.pads.get(layer.name)
     source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
     try:
@@ -110,6 +119,17 @@ def pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpad
         joined=tuple(path or layer.name for path in came.joined),
         conflicts=tuple(replace(clash, path=clash.path or layer.name) for clash in came.conflicts),
     )
+
+
+def _pads_left(child: Child, layer: ScratchpadLayer | None) -> Arrivals:
+    """Scratchpads that the child has changed and this parent has no layer for."""
+    left = {
+        name: pad.state
+        for name, pad in child.now.pads.by_name.items()
+        if (layer is None or name != layer.name) and _is_changed(child, name)
+    }
+    clashes = tuple(Clash(name, ABSENT, ABSENT, state) for name, state in left.items())
+    return Arrivals(conflicts=clashes, waiting=bool(left))
 
 
 def rest_home(child: Child, mind: Mind) -> Arrivals:
@@ -131,7 +151,7 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
         return Arrivals((copied_from(written, theirs.source, theirs.trust),), brought=(path,))
-    came = home(base.text if base else "", ours.text, theirs.text)
+    came = reconciled(base.text if base else "", ours.text, theirs.text)
     return Arrivals(
         (copied_from(replace(written, text=came.text), theirs.source, theirs.trust),) if came.text is not None else (),
         brought=(path,) if came.brought else (),
@@ -154,6 +174,10 @@ def told(clash: Clash) -> dict[str, Any]:
 
 def _clash(told: Mapping[str, Any]) -> Clash:
     return Clash(told["path"], *(told.get(side, ABSENT) for side in ("base", "ours", "theirs")))
+
+
+def _is_changed(child: Child, pad: str) -> bool:
+    return child.then.pads.get(pad) != child.now.pads.get(pad)
 
 
 def _place(event: str) -> int:

@@ -23,7 +23,7 @@ from inmind.scratchpad.paths import ABSENT, at, spelt
 
 # Checking a schema and an update is what a session does that has something to write: imported then.
 if TYPE_CHECKING:
-    from inmind.scratchpad.homecoming import Homecoming
+    from inmind.scratchpad.reconcile import Reconciled
     from inmind.scratchpad.schema import Shape
     from inmind.scratchpad.update import Update
 
@@ -146,7 +146,7 @@ class ScratchpadLayer(PlainLayer):
         values = {name: value for name, value in arguments.items() if name != key}
         return self._revision(pads, values, arguments.get(key), padded=True, seen=seen)
 
-    def revised_by_child(self, pads: Pads, came: Homecoming) -> tuple[Happened, ...]:
+    def revised_by_child(self, pads: Pads, came: Reconciled) -> tuple[Happened, ...]:
         """What a child brings home, which must fit the schema together with what is here."""
         if came.text is not None:
             return self._revision(pads, came.text, ()).happened

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.journal import Event, PadBegun, PadMerged, PadSetAside, PadWritten, Trust
+from inmind.journal import Event, Happened, PadBegun, PadMerged, PadSetAside, PadWritten, Trust
 from inmind.scratchpad.merge import appended, merged
 
 State = str | Mapping[str, Any]
@@ -56,6 +56,14 @@ class Pads:
                 for name, (state, version, trust) in frozen.items()
             }
         )
+
+
+def changed_by(what: Happened, held: State | None) -> State | None:
+    """What somebody knows of a pad who knew this and then did that; None where they never knew it."""
+    if not isinstance(what, PadBegun | PadWritten | PadMerged | PadSetAside):
+        return held
+    whole = isinstance(what, PadBegun | PadSetAside) or (isinstance(what, PadWritten) and not what.append)
+    return _after(held, what)[0] if whole or held is not None else None
 
 
 def _after(held: State | None, what: PadBegun | PadWritten | PadMerged | PadSetAside) -> tuple[State, bool]:

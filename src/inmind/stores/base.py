@@ -24,6 +24,15 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """Events for one stream, decided at its version `expected`."""
+
+    stream: str
+    drafts: Sequence[Draft]
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
 class Appended:
     """Where the events of one append stand. `repeated`: an earlier call with the same key had put them there."""
 
@@ -71,9 +80,19 @@ class Store(Protocol):
     """
 
     def append(
-        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: int,
+        at: datetime,
+        key: Key | None = None,
+        beside: Batch | None = None,
     ) -> Appended:
-        """Store the drafts as the next events of the stream, decided at version `expected`."""
+        """Store the drafts as the next events of the stream, decided at version `expected`.
+
+        `beside`: events of another stream, stored with them or not at all; the key is the first stream's.
+        """
         ...
 
     def read(

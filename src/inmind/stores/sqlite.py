@@ -41,7 +41,7 @@ from inmind.errors import (
     shown,
 )
 from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
-from inmind.stores.base import Appended, Key, Published, Snapshot, Summary
+from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
 from inmind.stores.files import create_private
 from inmind.stores.fork import hold_during_fork
 
@@ -111,27 +111,33 @@ class SqliteStore:
     # -- the port ------------------------------------------------------------------------------------------
 
     def append(
-        self, stream: str, drafts: Sequence[Draft], *, expected: int, at: datetime, key: Key | None = None
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: int,
+        at: datetime,
+        key: Key | None = None,
+        beside: Batch | None = None,
     ) -> Appended:
         stamp = microseconds(at)
-        rows = [
-            (stamp, d.what.kind, d.origin.value, int(d.trusted), n == 0, _sources(d.sources), encode(d.what))
-            for n, d in enumerate(drafts)
-        ]
+        last = expected + len(drafts)
+        batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
+        rows = [_rows(batch, stamp) for batch in batches]
         with self._writing() as connection:
-            number = self._stream_id(connection, stream, create=True)
-            if key and (earlier := self._receipt(connection, number, key)):
+            numbers = [self._stream_id(connection, batch.stream, create=True) for batch in batches]
+            if key and (earlier := self._receipt(connection, numbers[0], key)):
                 return earlier
-            actual = self._version(connection, number)
-            if actual != expected:
-                raise Conflict(stream=stream, expected=expected, actual=actual)
-            query = _sql("add_event")
-            for seq, row in enumerate(rows, start=actual + 1):
-                connection.execute(query, (number, seq, *row))
-            last = actual + len(rows)
+            for number, batch, theirs in zip(numbers, batches, rows, strict=True):
+                actual = self._version(connection, number)
+                if actual != batch.expected:
+                    raise Conflict(stream=batch.stream, expected=batch.expected, actual=actual)
+                for row in theirs:
+                    connection.execute(_sql("add_event"), (number, *row))
             if key:
-                connection.execute(_sql("add_key"), (number, key.value, key.request, actual + 1, last, stamp))
-        self._stream_ids[stream] = number
+                connection.execute(_sql("add_key"), (numbers[0], key.value, key.request, expected + 1, last, stamp))
+        for number, batch in zip(numbers, batches, strict=True):
+            self._stream_ids[batch.stream] = number
         return Appended(first=expected + 1, last=last, at=moment(stamp))
 
     def read(
@@ -397,6 +403,22 @@ def _roll_back(connection: _Connection) -> None:
     """SQLite has rolled back by itself after some errors; a transaction left open would block every other writer."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def _rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
+    return [
+        (
+            batch.expected + 1 + n,
+            stamp,
+            draft.what.kind,
+            draft.origin.value,
+            int(draft.trusted),
+            n == 0,
+            _sources(draft.sources),
+            encode(draft.what),
+        )
+        for n, draft in enumerate(batch.drafts)
+    ]
 
 
 def _event(stream: str, row: Sequence[Any]) -> Event:

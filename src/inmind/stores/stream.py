@@ -10,13 +10,14 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from inmind.errors import Conflict, InvalidInput, NotFound, StoreError
 from inmind.journal import Draft, Event, Fold, Reverted, digest, microseconds, moment, to_json
-from inmind.stores.base import Appended, Clock, Key, Snapshot, Store
+from inmind.stores.base import Appended, Batch, Clock, Key, Snapshot, Store
 from inmind.stores.fork import tell_after_fork
 
 log = logging.getLogger("inmind")
@@ -42,6 +43,8 @@ class Decision(Generic[S, R]):
     drafts: Sequence[Draft]
     answer: R
     foreseen: S | None = None
+    beside: Sequence[Draft] = ()
+    """What shall happen in the stream beside this one, together with it or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,16 @@ class Done(Generic[R]):
     answer: R | None
     events: Sequence[Event] = ()
     """What this commit added; empty when it added nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Following(Generic[S]):
+    batch: Batch
+    state: S
+
+    @property
+    def last(self) -> int:
+        return self.batch.expected + len(self.batch.drafts)
 
 
 class Stream(Generic[S]):
@@ -98,38 +111,53 @@ class Stream(Generic[S]):
             raise NotFound(what="event", name=f"{self.name}#{seq}")
         return self._load(until=seq)[0]
 
-    def commit(self, decide: Callable[[S, datetime], Decision[S, R]], *, key: Key | None = None) -> Done[R]:
+    def commit(
+        self,
+        decide: Callable[[S, datetime], Decision[S, R]],
+        *,
+        key: Key | None = None,
+        beside: Stream[Any] | None = None,
+    ) -> Done[R]:
         """Carry out a decision exactly once, on the newest state.
 
         What it leads to is folded before it is stored: an event that cannot be folded would close the stream for
         ever. A key is kept also when there is nothing to store, since it must not come to mean something else.
+
+        `beside`: another stream that the decision may change too, and whose state then is what it was decided on.
         """
-        with self._lock:
+        with self._lock, beside._lock if beside else nullcontext():
             if self._forked:
                 self.refresh()
+            if beside and beside._forked:
+                beside.refresh()
             if key is not None and (earlier := self._store.receipt(self.name, key)) is not None:
                 return Done(appended=earlier, answer=None)
             version = self._version
             for _ in range(MOST_RETRIES):
                 version, now = self._version, self._clock()
                 decision = decide(self._state, now)
-                if not decision.drafts and key is None:
+                if not decision.drafts and not decision.beside and key is None:
                     if self._store.version(self.name) != version:
                         self.refresh()
                         continue
                     return Done(Appended(first=version + 1, last=version, at=now), decision.answer)
                 events = _events(self.name, version, decision.drafts, moment(microseconds(now)))
                 state = self._folded(events) if decision.foreseen is None else decision.foreseen
+                theirs = beside._following(decision.beside, now) if beside and decision.beside else None
                 try:
-                    appended = self._store.append(self.name, decision.drafts, expected=version, at=now, key=key)
+                    appended = self._store.append(
+                        self.name, decision.drafts, expected=version, at=now, key=key, beside=theirs and theirs.batch
+                    )
                 except Conflict as conflict:
-                    if conflict.actual <= version:
+                    if conflict.actual <= conflict.expected:
                         raise  # the store has lost what we hold: retrying would decide on a state that never was
-                    self.refresh()
+                    (beside if beside and conflict.stream == beside.name else self).refresh()
                     continue
                 if appended.repeated:
                     return Done(appended=appended, answer=None)
                 self._advance(state, appended.last)
+                if beside and theirs:
+                    beside._advance(theirs.state, theirs.last)
                 return Done(appended=appended, answer=decision.answer, events=events)
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
@@ -142,6 +170,11 @@ class Stream(Generic[S]):
         for event in _events(self.name, version, drafts, now):
             state = self._fold.apply(state, event)
         return state
+
+    def _following(self, drafts: Sequence[Draft], now: datetime) -> _Following[S]:
+        """These as the next events of this stream, and what they will lead to."""
+        events = _events(self.name, self._version, drafts, moment(microseconds(now)))
+        return _Following(Batch(self.name, drafts, self._version), self._folded(events))
 
     def _folded(self, events: Sequence[Event]) -> S:
         """The state that these events will lead to, which are not stored yet."""

@@ -35,7 +35,7 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Homecoming:
+class Reconciled:
     """What to apply to the parent's state, and what to tell. The path of a text, as of a whole state, is empty."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -49,21 +49,21 @@ class Homecoming:
     conflicts: tuple[Clash, ...] = ()
 
 
-def home(base: State, ours: State, theirs: State) -> Homecoming:
+def reconciled(base: State, ours: State, theirs: State) -> Reconciled:
     """What the child's changes since `base` come to in the parent."""
     if same(theirs, base) or same(theirs, ours):
-        return Homecoming()
+        return Reconciled()
     if isinstance(ours, str) and isinstance(theirs, str):
         return _text_home(base if isinstance(base, str) else "", ours, theirs)
     if not is_object(ours) or not is_object(theirs):
-        return Homecoming(conflicts=(Clash("", base, ours, theirs),))
+        return Reconciled(conflicts=(Clash("", base, ours, theirs),))
     found = list(_compared((), base, ours, theirs))
     changes = [one for one in found if isinstance(one, _Change)]
     values: dict[str, Any] = {}
     for change in changes:
         if change.value is not ABSENT:
             values = merged(values, _nested(change.path, change.value))
-    return Homecoming(
+    return Reconciled(
         values=values,
         delete=tuple(change.path for change in changes if change.value is ABSENT),
         brought=tuple(spelt(change.path) for change in changes if not change.joined),
@@ -97,30 +97,30 @@ def _compared(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change
 
 
 def _items_home(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """One list, where both have only appended to it: ours, then what of theirs is not there yet."""
+    """One list, where both have only appended to it: ours, then what of theirs we have not appended too."""
     began: Any = [] if base is ABSENT or base is None else base
     if not is_list(began) or not is_list(ours) or not is_list(theirs):
         return None
     length = len(began)
     if not same(ours[:length], began) or not same(theirs[:length], began):
         return None
-    there = {_written(item) for item in ours}
+    there = {_written(item) for item in ours[length:]}
     return [*ours, *(item for item in theirs[length:] if _written(item) not in there)]
 
 
-def _text_home(base: str, ours: str, theirs: str) -> Homecoming:
+def _text_home(base: str, ours: str, theirs: str) -> Reconciled:
     if ours == base:
-        return Homecoming(text=theirs, brought=("",))
+        return Reconciled(text=theirs, brought=("",))
     mine, more = _lines_after(base, ours), _lines_after(base, theirs)
     if mine is None or more is None:
         both = _lines_of_both(base, ours, theirs)
         if both is None:
-            return Homecoming(conflicts=(Clash("", base, ours, theirs),))
-        return Homecoming(text=both, joined=("",)) if both != ours else Homecoming()
+            return Reconciled(conflicts=(Clash("", base, ours, theirs),))
+        return Reconciled(text=both, joined=("",)) if both != ours else Reconciled()
     new = more.strip("\n")
     if not new or f"\n{new}\n" in f"\n{mine}\n":
-        return Homecoming()
-    return Homecoming(text=appended(ours, more), joined=("",))
+        return Reconciled()
+    return Reconciled(text=appended(ours, more), joined=("",))
 
 
 def _lines_of_both(base: str, ours: str, theirs: str) -> str | None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from inmind.scratchpad.homecoming import Clash, Homecoming, home
 from inmind.scratchpad.merge import merged
 from inmind.scratchpad.paths import ABSENT
+from inmind.scratchpad.reconcile import Clash, Reconciled, reconciled
 
 BASE: dict[str, Any] = {"goal": "Ship", "steps": ["plan"], "owner": {"name": "Ada", "phone": "555"}, "done": 1}
 
 
-def applied(ours: Any, came: Homecoming) -> Any:
+def applied(ours: Any, came: Reconciled) -> Any:
     if isinstance(ours, str):
         return ours if came.text is None else came.text
     return merged(ours, came.values, came.delete)
@@ -52,28 +52,34 @@ def lacking(key: str) -> dict[str, Any]:
     ],
 )
 def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, brought: tuple[str, ...]) -> None:
-    came = home(BASE, ours, theirs)
+    came = reconciled(BASE, ours, theirs)
     assert applied(ours, came) == after
     assert (came.brought, came.joined, came.conflicts) == (brought, (), ())
 
 
 @pytest.mark.spec("C8")
 def test_a_list_that_both_appended_to_holds_what_both_did() -> None:
-    came = home(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
+    came = reconciled(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
     assert came.values == {"steps": ["plan", "code", "test", "review"]}
     assert (came.joined, came.brought, came.conflicts) == (("steps",), (), ())
 
 
 @pytest.mark.spec("C8")
 def test_a_list_that_both_began_holds_what_both_did() -> None:
-    came = home({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
+    came = reconciled({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
     assert came.values == {"log": [1, True], "new": [{"a": 1}, {"a": 2}]}
     assert came.joined == ("log", "new")
 
 
 @pytest.mark.spec("C8")
+def test_what_was_appended_comes_home_though_the_list_had_such_an_item_before() -> None:
+    came = reconciled(BASE, changed(steps=["plan", "code"]), changed(steps=["plan", "plan"]))
+    assert came.values == {"steps": ["plan", "code", "plan"]}
+
+
+@pytest.mark.spec("C8")
 def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
-    assert home(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == Homecoming()
+    assert reconciled(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == Reconciled()
 
 
 @pytest.mark.spec("C8")
@@ -102,7 +108,7 @@ def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
     ],
 )
 def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, theirs: Any, clash: Clash) -> None:
-    came = home(BASE, ours, theirs)
+    came = reconciled(BASE, ours, theirs)
     assert came.conflicts == (clash,)
     assert applied(ours, came) == ours
     assert (came.brought, came.joined) == ((), ())
@@ -110,7 +116,7 @@ def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, the
 
 @pytest.mark.spec("C8")
 def test_a_conflict_holds_back_nothing_else() -> None:
-    came = home(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
+    came = reconciled(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
     assert [clash.path for clash in came.conflicts] == ["goal"]
     assert came.values == {"due": "May", "steps": ["plan", "nap"]}
 
@@ -118,7 +124,7 @@ def test_a_conflict_holds_back_nothing_else() -> None:
 @pytest.mark.spec("C8")
 def test_whoever_changes_a_report_changes_no_state() -> None:
     ours = changed(owner=["Bo"])
-    [clash] = home(BASE, ours, changed(owner=["Cy"])).conflicts
+    [clash] = reconciled(BASE, ours, changed(owner=["Cy"])).conflicts
     clash.ours.append("x")
     clash.base["name"] = "x"
     assert ours["owner"] == ["Bo"]
@@ -147,15 +153,15 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
 def test_texts_come_home_whole_or_by_the_lines_that_were_appended(
     base: str, ours: str, theirs: str, after: str, how: str
 ) -> None:
-    came = home(base, ours, theirs)
+    came = reconciled(base, ours, theirs)
     assert applied(ours, came) == after
     assert [kind for kind in ("brought", "joined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
-    assert applied(after, home(base, after, theirs)) == after
+    assert applied(after, reconciled(base, after, theirs)) == after
 
 
 @pytest.mark.spec("C8")
 def test_a_text_and_an_object_do_not_mix() -> None:
-    assert home("a", {"b": 1}, "c").conflicts == (Clash("", "a", {"b": 1}, "c"),)
-    assert home({}, "mine", {"b": 1}).conflicts == (Clash("", {}, "mine", {"b": 1}),)
-    assert home("a", {"b": 1}, "a") == Homecoming()
-    assert home({}, "mine", "theirs").text == "mine\ntheirs"
+    assert reconciled("a", {"b": 1}, "c").conflicts == (Clash("", "a", {"b": 1}, "c"),)
+    assert reconciled({}, "mine", {"b": 1}).conflicts == (Clash("", {}, "mine", {"b": 1}),)
+    assert reconciled("a", {"b": 1}, "a") == Reconciled()
+    assert reconciled({}, "mine", "theirs").text == "mine\ntheirs"

@@ -1,0 +1,56 @@
+"""What a session is put together from, for itself and for whom it delegates to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inmind.attention import Attention
+from inmind.entities.rules import EntityRules
+from inmind.journal import Draft, SessionOpened
+from inmind.mind import Belongings, Mind
+from inmind.prompt.layer import Layer
+from inmind.prompt.plan import Limits
+from inmind.stores.base import Store
+from inmind.stores.meta import MetaFile
+from inmind.stores.stream import Stream
+from inmind.stores.transcript import Transcript
+from inmind.stores.views import LiveFiles
+from inmind.tokens import Counter
+
+if TYPE_CHECKING:
+    from inmind.desk import Scratchpad
+    from inmind.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """How a host wants a session; a child has its parent's."""
+
+    layers: tuple[Layer, ...]
+    limits: Limits
+    counter: Counter
+    entities: EntityRules
+    memory_tools: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of one session; `Memory` puts them together."""
+
+    id: str
+    store: Store
+    stream: Stream[Mind]
+    resource: Stream[Belongings]
+    files: LiveFiles[Mind]
+    resource_files: LiveFiles[Belongings]
+    transcript: Transcript
+    meta: MetaFile
+    attention: Attention
+    scratchpad: Scratchpad | None
+    ancestors: tuple[Stream[Mind], ...]
+    """Streams of the sessions that this one comes from, its parent first."""
+    setup: Setup
+    stream_of: Callable[[str], Stream[Mind]]
+    beget: Callable[[str, SessionOpened, Sequence[Draft], Setup], Session]
