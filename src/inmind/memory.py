@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 from urllib.parse import quote, unquote
 
-from inmind.attention import Attention
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
@@ -32,7 +31,6 @@ from inmind.parts import Parts, Setup
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
 from inmind.prompt.plan import Limits
-from inmind.session import Session
 from inmind.stores.base import Clock, Store
 from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
@@ -44,6 +42,9 @@ from inmind.stores.stream import Decision, Stream
 from inmind.stores.transcript import Transcript
 from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter, estimator
+
+if TYPE_CHECKING:
+    from inmind.session import Session
 
 DATABASE = "inmind.db"
 WINDOW = 128_000
@@ -223,7 +224,9 @@ class Memory:
         return self._opened(name, stream, opened, replace(setup, layers=_handed_on(setup.layers, opened)))
 
     def _opened(self, id: str, stream: Stream[Mind], opened: SessionOpened, setup: Setup) -> Session:
-        session = Session(self._parts(id, stream, opened, setup))
+        from inmind.session import Session  # what sessions alone need comes with the first one
+
+        session = Session(self._parts(id, stream, opened, setup), self._beget)
         with self._lock:
             self._sessions.add(session)
         return session
@@ -248,14 +251,14 @@ class Memory:
         return layers
 
     def _parts(self, id: str, stream: Stream[Mind], opened: SessionOpened, setup: Setup) -> Parts:
+        from inmind.attention import Attention
+        from inmind.desk import scratchpad_among
+        from inmind.tools import is_memory_tool
+
         folder = Folder(session_folder(self.home, id, opened.cwd))
         owner = f"resource/{opened.resource}"
         resource = Stream(self._store, owner, BelongingsFold(owner), self._clock)
         resource_folder = Folder(self.home / "resources" / _as_file(opened.resource))
-        # What a session needs is imported when one is opened, and not when we are.
-        from inmind.desk import scratchpad_among
-        from inmind.tools import is_memory_tool
-
         ancestors = tuple(self._ancestors(opened))
         return Parts(
             id=id,
@@ -285,7 +288,6 @@ class Memory:
             ancestors=ancestors,
             setup=setup,
             stream_of=self._stream,
-            beget=self._beget,
         )
 
     def _info(self, stream: str) -> SessionInfo:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inmind.attention import Attention
 from inmind.entities.rules import EntityRules
-from inmind.journal import Draft, SessionOpened
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
 from inmind.prompt.plan import Limits
@@ -20,8 +18,8 @@ from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter
 
 if TYPE_CHECKING:
+    from inmind.attention import Attention
     from inmind.desk import Scratchpad
-    from inmind.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,4 +51,3 @@ class Parts:
     """Streams of the sessions that this one comes from, its parent first."""
     setup: Setup
     stream_of: Callable[[str], Stream[Mind]]
-    beget: Callable[[str, SessionOpened, Sequence[Draft], Setup], Session]

@@ -7,16 +7,18 @@ could not be folded from the journal; the meter and the view only remember what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
+from inmind.hands import Hands, Seen
 from inmind.journal import (
     DocumentWritten,
     Draft,
@@ -25,12 +27,13 @@ from inmind.journal import (
     Origin,
     PromptPrepared,
     Reverted,
+    SessionOpened,
     ToolObserved,
     UsageReported,
     digest,
 )
 from inmind.mind import Belongings, Mind
-from inmind.parts import Parts
+from inmind.parts import Parts, Setup
 from inmind.prompt.assemble import Handed, render
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
@@ -39,31 +42,34 @@ from inmind.prompt.intake import Given, checked_json, checked_messages, message_
 from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
+from inmind.prompt.pads import scratchpad_of
 from inmind.prompt.plan import plan
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
+from inmind.prompt.recorded import Recorded
 from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
+from inmind.scratchpad.pad import State
 from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, Stream, key_for
+from inmind.tools import offered
 
-# What only some hosts ask for is imported when they do: importing us takes its time as it is.
 if TYPE_CHECKING:
-    from inmind.desk import Scratchpad
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.family import Family
     from inmind.family.homecoming import MergeReport
-    from inmind.hands import Hands
-    from inmind.prompt.recorded import Recorded
-    from inmind.scratchpad.pad import State
+
+
+Beget = Callable[[str, SessionOpened, Sequence[Draft], Setup], "Session"]
+"""How a child begins: by its id, how it opens, what it is handed, and its parent's setup."""
 
 
 class Session:
     """One conversation and what is in mind during it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.id, self._parts = parts.id, parts
+    def __init__(self, parts: Parts, beget: Beget) -> None:
+        self.id, self._parts, self._beget = parts.id, parts, beget
         self._store, self._stream, self._resource = parts.store, parts.stream, parts.resource
         self._files, self._resource_files = parts.files, parts.resource_files
         self._transcript, self._meta = parts.transcript, parts.meta
@@ -128,8 +134,6 @@ class Session:
         """
         self._take_in()
         self._look_up()
-        from inmind.hands import Seen
-
         seen = Seen(self._shown, self._pad_seen)
         done = self._hands.record(reply, format=format, call=call, key=key, seen=seen)
         self._show(done.events)
@@ -139,8 +143,6 @@ class Session:
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
         """The memory tools of this session in the shape of `openai`, `responses`, `anthropic` or `mcp`."""
-        from inmind.tools import offered
-
         return offered(self._layers, format)
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> Appended:
@@ -236,7 +238,7 @@ class Session:
         of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child.
         """
         self._take_in()
-        return self._parts.beget(*self._family.birth(id, policy), self._setup)
+        return self._beget(*self._family.birth(id, policy), self._setup)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Bring home what a child has changed since it began, or since this was last done; by its id, if it has died.
@@ -428,8 +430,6 @@ class Session:
 
     @cached_property
     def _hands(self) -> Hands:
-        from inmind.hands import Hands
-
         return Hands(self._parts, kept=self._kept, prepared=self._standing_at)
 
     def _standing_at(self, call: int) -> Standing:
@@ -438,7 +438,7 @@ class Session:
 
     @cached_property
     def _family(self) -> Family:
-        from inmind.family.family import Family
+        from inmind.family.family import Family  # only those who have children need it
 
         return Family(self._parts)
 
@@ -581,8 +581,6 @@ class Session:
 
     def _pad_held(self) -> State | None:
         """The scratchpad as it stands for this session, without looking what others have done."""
-        from inmind.prompt.pads import scratchpad_of
-
         pad = scratchpad_of(self._layers)
         if pad is None:
             return None
