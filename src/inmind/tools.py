@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from inmind.documents import OVERVIEW, Scope, checked_text, resolve
@@ -25,7 +25,7 @@ from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight, scratchpad_of, truth
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
-from inmind.text import counted, cut
+from inmind.text import counted, cut, inert
 
 SCRATCHPAD = "scratchpad"
 """The path under which the model reads its scratchpad, where the prompt shows only a part of it."""
@@ -157,7 +157,11 @@ def adds_tools(messages: Iterable[Message]) -> bool:
 
 def carry_out(call: Call, reach: Reach) -> Answer:
     """Run one call of a memory tool. Whatever is wrong with it becomes its answer; nothing is then changed."""
-    tool = _BY_NAME[call.name]
+    answer = _run(_BY_NAME[call.name], call, reach)
+    return replace(answer, said=inert(answer.said))
+
+
+def _run(tool: Tool, call: Call, reach: Reach) -> Answer:
     layer = _offering(tool, reach.layers)
     try:
         if layer is None:
@@ -218,7 +222,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     text = reach.pad_text if path == SCRATCHPAD else reach.text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(reach))}")
-    lines = text.split("\n")
+    lines = _lines(text)
     first = arguments.get("from_line") or 1
     if isinstance(first, bool) or not isinstance(first, int) or not 1 <= first <= len(lines):
         raise InvalidInput(field="from_line", value=first, expected=f"a line number from 1 to {len(lines)}")
@@ -230,13 +234,20 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         shown += 1
     said = "\n".join(lines[first - 1 : first - 1 + shown])
     last = first - 1 + shown
-    whole = first == 1 and last == len(lines) and len(said) <= MOST_CHARACTERS
-    if len(said) > MOST_CHARACTERS:
-        said = f"{said[:MOST_CHARACTERS]}\n[a line of {counted(len(said), 'character')}, cut]"
-    if first > 1 or last < len(lines):
+    whole = first == 1 and last == len(lines)
+    if not whole:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
     return Answer(said=said or "(empty)", shown=(resolve(path)[1],) if whole and path != SCRATCHPAD else ())
+
+
+def _lines(text: str) -> list[str]:
+    """One that is longer than an answer counts as several."""
+    return [
+        line[start : start + MOST_CHARACTERS]
+        for line in text.split("\n")
+        for start in range(0, len(line) or 1, MOST_CHARACTERS)
+    ]
 
 
 def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
@@ -250,7 +261,8 @@ def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     elif truth(arguments, "append"):
         text = appended(before, text)
     elif path in documents.by_path and documents.version(path) != reach.seen.get(path, 0):
-        now = cut(before, budget=MOST_CONFLICT, count=len, pointer=f"[cut: memory_read {path} shows the rest]")
+        pointer = f"[cut: memory_read {path} shows the rest; append, or name a section, to write a part]"
+        now = cut(before, budget=MOST_CONFLICT, count=len, pointer=pointer)
         said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
         return Answer(said=said, shown=(path,) if now.whole else (), error=True)
     text = checked_text(text)
