@@ -93,7 +93,8 @@ class Hands:
         then = self._before(undone)
 
         def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
-            carried = self._carried_out(mind, now, asked, read, then or self._resource.state, seen)
+            shown = replace(seen, pad=None) if then else seen
+            carried = self._carried_out(mind, now, asked, read, then or self._resource.state, shown)
             drafts = [*carried.drafts, *self._kept(mind, now, carried.drafts)]
             drafts += self._attention.of_messages(mind, drafts, now)
             return Decision(drafts, carried, beside=() if then else carried.abroad)

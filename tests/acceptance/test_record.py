@@ -615,16 +615,21 @@ def test_a_layer_that_raises_leaves_the_resources_scratchpad_as_it_was(memory: M
 
 
 @pytest.mark.spec("A4", "C1")
-def test_what_a_reply_did_for_the_resource_is_done_once_though_the_session_took_it_back(memory: Memory) -> None:
+@pytest.mark.parametrize("append", [True, False])
+def test_what_a_reply_did_for_the_resource_is_done_once_though_the_session_took_it_back(
+    memory: Memory, append: bool
+) -> None:
     """An undo is the session's alone: what belongs to the resource stays."""
     session = memory.session("one", resource="ada", layers=shared())
     session.scratchpad.update("begun")
-    first = session.record(chat(*LINES))
+    session.prepare([user("hi")])
+    reply = chat(("1", "working_memory_update", {"text": "more", "append": append}))
+    first = session.record(reply)
     for _ in range(2):
         session.undo()
-        again = session.record(chat(*LINES))
+        again = session.record(reply)
         assert (again.repeated, again.results) == (False, first.results)
-    assert session.scratchpad.snapshot == "begun\nline 1\nline 2"
+    assert session.scratchpad.snapshot == ("begun\nmore" if append else "more")
 
 
 def shared(**options: Any) -> tuple[Layer, ...]:
