@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import dataclass, field
+from itertools import count
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from plain_pad import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
 from validity import faults
 
-from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
+from inmind import Memory, Prompt, Recorded, ScratchpadLayer, Session, default_layers
+from inmind.documents import Scope
 from inmind.mind import MindFold
 from inmind.testing import ManualClock
 from inmind.tokens import estimator
@@ -53,8 +55,16 @@ class Known:
     """As they were then: how often they had changed, and what they held."""
 
 
+@dataclass(frozen=True)
+class Reply:
+    wire: dict[str, Any]
+    calls: list[tuple[str, Any]]
+
+
 class AnySession(RuleBasedStateMachine):
     """The model: the host's list, the page, the scratchpads, and every request that was ever sent."""
+
+    scope: Scope = "thread"
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +75,11 @@ class AnySession(RuleBasedStateMachine):
         self.sent: list[str] = []
         self.said = ""
         self.known = [Known()]
-        self.replies: list[tuple[int, dict[str, Any]]] = []
+        self.replies: list[tuple[int, Reply]] = []
+        self.undone: list[Reply] = []
+        self.names = count()
+        self.done_abroad: set[str] = set()
+        """Replies that have changed what the resource owns: no undo takes that back, so it is done once."""
         self.born: dict[str, Pad] = {}
         self.children: dict[str, tuple[int, Pad]] = {}
 
@@ -118,22 +132,9 @@ class AnySession(RuleBasedStateMachine):
         """The model is asked, and calls memory's tools, the host's, and some that nobody has."""
         self._ask(self.session.prepare(self.talk, tools=TOOLS))
         reply = self._reply(words, calls)
-        recorded = self.session.record(reply)
-        self.replies.append((self.session.mind.seq, reply))
-        ids = [call["id"] for call in reply["choices"][0]["message"].get("tool_calls", ())]
-        left = [id for id, (name, _) in zip(ids, calls, strict=True) if name == "get_page"]
-        assert [call.id for call in recorded.host_calls] == left
-        assert [result["tool_call_id"] for result in recorded.results] == [id for id in ids if id not in left]
-        pad = self.pad
-        for name, given in calls:
-            if name == "memory_write":
-                self.page += ("" if self.page.endswith("\n") else "\n") + given["text"]
-            elif name in UPDATES and not isinstance(given, str):
-                pad = updated_by_model(pad, given)
-        self._now(pad)
-        self.talk = [*self.talk, reply["choices"][0]["message"], *map(dict, recorded.results)]
+        recorded = self._record(reply)
         if twice:
-            again = self.session.record(reply)
+            again = self.session.record(reply.wire)
             assert (again.repeated, again.results, again.host_calls) == (True, recorded.results, recorded.host_calls)
 
     @rule(data=st.data())
@@ -141,7 +142,16 @@ class AnySession(RuleBasedStateMachine):
     def reply_again(self, data: st.DataObject) -> None:
         """However late."""
         _, reply = data.draw(st.sampled_from(self.replies))
-        assert self.session.record(reply).repeated
+        assert self.session.record(reply.wire).repeated
+
+    @rule(data=st.data())
+    @precondition(lambda self: bool(self.undone))
+    def reply_that_was_undone(self, data: st.DataObject) -> None:
+        """It is carried out again, but for what the resource has of it already."""
+        reply = data.draw(st.sampled_from(self.undone))
+        self.undone.remove(reply)
+        self._ask(self.session.prepare(self.talk, tools=TOOLS))
+        self._record(reply)
 
     @rule(id=CHILDREN, values=VALUES, delete=PATHS)
     def child_updates(self, id: str, values: Pad, delete: list[str]) -> None:
@@ -184,12 +194,13 @@ class AnySession(RuleBasedStateMachine):
         self.session.read("overview.md")
         target = self.session.mind.before
         past = self.session.at(target)
+        self.undone += [reply for seq, reply in self.replies if seq > target]
         self.replies = [(seq, reply) for seq, reply in self.replies if seq <= target]
         self.session.undo()
         self.talk = [dict(wire) for wire in past.line.wires]
         self.page = past.documents.text("overview.md")
         known = max((one for one in self.known if one.seq <= target), key=lambda one: one.seq)
-        self._now(known.pad, known.home)
+        self._now(known.pad if self.scope == "thread" else self.pad, known.home)
 
     @rule(data=st.data())
     @precondition(lambda self: bool(self.sent))
@@ -219,23 +230,46 @@ class AnySession(RuleBasedStateMachine):
 
     def _open(self) -> None:
         self.memory = Memory.open(self.home, clock=self.clock)
-        layers = default_layers(ScratchpadLayer(schema=SCHEMA))
-        self.session = self.memory.session("s", cwd="/w", window=20_000, layers=layers)
+        layers = default_layers(ScratchpadLayer(schema=SCHEMA, scope=self.scope))
+        self.session = self.memory.session("s", resource="ada", cwd="/w", window=20_000, layers=layers)
 
     def _child(self, id: str) -> Session:
         self.born.setdefault(id, self.pad)
         self.children.setdefault(id, (0, self.pad))
         return self.session.spawn(id, policy="fork")
 
-    def _reply(self, words: str, calls: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _record(self, reply: Reply) -> Recorded:
+        recorded = self.session.record(reply.wire)
+        assert not recorded.repeated
+        self.replies.append((self.session.mind.seq, reply))
+        message = reply.wire["choices"][0]["message"]
+        ids = [call["id"] for call in message.get("tool_calls", ())]
+        left = [id for id, (name, _) in zip(ids, reply.calls, strict=True) if name == "get_page"]
+        assert [call.id for call in recorded.host_calls] == left
+        assert [result["tool_call_id"] for result in recorded.results] == [id for id in ids if id not in left]
+        states = [self.pad]
+        for name, given in reply.calls:
+            if name == "memory_write":
+                self.page += ("" if self.page.endswith("\n") else "\n") + given["text"]
+            elif name in UPDATES and not isinstance(given, str) and reply.wire["id"] not in self.done_abroad:
+                states.append(updated_by_model(states[-1], given))
+        if self.scope == "resource" and any(state != self.pad for state in states):
+            self.done_abroad.add(reply.wire["id"])
+        self._now(states[-1])
+        self.talk = [*self.talk, message, *map(dict, recorded.results)]
+        return recorded
+
+    def _reply(self, words: str, calls: list[tuple[str, Any]]) -> Reply:
         """A chat completion with an id of its own, as those of its calls are."""
-        number = len(self.replies)
+        number = next(self.names)
         made = [
             a_call(f"{number}.{place}", name, given if isinstance(given, str) else json.dumps(given))["tool_calls"][0]
             for place, (name, given) in enumerate(calls)
         ]
         message = assistant(words) | ({"tool_calls": made} if made else {})
-        return {"id": f"chatcmpl-{number:016}", "choices": [{"message": message, "finish_reason": "stop"}]}
+        return Reply(
+            {"id": f"chatcmpl-{number:016}", "choices": [{"message": message, "finish_reason": "stop"}]}, calls
+        )
 
     def _ask(self, prompt: Prompt) -> None:
         """Valid for its provider, and never counted as cached beyond what really stood there before."""
@@ -256,5 +290,13 @@ def parts(message: dict[str, Any]) -> list[str]:
     return [json.dumps(rest), *(json.dumps(part) for part in texts)]
 
 
+class AnySharing(AnySession):
+    """The same where the scratchpad belongs to the resource."""
+
+    scope = "resource"
+
+
 TestAnySession = AnySession.TestCase
 TestAnySession.settings = settings(max_examples=min(400, settings().max_examples * 2 // 5), stateful_step_count=25)
+TestAnySharing = AnySharing.TestCase
+TestAnySharing.settings = settings(max_examples=min(400, settings().max_examples // 4), stateful_step_count=25)
