@@ -349,7 +349,13 @@ def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memo
     child.scratchpad.update({"goal": "mine"})
     schema = {"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}}
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
-    assert [clash.path for clash in parent.merge_back("helper").conflicts] == ["working-memory"]
+    [clash] = parent.merge_back("helper").conflicts
+    assert (clash.path, clash.base, clash.ours, clash.theirs) == (
+        "working-memory",
+        BEGUN,
+        BEGUN,
+        {**BEGUN, "goal": "mine"},
+    )
     assert parent.scratchpad.snapshot == BEGUN
 
 

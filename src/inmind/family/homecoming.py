@@ -18,6 +18,7 @@ from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, Thin
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
+from inmind.scratchpad.pad import Pads
 from inmind.scratchpad.paths import ABSENT
 from inmind.scratchpad.reconcile import Clash, reconciled
 
@@ -101,18 +102,18 @@ def _pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpa
     if theirs is None:
         return Arrivals()
     pads = mind.pads if layer.scope == "thread" else belongings.pads
-    began, now = theirs.held(child.then.pads), theirs.held(child.now.pads)
-    refused = Arrivals(conflicts=(Clash(layer.name, began, layer.held(pads), now),))
     if layer.read_only or theirs.misfit(child.then.pads) or theirs.misfit(child.now.pads):
         # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
-        return replace(refused, waiting=True) if _is_changed(child, layer.name) else Arrivals()
-    came = reconciled(began, layer.held(pads), now)
+        waits = _is_changed(child, layer.name)
+        return Arrivals(conflicts=(_refused(child, pads, layer.name),), waiting=True) if waits else Arrivals()
+    came = reconciled(theirs.held(child.then.pads), layer.held(pads), theirs.held(child.now.pads))
     pad = child.now.pads.get(layer.name)
     source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
     try:
         happened: Sequence[Happened] = layer.revised_by_child(pads, came)
     except (SchemaViolation, InvalidInput):
-        return refused  # each side fits by itself and both together do not: the host has to say what is to stay
+        # Each side fits by itself and both together do not: the host has to say what is to stay.
+        return Arrivals(conflicts=(_refused(child, pads, layer.name),))
     return Arrivals(
         happening=tuple(copied_from(what, source, trust) for what in happened),
         brought=tuple(path or layer.name for path in came.brought),
@@ -123,13 +124,9 @@ def _pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpa
 
 def _pads_left(child: Child, layer: ScratchpadLayer | None) -> Arrivals:
     """Scratchpads that the child has changed and this parent has no layer for."""
-    left = {
-        name: pad.state
-        for name, pad in child.now.pads.by_name.items()
-        if (layer is None or name != layer.name) and _is_changed(child, name)
-    }
-    clashes = tuple(Clash(name, ABSENT, ABSENT, state) for name, state in left.items())
-    return Arrivals(conflicts=clashes, waiting=bool(left))
+    others = [name for name in child.now.pads.by_name if layer is None or name != layer.name]
+    clashes = tuple(_refused(child, Pads(), name) for name in others if _is_changed(child, name))
+    return Arrivals(conflicts=clashes, waiting=bool(clashes))
 
 
 def rest_home(child: Child, mind: Mind) -> Arrivals:
@@ -174,6 +171,12 @@ def told(clash: Clash) -> dict[str, Any]:
 
 def _clash(told: Mapping[str, Any]) -> Clash:
     return Clash(told["path"], *(told.get(side, ABSENT) for side in ("base", "ours", "theirs")))
+
+
+def _refused(child: Child, ours: Pads, name: str) -> Clash:
+    """A whole scratchpad that cannot be taken, with all sides as they are kept, whether they fit or not."""
+    kept = [pads.get(name) for pads in (child.then.pads, ours, child.now.pads)]
+    return Clash(name, *(pad.state if pad else ABSENT for pad in kept))
 
 
 def _is_changed(child: Child, pad: str) -> bool:
