@@ -58,13 +58,11 @@ class Done(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Following(Generic[S]):
-    batch: Batch
-    state: S
+class _Next(Generic[S]):
+    """Events that a stream will have if they are stored, and what they lead to."""
 
-    @property
-    def last(self) -> int:
-        return self.batch.expected + len(self.batch.drafts)
+    events: Sequence[Event]
+    state: S
 
 
 class Stream(Generic[S]):
@@ -141,12 +139,14 @@ class Stream(Generic[S]):
                         self.refresh()
                         continue
                     return Done(Appended(first=version + 1, last=version, at=now), decision.answer)
-                events = _events(self.name, version, decision.drafts, moment(microseconds(now)))
-                state = self._folded(events) if decision.foreseen is None else decision.foreseen
-                theirs = beside._following(decision.beside, now) if beside and decision.beside else None
+                ours = self._next(decision.drafts, now, decision.foreseen)
+                theirs, batch = None, None
+                if beside and decision.beside:
+                    theirs = beside._next(decision.beside, now)
+                    batch = Batch(beside.name, decision.beside, beside._version)
                 try:
                     appended = self._store.append(
-                        self.name, decision.drafts, expected=version, at=now, key=key, beside=theirs and theirs.batch
+                        self.name, decision.drafts, expected=version, at=now, key=key, beside=batch
                     )
                 except Conflict as conflict:
                     if conflict.actual <= conflict.expected:
@@ -155,10 +155,10 @@ class Stream(Generic[S]):
                     continue
                 if appended.repeated:
                     return Done(appended=appended, answer=None)
-                self._advance(state, appended.last)
+                self._advance(ours)
                 if beside and theirs:
-                    beside._advance(theirs.state, theirs.last)
-                return Done(appended=appended, answer=decision.answer, events=events)
+                    beside._advance(theirs)
+                return Done(appended=appended, answer=decision.answer, events=ours.events)
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
     def append(self, *drafts: Draft, key: Key | None = None) -> Appended:
@@ -171,10 +171,9 @@ class Stream(Generic[S]):
             state = self._fold.apply(state, event)
         return state
 
-    def _following(self, drafts: Sequence[Draft], now: datetime) -> _Following[S]:
-        """These as the next events of this stream, and what they will lead to."""
+    def _next(self, drafts: Sequence[Draft], now: datetime, foreseen: S | None = None) -> _Next[S]:
         events = _events(self.name, self._version, drafts, moment(microseconds(now)))
-        return _Following(Batch(self.name, drafts, self._version), self._folded(events))
+        return _Next(events, self._folded(events) if foreseen is None else foreseen)
 
     def _folded(self, events: Sequence[Event]) -> S:
         """The state that these events will lead to, which are not stored yet."""
@@ -193,8 +192,9 @@ class Stream(Generic[S]):
             raise NotFound(what="earlier event", name=to, hint=f"the newest is {event.seq - 1}")
         return passed[to] if to in passed else self._load(until=to)[0]
 
-    def _advance(self, state: S, version: int) -> None:
-        self._state, self._version = state, version
+    def _advance(self, then: _Next[S]) -> None:
+        version = self._version + len(then.events)
+        self._state, self._version = then.state, version
         due = max(SNAPSHOT_EVERY, self._snapshot_size // SNAPSHOT_SHARE)
         if version - self._snapshot_at >= due or 0 < self._spoilt < version:
             self._keep_snapshot()
