@@ -14,11 +14,13 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cache, imports, prepare, references, resolving, scratchpad, store, tokens
+from bench import cache, imports, prepare, record, references, resolving, scratchpad, store, tokens, wrapped
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
     "prepare": prepare.run,
+    "record": record.run,
+    "wrapped": wrapped.run,
     "store": store.run,
     "scratchpad": scratchpad.run,
     "imports": imports.run,

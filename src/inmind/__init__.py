@@ -9,11 +9,8 @@ from inmind.errors import InmindError
 from inmind.journal import DocumentWritten, Draft, Event, Origin, Part, ToolObserved, Trust
 from inmind.memory import Memory, SessionInfo, default_layers
 from inmind.mind import Mind
-from inmind.prompt.explain import Explanation
 from inmind.prompt.layer import Budget, DocumentLayer, EntityLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
 from inmind.prompt.ledger import Ledger, Rates
-from inmind.prompt.report import Prompt, Report
-from inmind.session import Session
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
@@ -22,9 +19,12 @@ if TYPE_CHECKING:
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.homecoming import MergeReport
+    from inmind.prompt.explain import Explanation
     from inmind.prompt.pads import ScratchpadLayer
     from inmind.prompt.recorded import HostCall, Recorded
+    from inmind.prompt.report import Prompt, Report
     from inmind.scratchpad.reconcile import Clash
+    from inmind.session import Session
 
 __all__ = [
     "Appended",
@@ -74,12 +74,16 @@ __all__ = [
 _LATE = {
     "CallCheck": "inmind.entities.ground",
     "Clash": "inmind.scratchpad.reconcile",
+    "Explanation": "inmind.prompt.explain",
     "HostCall": "inmind.prompt.recorded",
     "MergeReport": "inmind.family.homecoming",
+    "Prompt": "inmind.prompt.report",
     "Recorded": "inmind.prompt.recorded",
+    "Report": "inmind.prompt.report",
     "Resolution": "inmind.entities.resolve.resolution",
     "Scratchpad": "inmind.desk",
     "ScratchpadLayer": "inmind.prompt.pads",
+    "Session": "inmind.session",
     "SetAside": "inmind.desk",
     "wrap": "inmind.clients",
 }

@@ -91,7 +91,7 @@ class Line:
         if isinstance(what, HistorySpliced):
             new = self._entries[self.length - what.inserted : self.length]
             rest = self._entries[what.stop : self.length - what.inserted]
-            return _of([*self._entries[: what.start], *new, *rest])
+            return self._until(what.start)._with([*new, *rest])
         return self
 
     def freeze(self) -> dict[str, Any]:
@@ -109,11 +109,11 @@ class Line:
         by_seq = {event.seq: event for event in messages}
         events = [by_seq[seq] for first, last in frozen["ranges"] for seq in range(first, last + 1)]
         entries = [_entry(e.seq, e.id, e.what) for e in events if isinstance(e.what, MessageAdded)]
-        return _of(entries)
+        return cls()._with(entries)
 
     def _grown(self, entry: Entry) -> Line:
         if len(self._entries) != self.length:  # a newer line went on from here: this one takes its own storage
-            return _of([*self._entries[: self.length], entry])
+            return self._until(self.length)._grown(entry)
         self._chain.append(digest(self.name(), entry.digest))
         self._wires.append(entry.wire)
         self._entries.append(entry)
@@ -122,12 +122,18 @@ class Line:
         grown.length = self.length + 1
         return grown
 
+    def _with(self, entries: Iterable[Entry]) -> Line:
+        line = self
+        for entry in entries:
+            line = line._grown(entry)
+        return line
 
-def _of(entries: list[Entry]) -> Line:
-    line = Line()
-    for entry in entries:
-        line = line._grown(entry)  # pyright: ignore[reportPrivateUsage] -- the constructor of this class
-    return line
+    def _until(self, length: int) -> Line:
+        """Its first messages, in storage of their own."""
+        line = Line()
+        line._entries, line._wires = self._entries[:length], self._wires[:length]
+        line._chain, line.length = self._chain[:length], length
+        return line
 
 
 def _entry(seq: int, id: str, what: MessageAdded) -> Entry:

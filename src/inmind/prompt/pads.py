@@ -19,13 +19,13 @@ from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slo
 from inmind.scratchpad.block import shortened, text_of
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import Pads, State
+from inmind.scratchpad.padding import leaves
 from inmind.scratchpad.paths import ABSENT, at, spelt
+from inmind.scratchpad.update import Update, object_update, text_update
 
-# Checking a schema and an update is what a session does that has something to write: imported then.
 if TYPE_CHECKING:
     from inmind.scratchpad.reconcile import Reconciled
     from inmind.scratchpad.schema import Shape
-    from inmind.scratchpad.update import Update
 
 NAME = "working-memory"
 WHERE = "scratchpad"
@@ -164,8 +164,6 @@ class ScratchpadLayer(PlainLayer):
         padded: bool = False,
         seen: State | None = None,
     ) -> Revision:
-        from inmind.scratchpad.update import object_update, text_update
-
         if self.read_only:
             raise ReadOnly(place=f"the scratchpad {self.name}", reason="it is read-only here")
         held, aside = self.held(pads), self.misfit(pads)
@@ -196,8 +194,6 @@ class ScratchpadLayer(PlainLayer):
         empty: State = "" if self.shape is None else {}
         if template is None:
             return empty
-        from inmind.scratchpad.update import object_update, text_update
-
         if self.shape is None:
             return text_update("", template).state
         update = object_update({}, template)
@@ -253,7 +249,7 @@ def scratchpad_in_sight(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] 
 
 
 def _shape(schema: object) -> Shape:
-    from inmind.scratchpad.schema import shape_of
+    from inmind.scratchpad.schema import shape_of  # only a pad that has one needs it
 
     return shape_of(schema)
 
@@ -275,8 +271,6 @@ def _told(update: Update, *, changed: bool) -> str:
 
 def _stale(update: Update, seen: State, held: State) -> str:
     """What the model is told where it would overwrite something that it has never seen; empty where it would not."""
-    from inmind.scratchpad.padding import leaves
-
     if isinstance(held, str) or isinstance(seen, str):
         if update.append or seen == held:
             return ""

@@ -12,7 +12,6 @@ drop SQLite's locks. No connection is open while the process forks (see `fork`);
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import json
 import logging
@@ -384,6 +383,8 @@ class SqliteStore:
         It then has to stay as it is, beyond any destructor's reach.
         """
         if self._connection is not None:
+            import ctypes  # hardly any fork needs it
+
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
             self._connection = None
         self._lock = threading.RLock()

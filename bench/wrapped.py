@@ -1,0 +1,85 @@
+"""What memory adds to a request: a host's own client, with it and without, against a provider on loopback."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from socketserver import StreamRequestHandler
+from tempfile import TemporaryDirectory
+from time import sleep
+from typing import Any
+
+from openai import OpenAI
+
+from bench.prepare import COMMIT_SIZES, SETTLING, WINDOW, courses, strides
+from bench.table import Row, Table
+from bench.talk import conversation, prose, questions
+from bench.timing import Contender, Race, spoken
+from inmind import Memory, wrap
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its provider is what client libraries are tested against
+from provider import Provider, says
+
+# Otherwise an answer waits for the client to acknowledge its headers, which it does after 40 ms.
+StreamRequestHandler.disable_nagle_algorithm = True
+
+
+def run() -> list[Table]:
+    races = {size: _raced(size) for size in COMMIT_SIZES}
+    return [
+        Table(
+            "a request of OpenAI chat through a wrapped client, by messages in history, against the bare client's",
+            [_added(race, size) for size, race in races.items()],
+            (
+                "Wrapped: prepare, the request with memory and its tools, the reply recorded; two commits. The "
+                "provider is on loopback, in this process, and answers at once: a real one takes its second in both. "
+                "The host's list has a reply and a message more each time. Medians, taking turns.",
+            ),
+        )
+    ]
+
+
+def _added(race: Race, size: int) -> Row:
+    wrapped, bare = race.median("wrapped"), race.median("bare")
+    return Row(
+        what=f"{size:>5,}: what memory adds",
+        measured=f"{spoken(wrapped - bare)}, {wrapped / bare:.2f}x ({spoken(wrapped)} / {spoken(bare)})",
+        figures={"added": wrapped - bare, "wrapped": wrapped, "p95": race.p95("wrapped"), "bare": bare},
+    )
+
+
+def _raced(size: int) -> Race:
+    race = Race()
+    with ExitStack() as opened:
+        provider = opened.enter_context(Provider())
+        client = opened.enter_context(OpenAI(base_url=provider.openai, api_key="none", max_retries=0))
+        memory = opened.enter_context(Memory.open(opened.enter_context(TemporaryDirectory())))
+        for number in range(courses(size)):
+            session = memory.session(f"bench-{number}", window=WINDOW, cwd="/bench")
+            sleep(SETTLING)
+            course = {
+                "wrapped": _asking(wrap(client, session), provider, size),
+                "bare": _asking(client, provider, size),
+            }
+            race.run(course, repetitions=strides(size))
+    return race
+
+
+def _asking(client: OpenAI, provider: Provider, size: int) -> Contender:
+    host: list[Any] = conversation(size)
+    new, random = questions(), Random(23)
+
+    def go_on() -> None:
+        host.append(next(new))
+        provider.asked.clear()
+        provider.will(says(prose(random, 300)))
+
+    def ask() -> None:
+        reply = client.chat.completions.create(model="model-1", messages=host)
+        host.append({"role": "assistant", "content": reply.choices[0].message.content})
+
+    go_on()
+    ask()
+    return Contender(ask, before=go_on)
