@@ -79,7 +79,7 @@ class SessionOpened(Happened):
 
 @dataclass(frozen=True, slots=True)
 class MessageAdded(Happened):
-    """A message exactly as it arrived, in the format it arrived in."""
+    """A message exactly as it arrived, in the format it arrived in; but for cache marks, which are a call's."""
 
     kind = "message"
     wire: Mapping[str, Any]
@@ -208,10 +208,14 @@ class PromptPrepared(Happened):
     reserve: int = 4_096
     largest: tuple[tuple[int, int], ...] = ()
     """Message sequence number and tokens of the largest messages, when the meter named them."""
+    marks: tuple[tuple[int, tuple[int | str, ...], Any], ...] = ()
+    """Where the host has told the provider to cache up to: a message of those sent, the way to the mark, the mark."""
 
     def __post_init__(self) -> None:
         if self.largest:
             object.__setattr__(self, "largest", tuple((seq, tokens) for seq, tokens in self.largest))
+        if self.marks:
+            object.__setattr__(self, "marks", tuple((at, tuple(path), mark) for at, path, mark in self.marks))
 
     @property
     def uncached(self) -> int:

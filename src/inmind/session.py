@@ -38,7 +38,15 @@ from inmind.prompt.assemble import Handed, render
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
-from inmind.prompt.intake import Given, checked_json, checked_messages, message_added, not_yet_in, taken_in
+from inmind.prompt.intake import (
+    Given,
+    checked_json,
+    checked_messages,
+    marks_of,
+    message_added,
+    not_yet_in,
+    taken_in,
+)
 from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
@@ -464,8 +472,9 @@ class Session:
         )
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
         wires = self._view.copies(view)
-        rendered = render(mind.standing, mind.line, planned.prepared, view, wires, self._handed)
-        asked = Draft(what=replace(planned.prepared, digest=rendered.name), origin=Origin.OPERATOR)
+        prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view))
+        rendered = render(mind.standing, mind.line, prepared, view, wires, self._handed)
+        asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
         foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
         call = foreseen.standing.calls
         report = report_on(call, mind.standing, planned, view, notices)

@@ -27,7 +27,8 @@ from inmind.clients.exchange import MOST_ROUNDS
 from inmind.errors import InvalidInput
 from inmind.journal import UsageReported
 from inmind.prompt.formats import FORMATS, Call, Message, Result, Text
-from inmind.prompt.replies import Usage, read_reply
+from inmind.prompt.formats.values import is_list
+from inmind.prompt.replies import Reply, Usage, read_as_far_as_it_came, read_reply
 
 Json = dict[str, Any]
 
@@ -88,7 +89,9 @@ class Heard:
 
     @classmethod
     def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> Heard:
-        read = read_reply(reply, format=format)
+        """A host has heard what it has heard, also of a stream that stopped."""
+        came = read_as_far_as_it_came(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
+        read = came or Reply(format=format, wires=(), whole=False)
         messages = [FORMATS[format].read(wire) for wire in read.wires]
         return cls(
             text="".join(message.text for message in messages),
@@ -646,15 +649,27 @@ def test_a_reply_that_is_torn_is_the_hosts_error_and_is_not_recorded(
     assert host.asks().text == "Hello."
 
 
-@pytest.mark.spec("J3")
+@pytest.mark.spec("J3", "C5")
 @formats
 @pytest.mark.parametrize("way", ["stream", "async stream"])
-def test_a_stream_that_ends_without_its_end_is_refused_and_not_recorded(
+def test_a_stream_that_stops_without_its_end_is_kept_as_one_that_was_cut(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
-    provider.will(says("A reply.", short=True))
-    with pytest.raises(InvalidInput, match="a reply that ended"):
-        Host(provider, session, format, way).says("Hi.")
+    provider.will(says("A reply.", NOTE, short=True), says("Hello."))
+    host = Host(provider, session, format, way)
+    assert host.says("Hi.").text == "A reply."
+    assert session.scratchpad.snapshot == ""
+    reply = Message("assistant", tuple(part for wire in line(session) for part in FORMATS[format].read(wire).parts))
+    assert (reply.text, [call.name for call in reply.calls]) == ("Hi.\nA reply.", ["working_memory_update"])
+    assert "cut off" in str(reply.results[0])
+    assert host.says("Go on.").text == "Hello."
+    assert grows(provider.asked)
+
+
+@formats
+def test_a_stream_that_brings_nothing_is_no_reply(provider: Provider, session: Session, format: str) -> None:
+    provider.will(says(short=True))
+    assert Host(provider, session, format, "stream").says("Hi.").text == ""
     assert line(session) == [person("Hi.")]
 
 
@@ -937,7 +952,7 @@ def test_what_the_provider_was_told_not_to_store_it_is_not_asked_for(
     assert grows(provider.asked)
 
 
-def test_audio_is_sent_as_the_host_sends_it(provider: Provider, session: Session) -> None:
+def test_audio_is_sent_back_by_its_id_and_kept_as_it_came(provider: Provider, session: Session) -> None:
     audio = {"id": "aud_1", "data": "c291bmQ=", "expires_at": 1, "transcript": "Hello."}
     session.prepare([person("Say hello.")])
     session.record({"role": "assistant", "content": None, "audio": audio})
@@ -946,7 +961,9 @@ def test_audio_is_sent_as_the_host_sends_it(provider: Provider, session: Session
     with an_openai(provider) as client:
         messages = [person("Say hello."), kept, person("Say bye.")]
         wrap(client, session).chat.completions.create(model="m", messages=messages)
-    assert provider.asked[0].messages[2] == kept
+    assert provider.asked[0].messages[2] == {**kept, "content": None}
+    assert line(session)[1]["audio"] == audio
+    assert "splice" not in [event.kind for event in session.journal()]
 
 
 def test_functions_go_without_memorys_tools_but_not_without_memory(provider: Provider, session: Session) -> None:
@@ -1230,3 +1247,24 @@ def test_an_async_client_does_not_stop_the_loop_while_the_session_works(
     assert Host(provider, session, CHAT, way).says("Note this.").text == "Noted."
     assert threads
     assert threading.get_ident() not in threads
+
+
+@pytest.mark.spec("D4")
+def test_marks_that_a_host_moves_on_make_no_edit_of_a_conversation_with_hidden_rounds(
+    provider: Provider, session: Session
+) -> None:
+    mark: Json = {"cache_control": {"type": "ephemeral"}}
+    said: list[Any] = []
+    with an_anthropic(provider) as client:
+        for turn in range(5):
+            provider.will(says("", asks("memory_list")), says(f"Answer {turn}."))
+            asked: Json = {"type": "text", "text": f"Question {turn}."}
+            newest: Any = {"role": "user", "content": [asked | mark]}
+            reply = wrap(client, session).messages.create(model="m", max_tokens=9, messages=[*said, newest])
+            said += [{"role": "user", "content": [asked]}, {"role": "assistant", "content": reply.content}]
+            for sent in provider.asked[-2:]:
+                blocks = [block for message in sent.messages[:-1] for block in message["content"]]
+                assert [block for block in blocks if "cache_control" in block] in ([], [asked | mark])
+                assert str(sent.messages).count(str(asked | mark)) == 1
+    assert "splice" not in [event.kind for event in session.journal()]
+    assert grows(provider.asked)

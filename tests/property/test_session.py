@@ -46,13 +46,21 @@ CHILDREN = st.sampled_from(["one", "other"])
 
 
 @dataclass(frozen=True)
+class Home:
+    """A child as it was when it came home: how often it had changed, what it held, what was reported of it."""
+
+    changes: int
+    pad: Pad
+    conflicts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Known:
     """What the scratchpad holds from some event on, and which of its children's have come home."""
 
     seq: int = 0
     pad: Pad = field(default_factory=dict[str, Any])
-    home: dict[str, tuple[int, Pad]] = field(default_factory=dict[str, tuple[int, Pad]])
-    """As they were then: how often they had changed, and what they held."""
+    home: dict[str, Home] = field(default_factory=dict[str, Home])
 
 
 @dataclass(frozen=True)
@@ -166,12 +174,13 @@ class AnySession(RuleBasedStateMachine):
     @rule(id=CHILDREN)
     def child_comes_home(self, id: str) -> None:
         report = self.session.merge_back(self._child(id))
-        came = self.known[-1].home
+        last = self.known[-1].home.get(id, Home(-1, self.born[id]))
         changes, theirs = self.children[id]
-        assert report.repeated == (id in came and came[id][0] == changes)
-        pad, conflicts = home(came[id][1] if id in came else self.born[id], self.pad, theirs)
-        assert {clash.path for clash in report.conflicts} == set(conflicts)
-        self._now(pad, came | {id: (changes, theirs)})
+        assert report.repeated == (last.changes == changes)
+        pad, conflicts = home(last.pad, self.pad, theirs)
+        came = last if report.repeated else Home(changes, theirs, frozenset(conflicts))
+        assert {clash.path for clash in report.conflicts} == came.conflicts
+        self._now(pad, self.known[-1].home | {id: came})
 
     @rule(seconds=st.sampled_from([1.0, 400.0]))
     def wait(self, seconds: float) -> None:
@@ -225,7 +234,7 @@ class AnySession(RuleBasedStateMachine):
     def pad(self) -> Pad:
         return self.known[-1].pad
 
-    def _now(self, pad: Pad, home: dict[str, tuple[int, Pad]] | None = None) -> None:
+    def _now(self, pad: Pad, home: dict[str, Home] | None = None) -> None:
         self.known.append(Known(self.session.mind.seq, pad, self.known[-1].home if home is None else home))
 
     def _open(self) -> None:

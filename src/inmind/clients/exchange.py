@@ -20,7 +20,7 @@ from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Opaque, Wire
 from inmind.prompt.formats.values import is_list, is_object, plain
 from inmind.prompt.intake import Given
-from inmind.prompt.replies import read_reply
+from inmind.prompt.replies import Reply, read_as_far_as_it_came, read_reply
 from inmind.prompt.replies.reply import peek
 from inmind.session import Session
 from inmind.tools import adds_tools, whose
@@ -30,7 +30,6 @@ MOST_ROUNDS = 16
 
 _ONE_HISTORY = "the session holds the conversation, and the provider cannot hold another beside it"
 _FORMS = ("json_schema", "json_object")
-_ASKED_OF_HOSTS = frozenset({"local_shell_call", "mcp_approval_request"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +135,8 @@ class Exchange:
 
     def goes_on(self, reply: Any) -> bool:
         """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
-        goes_on = self._asks_memory_alone(reply)
+        failed = self._showing.is_failure(reply)
+        goes_on = not failed and self._asks_memory_alone(read_reply(reply, format=self._spoken.name))
         self._reply = self._showing.whole(reply)
         if goes_on:
             self._begin_next()
@@ -163,9 +163,13 @@ class Exchange:
         return []
 
     def streams_on(self) -> bool:
-        """The chunks so far are a reply; `goes_on` for that one."""
+        """The chunks so far are a reply; `goes_on` for that one.
+
+        The host has heard them by now: where the end is missing, that is no reason to raise, nor to forget them.
+        """
         chunks, self._chunks = self._chunks, []
-        goes_on = self._asks_memory_alone(chunks)
+        read = None if self._failed else read_as_far_as_it_came(chunks, format=self._spoken.name)
+        goes_on = read is not None and self._asks_memory_alone(read)
         if goes_on:
             self._begin_next()
         return goes_on
@@ -174,19 +178,16 @@ class Exchange:
         """What ends the stream that the host sees. By now its reply is in the journal."""
         return [*self._held, *self._showing.end()]
 
-    def _asks_memory_alone(self, reply: Any) -> bool:
-        """Record a reply, or its chunks. One that was cut is the host's to go on from."""
-        if self._failed or self._showing.is_failure(reply):
-            return False
-        read = read_reply(reply, format=self._spoken.name)
-        recorded = self._session.record(read, call=self._call)
+    def _asks_memory_alone(self, reply: Reply) -> bool:
+        """Record a reply. One that was cut is the host's to go on from."""
+        recorded = self._session.record(reply, call=self._call)
         self._number += 1
         if not recorded.results or recorded.host_calls or not recorded.whole or self._number == MOST_ROUNDS:
             return False
-        if _asks_host(read.wires, self._spoken):
+        if _asks_host(reply.wires, self._spoken):
             return False
         if self._messages is not None:
-            self._messages = [*self._messages, *read.wires, *recorded.results]
+            self._messages = [*self._messages, *reply.wires, *recorded.results]
         return True
 
     def _begin_next(self) -> None:
@@ -217,15 +218,7 @@ class _Owners:
 def _asks_host(said: Sequence[Wire], spoken: Format) -> bool:
     """Does it ask what only the host can answer: for a tool of the provider's that it runs, for its consent?"""
     parts = [part for wire in said for part in spoken.read(wire).parts if isinstance(part, Opaque)]
-    answered = {part.body.get("call_id") for part in parts if part.kind.endswith("_output")}
-    asked = (part for part in parts if _is_asked_of_host(part, spoken))
-    return any(part.body.get("call_id", part.body.get("id")) not in answered for part in asked)
-
-
-def _is_asked_of_host(part: Opaque, spoken: Format) -> bool:
-    if part.kind == "tool_search_call":
-        return part.body.get("execution") == "client"
-    return part.kind in spoken.demands.opaque_calls or part.kind in _ASKED_OF_HOSTS
+    return not {part.asks for part in parts} <= {"", *(part.answers for part in parts)}
 
 
 def _given(value: Any) -> Any:

@@ -47,7 +47,8 @@ def _is_only_kept(item: Wire) -> bool:
 
 
 def _by_words(item: Wire) -> Wire:
-    return without_id(item) if item.get("type", "message") in _KNOWN_BY_WORDS else item
+    kind = item.get("type") or ("message" if item.get("role") else None)
+    return without_id(item) if kind in _KNOWN_BY_WORDS else item
 
 
 def _unmarked(block: Wire) -> Wire:

@@ -22,12 +22,9 @@ from typing import Any
 from inmind.history import Entry, Line, added_to
 from inmind.journal import digest_of
 from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.marks import unmarked
 from inmind.prompt.formats.parts import Call, Format, Image, Message, Opaque, Part, Result, Role, Text
 from inmind.prompt.formats.values import plain
-
-# Items without a role that the assistant never says.
-_SAID_BY_HOSTS = frozenset({"additional_tools", "compaction_trigger", "item_reference", "mcp_approval_response"})
-_AUDIO = "audio"
 
 
 class Rounds:
@@ -43,15 +40,15 @@ class Rounds:
     def put_back(self, line: Line, theirs: Sequence[Any], spoken: Format, *, lead: int = 0) -> list[Any]:
         """The list to go on with. `lead`: how many messages stood before it, for the places in errors."""
         said = [plain(given, f"messages[{place}]") for place, given in enumerate(theirs, start=lead)]
-        if added_to(line, said) is not None:
+        if _begins(line, said):
             return said
         known, told = self._before
-        if said[: len(known)] != known or line.wires[: len(told)] != told:
+        if said[: len(known)] != known or line.wires[: len(told)] != _unmarked(told):
             known, told = [], []
         ours = list(_known(line[len(told) :]))
         full = [*told, *_woven(ours, list(_heard(said[len(known) :], spoken, lead + len(known))))]
         own = frozenset({spoken.name})
-        if (told or any(one.formats != own for one in ours)) and added_to(line, full) is None:
+        if (told or any(one.formats != own for one in ours)) and not _begins(line, full):
             # An edit, which may lie anywhere; and all of the list has to be in this format then.
             full = _woven(list(_known_in(own, line)), list(_heard(said, spoken, lead)))
         # Up to the last message: what was answered to it is still to come.
@@ -82,7 +79,6 @@ class Utterance:
     """What it says, where that is not the assistant's."""
     calls: list[Call] = field(default_factory=list[Call])
     """The assistant's calls that are the host's to answer."""
-    audio: bool = False
     unheard: bool = False
     """It stops at an answer of memory's: the host has not been told what follows."""
     formats: frozenset[str] = frozenset()
@@ -108,6 +104,15 @@ class Run:
     put: list[Any]
     known: int
     heard: int
+
+
+def _begins(line: Line, said: Sequence[Any]) -> bool:
+    """Does a list begin with all of the line? A host may mark it for the cache as it likes."""
+    return added_to(line, _unmarked(said)) is not None
+
+
+def _unmarked(said: Sequence[Any]) -> list[Any]:
+    return [unmarked(wire) for wire in said]
 
 
 def _woven(known: Sequence[Utterance], heard: Sequence[Utterance]) -> list[Any]:
@@ -189,8 +194,6 @@ def _reply_told(known: Utterance, theirs: Utterance) -> list[Any] | None:
     shown; and only up to where it has left it."""
     if list(map(_meant, known.calls)) != list(map(_meant, theirs.calls)):
         return None
-    if known.audio and theirs.audio:  # given out as sound, and taken back by its id
-        return [*_wires(known.rounds[:-1]), *theirs.wires]
     words = "".join(one.bare for one in theirs.rounds)
     left: list[Any] | None = None
     for begin in range(len(known.rounds)):
@@ -236,7 +239,7 @@ def _known_in(own: frozenset[str], line: Line) -> Iterator[Utterance]:
 def _heard(said: Sequence[Any], spoken: Format, begin: int) -> Iterator[Utterance]:
     for place, wire in enumerate(said, start=begin):
         spoken.check(wire, field=f"messages[{place}]")
-    return _utterances((wire, spoken.read(wire), spoken.name, False) for wire in said)
+    return _utterances((wire, spoken.read(unmarked(wire)), spoken.name, False) for wire in said)
 
 
 def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utterance]:
@@ -244,12 +247,11 @@ def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utte
     too, since one provider wants them in one message and another apart."""
     now: Utterance | None = None
     for wire, message, format, ours in said:
-        role = _role(message)
-        goes_on = now is not None and (now.role == role in ("assistant", "tool") or (ours and now.is_reply))
+        goes_on = now is not None and (now.role == message.role in ("assistant", "tool") or (ours and now.is_reply))
         if now is None or not goes_on:
             if now is not None:
                 yield now
-            now = Utterance(role)
+            now = Utterance(message.role)
         if now.unheard and not ours:
             now.rounds.append(Round())
         now.formats |= {format}
@@ -268,7 +270,6 @@ def _speak(now: Utterance, message: Message) -> None:
     now.unheard = False
     now.rounds[-1].words += "".join(part.text for part in message.parts if isinstance(part, Text))
     now.calls += message.calls
-    now.audio = any(isinstance(part, Opaque) and part.kind == _AUDIO for part in message.parts)
 
 
 def _answer(now: Utterance, message: Message) -> None:
@@ -280,11 +281,6 @@ def _answer(now: Utterance, message: Message) -> None:
     now.unheard = not now.calls
 
 
-def _role(message: Message) -> Role:
-    said_by_host = any(isinstance(part, Opaque) and part.kind in _SAID_BY_HOSTS for part in message.parts)
-    return "user" if said_by_host else message.role
-
-
 def _part_key(part: Part) -> Hashable:
     match part:
         case Text(text):
@@ -294,8 +290,7 @@ def _part_key(part: Part) -> Hashable:
         case Call() | Image():
             return part
         case Opaque(_, kind, body):
-            answers = body.get("call_id") if kind.endswith("_output") else None
-            return ("answers", answers) if answers else (kind, digest_of(body))
+            return ("answers", part.answers) if part.answers else (kind, digest_of(body))
 
 
 def _meant(call: Call) -> tuple[str, str, object]:

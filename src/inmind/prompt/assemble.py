@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from inmind.history import Line
-from inmind.journal import PromptPrepared, digest
+from inmind.journal import PromptPrepared, digest, to_json
 from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.marks import marked
 from inmind.prompt.formats.parts import Head, Wire
 from inmind.prompt.meter import Reading, context_meta, describe
 from inmind.prompt.standing import Standing
@@ -50,12 +51,15 @@ def render(
     format = FORMATS[prepared.format]
     memory = memory_text(standing.wording, standing.blocks)
     tail = tail_text(standing, line, prepared) if view.carrier is not None else ""
+    if prepared.marks:
+        wires = marked(wires, prepared.marks, words=format.demands.words)
     carried = format.carry(wires, tail) if tail else None
     tools = handed.of(standing.tools_name, standing.all_tools)
     head = Head(system=_system(standing, prepared.format, handed), memory=memory)
     request = format.request(head, wires if carried is None else carried, tools)
     names = (standing.system_name, standing.tools_name, view.name, str(view.carrier))
-    return Rendered(request, name=digest(RENDERING, prepared.format, memory, *names, tail))
+    marks = [to_json(prepared.marks)] if prepared.marks else []
+    return Rendered(request, name=digest(RENDERING, prepared.format, memory, *names, tail, *marks))
 
 
 def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:

@@ -16,9 +16,11 @@ from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust, digest_of
 from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.marks import Marks, marks_in, placed, unmarked
 from inmind.prompt.formats.parts import Format, Image, Message, Opaque, Part, Wire
-from inmind.prompt.formats.values import check_json, is_object, plain, through_json
+from inmind.prompt.formats.values import check_json, is_list, is_object, plain, through_json
 from inmind.prompt.standing import Standing, System
+from inmind.prompt.view import View
 from inmind.prompt.wording import is_our_memory, without_ours
 
 
@@ -68,6 +70,14 @@ def taken_in(standing: Standing, line: Line, given: Given, offered: Sequence[Any
             _refuse_twins([*(what.tools or ()), *what.offered])
             drafts.append(Draft(what=what, origin=Origin.OPERATOR))
     return drafts
+
+
+def marks_of(given: Given, line: Line, view: View) -> Marks:
+    """The cache marks of the host's list, which the line agrees with by now, at their places in what is sent."""
+    marks = marks_in(given.wires or ())
+    for place, path, mark in marks:
+        check_json(mark, f"messages[{given.lead + place}].{path[-1]}")
+    return placed(marks, [FORMATS[view.format].outgoing(wire) for wire in line.wires], view.wires) if marks else ()
 
 
 def checked_messages(messages: Any, spoken: Format, *, at: int = 0) -> list[Wire]:
@@ -171,10 +181,13 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
     if given.wires is None:
         return []
     added = added_to(line, given.wires)
+    if added is None:
+        added = added_to(line, [unmarked(wire) if is_object(wire) else wire for wire in given.wires])
     if added is not None:
-        return [message_added(wire, spoken) for wire in checked_messages(added, spoken, at=given.lead + len(line))]
-    # An edit, objects of a provider's client, or a list that was made of our own last prompt.
-    theirs = [without_ours(wire) for wire in checked_messages(given.wires, spoken, at=given.lead)]
+        fresh = checked_messages(added, spoken, at=given.lead + len(line))
+        return [message_added(unmarked(wire), spoken) for wire in fresh]
+    # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
+    theirs = [without_ours(unmarked(wire)) for wire in checked_messages(given.wires, spoken, at=given.lead)]
     sync = match(line, [_as_recorded(wire, place, line, spoken) for place, wire in enumerate(theirs)])
     answered = {entry.digest for entry in line if entry.ours}
     drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.new]
@@ -189,6 +202,8 @@ def _as_recorded(wire: Wire, place: int, line: Line, spoken: Format) -> Wire:
     nulls. One that leaves out something only the provider understands, or has more of it, is the host's decision."""
     if place >= len(line) or (entry := line[place]).wire == wire or entry.format != spoken.name:
         return wire
+    if (words := _bare(wire)) is not None and words == _bare(entry.wire):
+        return entry.wire
     ours, theirs = spoken.read(entry.wire), spoken.read(wire)
     if ours.role != "assistant" or theirs.role != "assistant":
         return wire
@@ -196,6 +211,14 @@ def _as_recorded(wire: Wire, place: int, line: Line, spoken: Format) -> Wire:
 
     same = _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)
     return entry.wire if same else wire
+
+
+def _bare(wire: Wire) -> tuple[str, str] | None:
+    """Who says what, where that is words alone: to put a mark on them, hosts spell them as a part."""
+    said = wire.get("content")
+    if is_list(said) and len(said) == 1 and set(said[0]) == {"type", "text"}:
+        said = said[0]["text"]
+    return (wire["role"], said) if isinstance(said, str) and set(wire) == {"role", "content"} else None
 
 
 def _unspoken(message: Message) -> list[Part]:

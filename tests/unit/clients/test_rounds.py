@@ -242,11 +242,11 @@ def test_another_picture_is_another_question() -> None:
     assert whole(line, other) == other
 
 
-def test_audio_is_sent_back_by_its_id() -> None:
+def test_a_reply_that_was_sound_is_known_by_its_audios_id() -> None:
     heard = {"role": "assistant", "content": None, "audio": {"id": "aud_1", "data": "c291bmQ=", "transcript": "Hello."}}
     line = [user("Say it."), said("", NOTE), a_result("note"), heard]
     kept: Json = {"role": "assistant", "audio": {"id": "aud_1"}}
-    assert whole(line, [user("Say it."), kept, user("Again.")]) == [*line[:3], kept, user("Again.")]
+    assert whole(line, [user("Say it."), kept, user("Again.")]) == [*line, user("Again.")]
 
 
 def test_what_a_host_answers_without_a_role_is_not_taken_for_the_assistants() -> None:

@@ -272,19 +272,53 @@ def test_a_host_that_gets_no_call_in_the_end_is_told_of_no_call(format: str) -> 
     assert reason == {"openai": "stop", "responses": ["message"], "anthropic": "end_turn"}[format]
 
 
-def test_a_call_waits_until_its_name_has_come() -> None:
-    def piece(index: int, **call: Any) -> Json:
-        return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": index, **call}]}}]}
+def piece(*, ends: bool = False, id: str = "", index: int = 0, **function: str) -> Json:
+    """A chunk with one piece of a call."""
+    delta = {"tool_calls": [{"index": index, "id": id, "function": function}]} if function else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls" if ends else None}
+    return {"id": "c", "choices": [choice]}
 
+
+def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
+    """The pieces of calls, one for each chunk: hosts look at the first of a chunk."""
+    made = [chunk["choices"][0]["delta"].get("tool_calls") for chunk in seen]
+    return [(call["index"], call["function"]) for [call] in filter(None, made)]
+
+
+def test_a_call_waits_until_its_name_has_come() -> None:
     stage = showing("openai")
-    assert stage.take(piece(0, id="call_1", function={"arguments": ""})) == []
-    assert stage.take(piece(0, function={"arguments": '{"id":'})) == []
-    [seen] = stage.take(piece(0, function={"name": "get_page", "arguments": ""}))
-    assert [call["function"] for call in seen["choices"][0]["delta"]["tool_calls"]] == [
-        {"arguments": ""},
-        {"arguments": '{"id":'},
-        {"name": "get_page", "arguments": ""},
+    assert stage.take(piece(id="call_1", arguments="")) == []
+    assert stage.take(piece(arguments='{"id":')) == []
+    assert functions(stage.take(piece(name="get_page", arguments=""))) == [
+        (0, {"arguments": ""}),
+        (0, {"arguments": '{"id":'}),
+        (0, {"name": "get_page", "arguments": ""}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "hidden"),
+    [
+        (["memory_", "read"], True),
+        (["memory_read", "memory_read"], True),
+        (["get_", "memory_", "page"], False),
+        (["get_page", "get_page"], False),
+    ],
+)
+def test_whose_a_call_is_shows_when_all_of_its_name_has_come(names: list[str], hidden: bool) -> None:
+    stage = showing("openai")
+    for name in names:
+        assert stage.take(piece(name=name, arguments="")) == []
+    named = [(0, {"name": name, "arguments": ""}) for name in names]
+    assert functions(stage.take(piece(arguments="{}"))) == ([] if hidden else [*named, (0, {"arguments": "{}"})])
+
+
+def test_a_call_without_arguments_is_shown_when_the_next_begins_or_the_reply_ends() -> None:
+    stage = showing("openai")
+    assert stage.take(piece(id="a", name="get_page")) == []
+    assert functions(stage.take(piece(id="b", index=1, name="deploy"))) == [(0, {"name": "get_page"})]
+    assert functions(stage.take(piece(ends=True))) == [(1, {"name": "deploy"})]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in stage.end()] == ["tool_calls"]
 
 
 def test_calls_of_a_server_that_does_not_number_them_are_told_apart() -> None:

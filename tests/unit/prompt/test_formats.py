@@ -157,6 +157,17 @@ def test_chat_reads_every_way_an_assistant_can_speak() -> None:
     )
 
 
+@pytest.mark.spec("D7")
+def test_what_was_said_aloud_goes_back_by_its_id_alone() -> None:
+    sound = {"id": "audio_1", "data": "UklGRg==", "expires_at": 1, "transcript": "Hello."}
+    wire: Json = {"role": "assistant", "content": None, "audio": sound}
+    sent: Json = {**wire, "audio": {"id": "audio_1"}}
+    assert CHAT.outgoing(wire) == sent
+    assert CHAT.outgoing(sent) is sent
+    assert CHAT.write([CHAT.read(wire)]) == [sent]
+    assert wire["audio"] is sound
+
+
 def test_a_data_url_is_read_as_the_picture_and_any_other_as_an_address() -> None:
     urls = ["data:image/png;base64,iVBORw0=", "https://example.com/a.png", "data:image/svg+xml,<svg/>"]
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
@@ -201,13 +212,65 @@ def test_responses_keep_reasoning_and_messages_and_calls_in_their_order() -> Non
     ]
 
 
-@pytest.mark.parametrize("kind", ["web_search_call", "mcp_call", "item_reference", "compaction", "from_next_year"])
+@pytest.mark.parametrize("kind", ["web_search_call", "mcp_call", "compaction", "from_next_year"])
 def test_an_item_that_only_openai_understands_is_opaque(kind: str) -> None:
     wire = {"type": kind, "id": "x_1"}
     RESPONSES.check(wire, field="messages[0]")
     assert RESPONSES.read(wire) == assistant(Opaque("responses", kind, wire))
     output = {"type": f"{kind}_output", "call_id": "x"}
     assert RESPONSES.read(output).role == "tool"
+
+
+@pytest.mark.parametrize(
+    ("wire", "role"),
+    [
+        ({"type": "additional_tools", "role": "developer", "tools": []}, "developer"),
+        ({"type": "compaction_trigger"}, "developer"),
+        ({"type": "configuration_update", "reasoning": {"effort": "low"}}, "developer"),
+        ({"type": "item_reference", "id": "msg_1"}, "user"),
+        ({"id": "msg_1"}, "user"),
+        ({"type": None, "role": None, "id": "msg_1"}, "user"),
+        ({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}, "user"),
+    ],
+)
+def test_an_item_that_only_a_host_can_give_is_not_the_assistants(wire: Json, role: str) -> None:
+    RESPONSES.check(wire, field="messages[0]")
+    message = RESPONSES.read(wire)
+    assert (message.role, RESPONSES.write([message])) == (role, [wire])
+    assert RESPONSES.carrier([{"role": "user", "content": "hi"}, wire]) == 0
+
+
+ASKED: list[tuple[Json, Json]] = [
+    ({"type": f"{tool}_call", "id": "x_1", "call_id": "a"}, {"type": f"{tool}_call_output", "call_id": "a"})
+    for tool in ("apply_patch", "computer", "local_shell", "shell")
+] + [
+    ({"type": "local_shell_call", "id": "x_1", "call_id": "a"}, {"type": "local_shell_call_output", "id": "a"}),
+    (
+        {"type": "tool_search_call", "call_id": "a", "execution": "client"},
+        {"type": "tool_search_output", "call_id": "a"},
+    ),
+    ({"type": "mcp_approval_request", "id": "a"}, {"type": "mcp_approval_response", "approval_request_id": "a"}),
+]
+
+
+def opaque(wire: Json) -> Opaque:
+    [part] = RESPONSES.read(wire).parts
+    assert isinstance(part, Opaque)
+    return part
+
+
+@pytest.mark.parametrize(("asked", "answer"), ASKED, ids=lambda wire: wire["type"])
+def test_what_openai_asks_of_a_host_names_its_answer(asked: Json, answer: Json) -> None:
+    assert opaque(asked).asks == opaque(answer).answers != ""
+    assert opaque(asked).answers == opaque(answer).asks == ""
+    other = {**answer, **{key: "b" for key in answer if key != "type"}}
+    assert opaque(other).answers != opaque(asked).asks
+
+
+@pytest.mark.parametrize("kind", ["tool_search_call", "tool_search_output", "web_search_call", "mcp_call", "program"])
+def test_what_openai_does_itself_asks_nothing_of_a_host(kind: str) -> None:
+    done = opaque({"type": kind, "id": "x_1", "call_id": "a", "execution": "server"})
+    assert (done.asks, done.answers) == ("", "")
 
 
 def test_anthropic_merges_neighbours_and_puts_results_first() -> None:

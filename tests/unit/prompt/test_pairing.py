@@ -214,6 +214,14 @@ def test_a_tool_of_openais_own_goes_out_with_both_halves_or_not_at_all() -> None
     assert [one.what for one in arranged("responses", output).left_out] == ["responses computer_call_output"]
 
 
+def test_a_question_to_the_host_goes_out_with_its_answer_or_not_at_all() -> None:
+    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
+    consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    assert same_objects(arranged("responses", asked, consent).wires, asked, consent)
+    assert arranged("responses", user(), asked, user()).wires == [user(), user()]
+    assert arranged("responses", consent, asked).wires == []
+
+
 def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
     given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
     arrangement = arranged("responses", *given)
@@ -221,7 +229,7 @@ def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
     assert [(one.what, one.why, one.entry) for one in arrangement.left_out] == [
         ("responses reasoning", "what it led to is not there", 1),
         ("responses reasoning", "what it led to is not there", 2),
-        ("responses computer_call", "its call or its output is not there", 3),
+        ("responses computer_call", "its other half is not there", 3),
     ]
 
 

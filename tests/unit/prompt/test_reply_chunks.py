@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from inmind.errors import InvalidInput
-from inmind.prompt.formats import FORMATS
-from inmind.prompt.replies import Reply, Usage, gatherer, read_reply
+from inmind.prompt.formats import FORMATS, Wire
+from inmind.prompt.replies import Reply, Usage, read_as_far_as_it_came, read_reply
 
 Json = dict[str, Any]
-
-
-def gathered(chunks: Iterable[object], format: str) -> Reply:
-    gathering = gatherer(format)
-    for chunk in chunks:
-        gathering.take(chunk)
-    return gathering.reply()
 
 
 def refusal(chunks: Iterable[object], format: str | None = None) -> InvalidInput:
@@ -65,6 +58,18 @@ STREAMED: dict[str, tuple[list[Json], Json]] = {
         calls(("a", "{}"), ("b", "{}")),
     ),
     "whole calls without an index": ([a_call("a", "{}"), a_call("b", "{}")], calls(("a", "{}"), ("b", "{}"))),
+    "the name of a call in pieces": (
+        [a_call("a", "", "get_", index=0), a_call(None, "", "page", index=0), a_call(None, "{}", None, index=0)],
+        calls(("a", "{}")),
+    ),
+    "the name of a call in pieces that are alike": (
+        [a_call("a", "", piece, index=0) for piece in ("get", "get", "_page")],
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "a", "function": {"name": "getget_page", "arguments": ""}}],
+        },
+    ),
     "calls in turns": (
         [a_call("a", "1", index=0), a_call("b", "2", index=1), a_call(None, "3", None, index=0)],
         calls(("a", "13"), ("b", "2")),
@@ -186,7 +191,7 @@ def test_usage_is_counted_from_the_beginning_and_a_number_that_is_not_told_again
     )
 
 
-# -- what clients add, and streams that break ---------------------------------------------------------------
+# -- what clients add --------------------------------------------------------------------------------------
 
 
 class Extra:
@@ -239,21 +244,85 @@ def test_a_stream_is_anything_that_can_be_iterated_over(name: str) -> None:
     assert read_reply((chunk for chunk in HELLO[name]), format=name) == reply
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_reply_can_be_asked_for_twice(name: str) -> None:
-    gathering = gatherer(name)
-    for chunk in HELLO[name]:
-        gathering.take(chunk)
-    assert gathering.reply() == gathering.reply() == read_reply(HELLO[name])
-
-
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("name", FORMATS)
-def test_nothing_is_read_of_half_a_reply(name: str) -> None:
+def test_half_a_reply_is_refused_where_a_host_hands_it_in(name: str) -> None:
     chunks = HELLO[name]
-    for length in range(len(chunks)):
+    for length in range(len(chunks) - (name == "anthropic")):  # whose last chunk but one says that it ended
         refused = refusal(iter(chunks[:length]), name)
         assert (refused.field, refused.expected) == ("reply", "a reply that ended")
+
+
+# -- streams that are over without having ended ------------------------------------------------------------
+
+
+def cut(chunks: list[Json], format: str) -> tuple[Wire, ...]:
+    """What is kept of a stream that stopped behind these."""
+    reply = read_as_far_as_it_came(chunks, format=format)
+    assert reply is not None
+    assert not reply.whole
+    return reply.wires
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_stream_that_ended_is_the_same_to_whoever_reads_it(name: str) -> None:
+    assert read_as_far_as_it_came(HELLO[name], format=name) == read_reply(HELLO[name])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_is_kept_of_a_stream_that_stopped_before_anything_was_said(name: str) -> None:
+    begun: dict[str, list[Json]] = {
+        "openai": [a_chunk({"role": "assistant", "content": ""}), a_chunk(a_call("a", "", None, index=0))],
+        "responses": [{"type": "response.created", "response": {"id": "resp_1"}}],
+        "anthropic": [HELLO["anthropic"][0], *a_block({"type": "thinking", "thinking": "", "signature": ""})],
+    }
+    for length in range(len(begun[name]) + 1):
+        assert read_as_far_as_it_came(begun[name][:length], format=name) is None
+
+
+def test_a_chat_stream_that_stopped_keeps_its_words_and_the_calls_that_have_a_name() -> None:
+    named, nameless = a_call("a", '{"id"', index=0), a_call("b", "", None, index=1)
+    said = {"role": "assistant", "content": "Hel"}
+    assert cut([a_chunk(said), a_chunk(named), a_chunk(nameless)], "openai") == ({**calls(("a", '{"id"')), **said},)
+
+
+def test_an_anthropic_stream_that_stopped_keeps_what_may_go_back() -> None:
+    thinking = a_block({"type": "thinking", "thinking": "", "signature": ""}, {"thinking": "Hm"})
+    closed = [*thinking, {"type": "content_block_delta", "index": 0, "delta": {"signature": "Eqo="}}]
+    use: Json = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    later: list[Json] = [
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "Hel"}},
+        {"type": "content_block_start", "index": 2, "content_block": use},
+        {"type": "content_block_delta", "index": 2, "delta": {"partial_json": '{"id"'}},
+    ]
+    kept: list[Json] = [{"type": "text", "text": "Hel"}, {**use, "input": {"_raw": '{"id"'}}]
+    assert cut([*thinking, *later], "anthropic") == ({"role": "assistant", "content": kept},)
+    signed = {"type": "thinking", "thinking": "Hm", "signature": "Eqo="}
+    stopped = {"type": "content_block_stop", "index": 0}
+    assert cut([*closed, stopped, *later], "anthropic") == ({"role": "assistant", "content": [signed, *kept]},)
+
+
+def test_a_response_that_stopped_keeps_an_item_that_came_whole() -> None:
+    assert cut(HELLO["responses"][:1], "responses") == ({"role": "assistant", "content": "Hello"},)
+
+
+def test_a_response_that_stopped_keeps_what_needs_no_id() -> None:
+    done: list[Json] = [
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "f", "arguments": "{}"},
+    ]
+    chunks: list[Json] = [
+        *({"type": "response.output_item.done", "output_index": at, "item": item} for at, item in enumerate(done)),
+        {"type": "response.output_text.delta", "output_index": 2, "item_id": "msg_1", "delta": "Hel"},
+        {"type": "response.output_text.delta", "output_index": 2, "item_id": "msg_1", "delta": "lo"},
+    ]
+    assert cut(chunks, "responses") == (
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]},
+    )
+
+
+# -- streams that break ------------------------------------------------------------------------------------
 
 
 BROKEN: list[tuple[str, Json, object]] = [
@@ -318,6 +387,4 @@ MISSHAPEN: list[tuple[str, list[Any], str]] = [
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("name", "chunks", "field"), MISSHAPEN)
 def test_a_chunk_that_cannot_be_used_is_refused_by_its_field(name: str, chunks: list[Any], field: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        gathered(chunks, name)
-    assert refused.value.field == field
+    assert refusal(iter(chunks), name).field == field

@@ -1,7 +1,7 @@
 """Replies of chat completions, as a host is shown them.
 
-A chunk tells of a call by its index: first its name, then pieces of its arguments. Text has no such thing, so the
-words of several rounds become one text, with a blank line where a call of memory stood.
+A chunk tells of a call by its index: first its name, which a few servers say in pieces, then pieces of its arguments.
+Text has no such thing, so the words of several rounds become one text, with a blank line where a call of memory stood.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inmind.clients.shown.showing import Hidden, changed, summed
+from inmind.prompt.replies.openai import is_said_again
 from inmind.prompt.replies.reply import peek
 
 GAP = "\n\n"
@@ -19,13 +20,33 @@ GAP = "\n\n"
 
 @dataclass(slots=True)
 class _Call:
-    """A call as far as it has come. Until its name has, nobody knows whose it is, and what came of it waits."""
+    """A call as far as it has come. Until its name has, nobody knows whose it is, and what came of it waits.
+
+    The name is there when arguments follow it, another call begins, or the reply ends.
+    """
 
     index: int | None
     id: str | None
+    custom: bool = False
+    argued: bool = False
+    names: list[str] = field(default_factory=list[str])
     hidden: bool = False
     place: int | None = None
     waiting: list[Any] = field(default_factory=list[Any])
+
+    @property
+    def is_settled(self) -> bool:
+        return self.hidden or self.place is not None
+
+    @property
+    def name(self) -> str:
+        return self.names[-1] if is_said_again(self.names) else "".join(self.names)
+
+    def add(self, piece: Any) -> None:
+        function, custom = peek(piece, "function"), peek(piece, "custom")
+        self.custom = self.custom or bool(custom)
+        self.argued = self.argued or bool(peek(function, "arguments") or peek(custom, "input"))
+        self.names += filter(None, [_name(piece)])
 
 
 class ChatShowing:
@@ -76,11 +97,12 @@ class ChatShowing:
         self._begun = True
         choice = choices[0]
         delta: Any = peek(choice, "delta") or {}
-        shown = self._visible(delta)
-        if peek(choice, "finish_reason"):
+        ends = bool(peek(choice, "finish_reason"))
+        shown = self._visible(delta, ends=ends)
+        if ends:
             self._ending.append(changed(chunk, choices=[changed(choice, delta=type(delta)())]))
             choice = changed(choice, finish_reason=None)
-        return [] if shown is None else [changed(chunk, choices=[changed(choice, delta=shown)])]
+        return [changed(chunk, choices=[changed(choice, delta=delta)]) for delta in shown]
 
     def next_round(self) -> None:
         self._earlier, self._before = self.paid, self._choice
@@ -92,12 +114,11 @@ class ChatShowing:
         calls = any(call.place is not None for call in self._calls)
         return [_with_choice(chunk, calls=calls) for chunk in self._ending]
 
-    def _visible(self, delta: Any) -> Any:
-        """A delta as the host may see it; None where nothing is left of it."""
+    def _visible(self, delta: Any, *, ends: bool) -> list[Any]:
+        """What the host may see with a delta: what has waited until now, each as it came, and what is left of this."""
         said = dict(delta)
-        fields: dict[str, Any] = {}
-        if said.get("tool_calls"):
-            fields["tool_calls"] = self._passing(said["tool_calls"]) or None
+        late, now = self._passing(said.get("tool_calls") or (), ends=ends)
+        fields: dict[str, Any] = {"tool_calls": now or None} if said.get("tool_calls") else {}
         if self._later and said.get("role"):
             fields["role"] = None
         for name, text in said.items():
@@ -106,22 +127,38 @@ class ChatShowing:
                 self._gaps.discard(name)
                 self._spoken[name] += len(fields[name])
         seen = _moved(changed(delta, **fields), self._moved)
-        return seen if any(value for _, value in dict(seen).items()) else None
+        waited = [changed(type(delta)(), tool_calls=[piece]) for piece in late]
+        return [*waited, seen] if any(value for _, value in dict(seen).items()) else waited
 
-    def _passing(self, deltas: Sequence[Any]) -> list[Any]:
-        shown: list[Any] = []
-        for delta in deltas:
-            call = self._call_of(delta)
-            call.waiting.append(delta)
-            if _name(delta) and call.place is None and not call.hidden:
-                call.hidden = self._is_hidden(delta)
-                if not call.hidden:
-                    call.place, self._shown = self._shown, self._shown + 1
-            if call.place is not None:
-                shown += [changed(piece, index=call.place) for piece in call.waiting]
-            if call.place is not None or call.hidden:
-                call.waiting = []
-        return shown
+    def _passing(self, pieces: Sequence[Any], *, ends: bool) -> tuple[list[Any], list[Any]]:
+        """Pieces of calls that may be shown now: those that have waited, and those of this delta."""
+        late: list[Any] = []
+        now: list[Any] = []
+        for piece in pieces:
+            call = self._call_of(piece)
+            for other in self._calls:
+                late += self._settled(other) if other is not call else []
+            call.add(piece)
+            if call.argued:
+                late += self._settled(call)
+            if not call.is_settled:
+                call.waiting.append(piece)
+            elif call.place is not None:
+                now.append(changed(piece, index=call.place))
+        for call in self._calls if ends else ():
+            late += self._settled(call)
+        return late, now
+
+    def _settled(self, call: _Call) -> list[Any]:
+        """Find out whose a call is, by the name it has by now; and what has waited for that, if it is the host's."""
+        if call.is_settled or not call.names:
+            return []
+        waiting, call.waiting = call.waiting, []
+        call.hidden = not call.custom and self._hidden(call.name)
+        if call.hidden:
+            return []
+        call.place, self._shown = self._shown, self._shown + 1
+        return [changed(piece, index=call.place) for piece in waiting]
 
     def _is_hidden(self, call: Any) -> bool:
         """A custom call has no function, and is always the host's."""

@@ -1,4 +1,8 @@
-"""Where Anthropic is told to remember the prompt up to.
+"""Where a provider is told to remember the prompt up to.
+
+A mark says nothing: it belongs to one request and not to the conversation, and hosts move theirs on from call to call.
+So a host's marks are taken off its messages where those come in, are kept with the call, and are put on again where
+the call goes out. A history that only grows stays one, and the marks are those of the host's newest list.
 
 Anthropic caches only as far as an explicit mark, and takes four in a request. Two of ours pay: behind the memory
 block, which stands for many calls, and behind the last block that the next request will repeat. That block is the
@@ -19,12 +23,51 @@ from inmind.prompt.formats.values import is_list, is_object
 
 MOST = 4
 
+Path = tuple[int | str, ...]
+Marks = tuple[tuple[int, Path, Any], ...]
+"""Each with the place of its message in a list, and the way to it from there."""
+
+_NAMES = ("cache_control", "prompt_cache_breakpoint")
+_WITH_PARTS = ("content", "output")
 _FOR_AN_HOUR = "1h"
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 class Tail(dict[str, Any]):
     """The content block that carries this call's changes and nothing of the conversation."""
+
+
+def marks_in(wires: Sequence[object]) -> Marks:
+    """The marks in a list of messages. Objects of a client have none: nobody writes on those."""
+    given = ((place, path, mark) for place, wire in enumerate(wires) for path, mark in _marked(wire))
+    return tuple((place, path, mark) for place, path, mark in given if mark is not None)
+
+
+def unmarked(wire: Wire) -> Wire:
+    """The message without marks; the very same object where it has none."""
+    return wire if next(_marked(wire), None) is None else _unmarked(wire)
+
+
+def placed(marks: Marks, line: Sequence[Wire], sent: Sequence[Wire]) -> Marks:
+    """The same marks at the places where the messages of the line stand in what is sent.
+
+    A message that had to be written anew has no place there, and its mark goes with it; so does the mark of a part that
+    only the host's own copy of a reply has.
+    """
+    found: list[tuple[int, Path, Any]] = []
+    for place, path, mark in marks:
+        same = [at for at, wire in enumerate(sent) if wire == line[place]]
+        if same and _reaches(line[place], path):
+            found.append((min(same, key=lambda at: abs(at - place)), path, mark))
+    return tuple(found)
+
+
+def marked(wires: Sequence[Wire], marks: Marks, *, words: str) -> list[Wire]:
+    """The messages with these marks. `words`: what the part is called that bare words become when they are marked."""
+    sent = list(wires)
+    for place, path, mark in marks:
+        sent[place] = _with(sent[place], path, mark, words)
+    return sent
 
 
 def marks_left(*places: Iterable[Wire]) -> int:
@@ -60,13 +103,51 @@ def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
 
 
 def _marks(wire: Wire) -> Iterator[object]:
-    content = wire.get("content")
-    if is_list(content):
-        for block in content:
-            if is_object(block):
-                yield from _marks(block)
-    if wire.get("cache_control") is not None:
-        yield wire["cache_control"]
+    return (mark for _, mark in _marked(wire) if mark is not None)
+
+
+def _marked(value: object) -> Iterator[tuple[Path, Any]]:
+    """The marks of a message or a part, each with its way; null ones too, which are not to be told from none."""
+    if not is_object(value):
+        return
+    for key in _WITH_PARTS:
+        parts = value.get(key)
+        for at, part in enumerate(parts) if is_list(parts) else ():
+            for path, mark in _marked(part):
+                yield (key, at, *path), mark
+    for name in _NAMES:
+        if name in value:
+            yield (name,), value[name]
+
+
+def _unmarked(value: Any) -> Any:
+    if not is_object(value):
+        return value
+    kept = {key: inner for key, inner in value.items() if key not in _NAMES}
+    parts = {key: [_unmarked(part) for part in kept[key]] for key in _WITH_PARTS if is_list(kept.get(key))}
+    return {**kept, **parts}
+
+
+def _reaches(value: Any, path: Sequence[int | str]) -> bool:
+    """Is there something to put a mark on at the end of the way? Bare words are one part."""
+    step, *rest = path
+    if not rest:
+        return True
+    if isinstance(step, int):
+        parts: Any = [value] if isinstance(value, str) else value
+        return is_list(parts) and step < len(parts) and _reaches(parts[step], rest)
+    return is_object(value) and _reaches(value.get(step), rest)
+
+
+def _with(value: Any, path: Sequence[int | str], mark: Any, words: str) -> Any:
+    """A copy with a mark at the end of the way."""
+    if not path:
+        return mark
+    step, *rest = path
+    if isinstance(step, int):
+        parts = [{"type": words, "text": value}] if isinstance(value, str) else value
+        return [*parts[:step], _with(parts[step], rest, mark, words), *parts[step + 1 :]]
+    return {**value, step: _with(value.get(step), rest, mark, words)}
 
 
 def _tail_message(wires: Sequence[Wire]) -> int:

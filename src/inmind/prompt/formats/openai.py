@@ -84,7 +84,9 @@ class OpenAIChat:
             raise InvalidInput(field=field, value=tool, expected='a chat tool: {"type": "function", "function": {…}}')
 
     def outgoing(self, wire: Wire) -> Wire:
-        return without_id(wire)
+        sent = without_id(wire)
+        audio = _audio(sent)
+        return sent if audio is None or audio == sent["audio"] else {**sent, "audio": audio}
 
     def is_system(self, wire: Wire) -> bool:
         return wire.get("role") in ("system", "developer")
@@ -210,7 +212,14 @@ def _read_content(content: Any) -> Iterator[Content]:
 def _read_fields(wire: Wire) -> Iterator[Opaque]:
     for key in _SPOKEN_BESIDE_CONTENT:
         if wire.get(key) is not None:
-            yield Opaque(NAME, key, {key: wire[key]})
+            said = _audio(wire) if key == "audio" else None
+            yield Opaque(NAME, key, {key: wire[key] if said is None else said})
+
+
+def _audio(wire: Wire) -> Wire | None:
+    """What an assistant said aloud is given out as sound, and taken back by its id alone."""
+    audio = wire.get("audio")
+    return {"id": audio["id"]} if is_object(audio) and audio.get("id") else None
 
 
 def _read_calls(wire: Wire) -> Iterator[Call]:

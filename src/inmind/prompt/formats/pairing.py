@@ -178,11 +178,11 @@ def _own(parts: Iterable[P], format: Format, entry: int, left_out: list[LeftOut]
 
 
 def _with_opaque_pairs(items: list[_Item], demands: Demands) -> tuple[list[_Item], list[LeftOut]]:
-    """Calls and outputs of the provider's own tools, both or neither: nobody else can write the missing half.
+    """What the provider asks of the host and its answer, both or neither: nobody else can write the missing half.
 
     What led the assistant to one that is left out goes with it, and so does what leads nowhere in the first place.
     """
-    lonely = _lonely(items, demands)
+    lonely = _lonely(items)
     stray: set[int] = set()
     follows = False
     for at in range(len(items) - 1, -1, -1):
@@ -191,7 +191,7 @@ def _with_opaque_pairs(items: list[_Item], demands: Demands) -> tuple[list[_Item
                 stray.add(at)
         else:
             follows = at not in lonely and items[at].message.role == "assistant"
-    why = dict.fromkeys(lonely, "its call or its output is not there")
+    why = dict.fromkeys(lonely, "its other half is not there")
     why |= dict.fromkeys(stray, "what it led to is not there")
     left_out = [
         LeftOut(f"{part.format} {part.kind}", why[at], items[at].entry)
@@ -206,23 +206,20 @@ def _leads(message: Message, demands: Demands) -> bool:
     return any(isinstance(part, Opaque) and part.kind in demands.opaque_leads for part in message.parts)
 
 
-def _lonely(items: Sequence[_Item], demands: Demands) -> set[int]:
-    """Items with one half of a call to the provider's own tools, where the other half is not there."""
-    waiting: dict[tuple[str, str], int] = {}
+def _lonely(items: Sequence[_Item]) -> set[int]:
+    """Items that ask something of the host and are not answered, or answer what nobody asked."""
+    waiting: dict[str, int] = {}
     lonely: set[int] = set()
-    for at, item in enumerate(items if demands.opaque_calls else ()):
+    for at, item in enumerate(items):
         for part in item.message.parts:
-            kind = part.kind.removesuffix("_output") if isinstance(part, Opaque) else ""
-            if not isinstance(part, Opaque) or kind not in demands.opaque_calls:
+            if not isinstance(part, Opaque):
                 continue
-            key = kind, str(part.body.get("call_id"))
-            earlier = waiting.pop(key, None)
-            if part.kind == kind:
-                waiting[key] = at
-                if earlier is not None:
-                    lonely.add(earlier)
-            elif earlier is None:
+            if part.answers and waiting.pop(part.answers, None) is None:
                 lonely.add(at)
+            if part.asks in waiting:
+                lonely.add(waiting[part.asks])
+            if part.asks:
+                waiting[part.asks] = at
     return lonely | set(waiting.values())
 
 

@@ -87,6 +87,10 @@ class Opaque:
     format: str
     kind: str
     body: Wire
+    asks: str = ""
+    """By which name its answer will call it, where it is the host's to answer."""
+    answers: str = ""
+    """The name of what it answers."""
 
 
 Content = Text | Image | Opaque
@@ -135,10 +139,10 @@ class Demands:
     assistant_images: bool = False
     instructs: bool = False
     """A system prompt has a place of its own, beside system messages that lead the list."""
-    opaque_calls: frozenset[str] = frozenset()
-    """Opaque kinds that must be answered by the kind with `_output` behind its name and the same `call_id`."""
     opaque_leads: frozenset[str] = frozenset()
     """Opaque kinds that lead to the assistant's next item, and are refused where it does not follow."""
+    words: str = "text"
+    """What a part of a user's message is called that says words."""
     silence_left_out: bool = False
     """A message that may not go out as it came and says nothing is left out, instead of being written as empty."""
 
@@ -181,7 +185,8 @@ class Format(Protocol):
         ...
 
     def outgoing(self, wire: Wire) -> Wire:
-        """The message as the provider takes it: without an `id` where that is a name between host and memory only."""
+        """The message as the provider takes it: without an `id` where that is a name between host and memory only, and
+        without what it gives out and does not take back."""
         ...
 
     def sendable(self, wire: Wire, message: Message) -> bool:

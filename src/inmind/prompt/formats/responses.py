@@ -40,9 +40,29 @@ NAME = "responses"
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 _IN_A_MESSAGE = "message."
+_REFERENCE = "item_reference"
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+# What OpenAI asks of the host beside the host's own tools, and what answers that: what a tool of OpenAI's did that the
+# host runs, or the host's consent.
+_ANSWERED_BY = {
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "mcp_approval_request": "mcp_approval_response",
+    "shell_call": "shell_call_output",
+    "tool_search_call": "tool_search_output",
+}
+_ANSWERS = {answer: asked for asked, answer in _ANSWERED_BY.items()}
+_SAID_BY_HOSTS: dict[str, Role] = {
+    "additional_tools": "developer",
+    "compaction_trigger": "developer",
+    "configuration_update": "developer",
+    _REFERENCE: "user",
+    "mcp_approval_response": "user",
+}
 
 
 class OpenAIResponses:
@@ -52,8 +72,8 @@ class OpenAIResponses:
         ids_once="open",
         custom_results=True,
         instructs=True,
-        opaque_calls=frozenset({"computer_call", "shell_call", "apply_patch_call"}),
         opaque_leads=frozenset({"reasoning"}),
+        words="input_text",
     )
 
     def check(self, wire: object, *, field: str) -> None:
@@ -65,6 +85,8 @@ class OpenAIResponses:
             return
         check_json(wire, field)
         kind = wire.get("type")
+        if kind is None and role is None and isinstance(wire.get("id"), str):
+            return  # an item_reference may leave its type out
         if kind is None and role is None:
             raise InvalidInput(field=f"{field}.type", value=kind, expected="a type, or a role beside it")
         if kind is None or kind == "message":
@@ -101,14 +123,14 @@ class OpenAIResponses:
     def read(self, wire: Wire) -> Message:
         if _is_message(wire):
             return Message(_ROLES[wire["role"]], tuple(_read_content(wire.get("content"), _IN_A_MESSAGE)))
-        kind = wire["type"]
+        kind = wire.get("type") or _REFERENCE
         if kind in _CALLS:
             custom = kind == "custom_tool_call"
             return Message("assistant", (Call(wire["call_id"], wire["name"], wire[_CALLS[kind]], custom=custom),))
         if kind in _RESULTS:
             said = tuple(_read_content(wire["output"], ""))
             return Message("tool", (Result(wire["call_id"], said, custom=kind == "custom_tool_call_output"),))
-        return Message("tool" if kind.endswith("_output") else "assistant", (Opaque(NAME, kind, wire),))
+        return Message(_role(kind), (_opaque(kind, wire),))
 
     def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - every item given out is taken back
         return True
@@ -161,7 +183,24 @@ class OpenAIResponses:
 
 
 def _is_message(wire: Wire) -> bool:
-    return wire.get("type") in (None, "message")
+    return wire.get("type") == "message" or (wire.get("type") is None and wire.get("role") is not None)
+
+
+def _role(kind: str) -> Role:
+    """Whose an item is that has no role, or one that says little."""
+    return _SAID_BY_HOSTS.get(kind) or ("tool" if kind.endswith("_output") else "assistant")
+
+
+def _opaque(kind: str, wire: Wire) -> Opaque:
+    """A tool search that OpenAI runs itself asks nothing of the host. An answer may name its call by `id` alone."""
+    if wire.get("execution") == "server":
+        return Opaque(NAME, kind, wire)
+    asked = _ANSWERS.get(kind, kind)
+    if asked not in _ANSWERED_BY:
+        return Opaque(NAME, kind, wire)
+    id = next((wire[key] for key in ("approval_request_id", "call_id", "id") if wire.get(key)), None)
+    name = f"{asked} {id}"
+    return Opaque(NAME, kind, wire, answers=name) if kind in _ANSWERS else Opaque(NAME, kind, wire, asks=name)
 
 
 def _check_message(wire: dict[str, Any], field: str) -> None:
@@ -240,4 +279,4 @@ def _carrying_key(wire: Wire) -> str | None:
     """Where this item takes one more part, if it does. Outputs of OpenAI's own tools have fixed shapes."""
     if _is_message(wire):
         return "content" if wire["role"] == "user" else None
-    return "output" if wire["type"] in _RESULTS else None
+    return "output" if wire.get("type") in _RESULTS else None

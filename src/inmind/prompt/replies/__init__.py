@@ -14,7 +14,7 @@ from inmind.prompt.formats import format_named
 from inmind.prompt.formats.values import plain
 from inmind.prompt.replies.anthropic import AnthropicReplies
 from inmind.prompt.replies.openai import ChatReplies
-from inmind.prompt.replies.reply import Gatherer, Replies, Reply, Usage, is_error, refuse_error, said, unended
+from inmind.prompt.replies.reply import Pieces, Replies, Reply, Usage, is_error, refuse_error, said, unended
 from inmind.prompt.replies.responses import ResponsesReplies
 
 # In the order in which they are asked: a response has nearly every field that marks the others.
@@ -30,7 +30,11 @@ def read_reply(reply: object, *, format: str | None = None, hint: str = "openai"
         return reply
     asked = list(_REPLIES.values()) if format is None else [_REPLIES[format_named(format).name]]
     if _is_stream(reply, asked):
-        return _gathered(cast(Iterable[object], reply), asked, field)
+        replies, pieces = _gathered(cast(Iterable[object], reply), asked, field)
+        joined = pieces.joined(field) if pieces.ended else None
+        if joined is None:
+            raise unended("chunks without an end", field=field)
+        return replies.read(joined, field=field)
     whole = plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
     refuse_error(whole, field=field)
     known = asked if format is not None else [one for one in asked if one.is_reply(whole)]
@@ -38,9 +42,16 @@ def read_reply(reply: object, *, format: str | None = None, hint: str = "openai"
     return replies.read(whole, field=field)
 
 
-def gatherer(format: str, *, field: str = "reply") -> Gatherer:
-    """For a host that hands the chunks on while they come."""
-    return Gatherer(_REPLIES[format_named(format).name], field=field)
+def read_as_far_as_it_came(chunks: Sequence[object], *, format: str, field: str = "reply") -> Reply | None:
+    """What a stream brought that is over, though it may not have said so: a proxy gave up, a server is careless.
+
+    Then it is a reply that was cut short. None where nothing was said.
+    """
+    if not chunks:
+        return None
+    replies, pieces = _gathered(chunks, [_REPLIES[format]], field)
+    joined = pieces.joined(field)
+    return None if joined is None else replies.read(joined, field=field)
 
 
 def _is_stream(reply: object, asked: Sequence[Replies]) -> bool:
@@ -52,15 +63,19 @@ def _is_stream(reply: object, asked: Sequence[Replies]) -> bool:
     return isinstance(reply, Iterable) and not whole
 
 
-def _gathered(chunks: Iterable[object], asked: Sequence[Replies], field: str) -> Reply:
-    gathering: Gatherer | None = None
-    for chunk in chunks:
-        if gathering is None:
-            gathering = Gatherer(_sender(chunk, asked, f"{field}[0]"), field=field)
-        gathering.take(chunk)
-    if gathering is None:
+def _gathered(chunks: Iterable[object], asked: Sequence[Replies], field: str) -> tuple[Replies, Pieces]:
+    replies: Replies | None = None
+    pieces: Pieces | None = None
+    for taken, chunk in enumerate(chunks):
+        place = f"{field}[{taken}]"
+        if replies is None or pieces is None:
+            replies = _sender(chunk, asked, place)
+            pieces = replies.pieces()
+        refuse_error(chunk, field=place)
+        pieces.add(chunk, place)
+    if replies is None or pieces is None:
         raise unended("no chunks", field=field)
-    return gathering.reply()
+    return replies, pieces
 
 
 def _sender(chunk: object, asked: Sequence[Replies], field: str) -> Replies:
@@ -72,4 +87,4 @@ def _sender(chunk: object, asked: Sequence[Replies], field: str) -> Replies:
     return known[0]
 
 
-__all__ = ["Gatherer", "Reply", "Usage", "gatherer", "read_reply", "said"]
+__all__ = ["Reply", "Usage", "read_as_far_as_it_came", "read_reply", "said"]

@@ -28,6 +28,7 @@ from inmind.prompt.replies.reply import (
 )
 
 _CUT = ("max_tokens", "model_context_window_exceeded", "refusal")
+_STAND_BY_HALVES = ("text", "tool_use")
 _OWN_BLOCKS = ("tool_use", "server_tool_use", "thinking", "redacted_thinking")
 _EVENTS = (
     "message_start",
@@ -76,7 +77,8 @@ class AnthropicPieces:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._deltas: dict[int, list[dict[str, Any]]] = {}
-        self._ended = False
+        self._closed: set[object] = set()
+        self._stopped = False
 
     def add(self, chunk: object, field: str) -> None:
         kind = kind_of(chunk, field=field)
@@ -90,19 +92,33 @@ class AnthropicPieces:
             if index not in self._blocks:
                 raise InvalidInput(field=f"{field}.index", value=index, expected="the index of a block that has begun")
             self._deltas[index].append(_part(chunk, "delta", field))
+        elif kind == "content_block_stop":
+            self._closed.add(peek(chunk, "index"))
         elif kind == "message_delta":
             usage = plain(peek(chunk, "usage"), f"{field}.usage")
             self._message.update(without_nothing(_part(chunk, "delta", field)))
             self._message["usage"] = _later(self._message.get("usage"), usage)
         elif kind == "message_stop":
-            self._ended = True
+            self._stopped = True
+
+    @property
+    def ended(self) -> bool:
+        return self._stopped or self._message.get("stop_reason") is not None
 
     def joined(self, field: str) -> dict[str, Any] | None:
-        if not self._ended:
+        begun = [index for index, block in self._blocks.items() if self.ended or self._stands(index, block)]
+        if not self.ended and not begun:
             return None
-        begun = enumerate(zip(self._blocks.values(), self._deltas.values(), strict=True))
-        content = [_joined(block, deltas, f"{field}.content[{place}]") for place, (block, deltas) in begun]
-        return {**without_nothing(self._message), "content": content}
+        content = [
+            _joined(self._blocks[index], self._deltas[index], f"{field}.content[{place}]")
+            for place, index in enumerate(begun)
+        ]
+        cut = {} if self.ended else {"stop_reason": "max_tokens"}
+        return {**without_nothing(self._message), **cut, "content": content}
+
+    def _stands(self, index: int, block: dict[str, Any]) -> bool:
+        """Half a text is a text, and half a call will be answered as one. Thinking without its signature is refused."""
+        return index in self._closed or block.get("type") in _STAND_BY_HALVES
 
 
 def _joined(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str) -> dict[str, Any]:

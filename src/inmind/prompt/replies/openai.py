@@ -1,7 +1,8 @@
 """Replies of OpenAI's chat completions, and of the many servers that speak like it.
 
 A chunk holds pieces of one message: what is text grows, what is a list grows by the `index` of its entries, and what
-names something is said once. Other servers say it in every chunk, or leave the index of all calls at 0.
+names something is said once. Other servers say it in every chunk, say the name of a tool in pieces, or leave the index
+of all calls at 0.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BESIDE_CONTENT = (
     "reasoning_details",
 )
 _CUT = ("length", "content_filter")
-_SAID_ONCE = frozenset({"role", "id", "type", "name", "format"})
+_SAID_ONCE = frozenset({"role", "id", "type", "format"})
 _ONE_CHOICE = "one choice: of several, pass the message that was chosen"
 
 
@@ -84,11 +85,17 @@ class ChatPieces:
                 self._deltas.append(object_at(choice, "delta", place))
             self._reason = choice.get("finish_reason") or self._reason
 
+    @property
+    def ended(self) -> bool:
+        return self._reason is not None
+
     def joined(self, field: str) -> dict[str, Any] | None:
-        if self._reason is None:
-            return None
         message: Any = _joined([{"role": "assistant"}, *self._deltas], f"{field}.choices[0].message")
-        choice = {"message": message, "finish_reason": self._reason}
+        if not self.ended:
+            message = _without_stubs(message)
+            if not any(value for key, value in message.items() if key != "role"):
+                return None
+        choice = {"message": message, "finish_reason": self._reason or "length"}
         return {"id": self._id, "choices": [choice], "usage": self._usage}
 
 
@@ -110,6 +117,17 @@ def _message(given: dict[str, Any], field: str) -> dict[str, Any]:
         wire["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
     FORMATS[NAME].check(wire, field=field)
     return wire
+
+
+def _without_stubs(message: dict[str, Any]) -> dict[str, Any]:
+    """A message that was cut, without calls of which not even the name has come."""
+    calls: Any = message.get("tool_calls") or []
+    return {**message, "tool_calls": [call for call in calls if peek(call, "id") and _is_named(call)]}
+
+
+def _is_named(call: Any) -> bool:
+    function, custom = peek(call, "function"), peek(call, "custom")
+    return all(isinstance(peek(custom or function, key), str) for key in ("name", "input" if custom else "arguments"))
 
 
 def _call(given: Any) -> Any:
@@ -135,7 +153,10 @@ def _joined(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
     if some and all(is_object(piece) for piece in some):
         keys = dict.fromkeys(key for piece in some for key in piece)
         fields = {key: [piece.get(key) for piece in some] for key in keys}
-        return {key: _joined(parts, f"{field}.{key}", once=key in _SAID_ONCE) for key, parts in fields.items()}
+        return {
+            key: _joined(parts, f"{field}.{key}", once=key in _SAID_ONCE or (key == "name" and is_said_again(parts)))
+            for key, parts in fields.items()
+        }
     if some and all(is_list(piece) for piece in some):
         entries = _entries(part for piece in some for part in piece)
         return [_joined(parts, f"{field}[{place}]") for place, parts in enumerate(entries)]
@@ -143,6 +164,12 @@ def _joined(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
         kinds = sorted({type(piece).__name__ for piece in some})
         raise InvalidInput(field=field, value=kinds, expected="pieces of one kind")
     return some[-1] if some else None
+
+
+def is_said_again(pieces: Sequence[Any]) -> bool:
+    """Is this the whole name of a tool, over and over, and not the name in pieces?"""
+    said = [piece for piece in pieces if piece]
+    return all(piece == said[0] for piece in said)
 
 
 def _entries(pieces: Iterable[Any]) -> list[list[Any]]:

@@ -31,7 +31,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A reply that ended, as it is kept, and what it cost."""
+    """A reply as it is kept, and what it cost."""
 
     format: str
     wires: tuple[Wire, ...]
@@ -40,7 +40,7 @@ class Reply:
     """The provider's name for it; empty for a bare message."""
     usage: Usage | None = None
     whole: bool = True
-    """False where the provider says that it cut it short; then a call in it may be half a call."""
+    """False where it was cut short, by the provider or on its way; then a call in it may be half a call."""
 
 
 class Pieces(Protocol):
@@ -50,10 +50,16 @@ class Pieces(Protocol):
         """One more. What a client puts between the provider's own chunks is passed over."""
         ...
 
-    def joined(self, field: str) -> dict[str, Any] | None:
-        """What the provider would have sent at once; None as long as it has not said that this is all.
+    @property
+    def ended(self) -> bool:
+        """Has the provider said that this is all?"""
+        ...
 
-        Joining waits until then: adding every piece to what is there would copy a long text once for each of them.
+    def joined(self, field: str) -> dict[str, Any] | None:
+        """What the provider would have sent at once. What has not ended is joined as if the provider had cut it short,
+        and without what nobody takes back by halves; None where nothing is left.
+
+        Joining waits until the last chunk: adding every piece to what is there would copy a long text once for each.
         """
         ...
 
@@ -74,27 +80,6 @@ class Replies(Protocol):
         ...
 
     def pieces(self) -> Pieces: ...
-
-
-class Gatherer:
-    """A reply out of its chunks, one after the other, as they come from the provider or through its client."""
-
-    def __init__(self, replies: Replies, *, field: str) -> None:
-        self._replies, self._field = replies, field
-        self._pieces, self._taken = replies.pieces(), 0
-
-    def take(self, chunk: object) -> None:
-        place = f"{self._field}[{self._taken}]"
-        self._taken += 1
-        refuse_error(chunk, field=place)
-        self._pieces.add(chunk, place)
-
-    def reply(self) -> Reply:
-        """The reply, once its last chunk was taken: half a reply is none, since nobody could go on from it."""
-        joined = self._pieces.joined(self._field)
-        if joined is None:
-            raise unended(f"{self._taken} chunks without an end", field=self._field)
-        return self._replies.read(joined, field=self._field)
 
 
 def said(wires: Iterable[Wire], format: str) -> tuple[Text | Call, ...]:

@@ -1,7 +1,10 @@
 """Replies of OpenAI's Responses API.
 
 A reply is a row of items. Its stream tells each item piece by piece, then whole, and at the end all of them once more
-in the response; so nothing has to be put together here.
+in the response; so nothing has to be put together here but the words of an item that never came whole.
+
+A response that did not end may not be stored at the provider, and what has an id there is not known by it. So of that
+one only what says itself is kept: words and calls.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any
 from inmind.errors import InvalidInput
 from inmind.prompt.formats import FORMATS, Wire
 from inmind.prompt.formats.responses import NAME
-from inmind.prompt.formats.values import is_list, is_object, plain
+from inmind.prompt.formats.values import is_list, is_object, plain, without_id
 from inmind.prompt.replies.reply import (
     Reply,
     Usage,
@@ -28,9 +31,11 @@ from inmind.prompt.replies.reply import (
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
+_SAYS_ITSELF = ("message", "function_call", "custom_tool_call")
+
 # Kinds that other providers have under other names. The rest is for OpenAI alone, and some of it may not go back
 # without its nulls.
-_KNOWN = ("message", "reasoning", "function_call", "custom_tool_call")
+_KNOWN = ("reasoning", *_SAYS_ITSELF)
 
 
 class ResponsesReplies:
@@ -66,27 +71,43 @@ class ResponsesReplies:
 class ResponsesPieces:
     def __init__(self) -> None:
         self._items: dict[int, Any] = {}
+        self._words: dict[int, list[str]] = {}
         self._response: dict[str, Any] | None = None
 
     def add(self, chunk: object, field: str) -> None:
-        kind = kind_of(chunk, field=field)
+        kind, place = kind_of(chunk, field=field), peek(chunk, "output_index")
         if kind == "response.output_item.done":
-            place = peek(chunk, "output_index")
             if not is_count(place):
                 raise InvalidInput(field=f"{field}.output_index", value=place, expected="a whole number")
             self._items[place] = plain(peek(chunk, "item"), f"{field}.item")
+        elif kind == "response.output_text.delta" and is_count(place) and isinstance(peek(chunk, "delta"), str):
+            self._words.setdefault(place, []).append(peek(chunk, "delta"))
         elif kind in _ENDS:
             response = plain(peek(chunk, "response"), f"{field}.response")
             if not is_object(response):
                 raise InvalidInput(field=f"{field}.response", value=response, expected="an object")
             self._response = {"status": kind.removeprefix("response."), **response}
 
+    @property
+    def ended(self) -> bool:
+        return self._response is not None
+
     def joined(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- the protocol's
         if self._response is None:
-            return None
+            said = {place: _message("".join(words)) for place, words in self._words.items()} | self._items
+            output = [without_id(item) for _, item in sorted(said.items()) if _says_itself(item)]
+            return {"status": "incomplete", "output": output} if output else None
         # A few servers leave the items out of the last event, since they have sent each of them before.
         output = self._response.get("output") or [self._items[place] for place in sorted(self._items)]
         return {**self._response, "output": output}
+
+
+def _message(words: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]}
+
+
+def _says_itself(item: Any) -> bool:
+    return (peek(item, "type") or "message") in _SAYS_ITSELF
 
 
 def _reply(wires: Sequence[Wire], response: Wire | None = None) -> Reply:
