@@ -6,7 +6,6 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from socketserver import StreamRequestHandler
 from tempfile import TemporaryDirectory
 from time import sleep
 from typing import Any
@@ -21,9 +20,6 @@ from inmind import Memory, wrap
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its provider is what client libraries are tested against
 from provider import Provider, says
-
-# Otherwise an answer waits for the client to acknowledge its headers, which it does after 40 ms.
-StreamRequestHandler.disable_nagle_algorithm = True
 
 
 def run() -> list[Table]:

@@ -160,6 +160,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Otherwise an answer waits for the client to acknowledge its headers, which it does after 40 ms.
+    disable_nagle_algorithm = True
 
     @property
     def _provider(self) -> Provider:

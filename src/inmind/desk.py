@@ -14,6 +14,7 @@ from inmind.prompt.layer import Layer
 from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight
 from inmind.prompt.view import copied
 from inmind.scratchpad.pad import State
+from inmind.scratchpad.plain import plain
 from inmind.stores.base import Appended, Store
 from inmind.stores.stream import Decision, Stream, key_for
 
@@ -69,6 +70,8 @@ class Scratchpad:
         """
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
+        if key is not None and not isinstance(values, str):
+            values = plain(values, "values").value  # so that what is wrong with them has its own name, with a key too
         named = key_for(key, "update", values, delete, append)
 
         def decide(state: Whose, _: datetime) -> Decision[Any, None]:

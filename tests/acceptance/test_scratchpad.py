@@ -11,8 +11,9 @@ from builders import user
 from pydantic import BaseModel, Field, field_validator
 
 from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
+from inmind.documents import MOST_BYTES
 from inmind.errors import InmindError, InvalidInput, KeyReused, NotFound, ReadOnly, SchemaViolation
-from inmind.journal import PadMerged, PadSetAside
+from inmind.journal import PadMerged, PadSetAside, PadWritten
 
 
 class Task(BaseModel):
@@ -584,3 +585,76 @@ def test_a_scratchpad_that_is_read_only_sets_nothing_aside(memory: Memory) -> No
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
     assert PadSetAside.kind not in [event.kind for event in session.journal()]
     assert with_pad(memory, schema={"type": "object"}).scratchpad.snapshot == {"currentGoal": 7}
+
+
+# -- step by step ----------------------------------------------------------------------------------------------
+
+
+class Person(BaseModel):
+    name: str
+    mail: str
+
+
+class Shop(BaseModel):
+    """Complete from the beginning: nothing in it is required, but in what it may hold."""
+
+    owner: Person | None = None
+    suppliers: dict[str, Person] = {}
+
+
+@pytest.mark.spec("C2", "C6")
+@pytest.mark.parametrize("schema", [Shop, Shop.model_json_schema()], ids=["pydantic", "json-schema"])
+def test_an_object_inside_is_filled_in_step_by_step_and_what_it_requires_is_kept(memory: Memory, schema: Any) -> None:
+    session = with_pad(memory, schema=schema)
+    assert updated_by_model(session, {"owner": {"name": "Ada"}}) == "Updated: owner."
+    assert updated_by_model(session, {"suppliers": {"bo": {"mail": "bo@example.com"}}}) == "Updated: suppliers."
+    assert updated_by_model(session, {"owner": {"mail": "ada@example.com"}}) == "Updated: owner."
+    assert "owner.name does not fit the schema" in updated_by_model(session, {"delete": ["owner.name"]})
+    assert session.scratchpad.snapshot == {
+        "owner": {"name": "Ada", "mail": "ada@example.com"},
+        "suppliers": {"bo": {"mail": "bo@example.com"}},
+    }
+    assert updated_by_model(session, {"delete": ["owner"]}) == "Removed: owner."
+
+
+@pytest.mark.spec("C2")
+@pytest.mark.parametrize("padded", [{"text": ""}, {"text": "", "append": False}, {"text": " \n", "append": None}])
+def test_an_empty_text_by_a_model_wipes_nothing_and_it_is_told_so(session: Session, padded: dict[str, Any]) -> None:
+    session.scratchpad.update("The customer is Mei.")
+    before = session.mind.seq
+    assert "taken for padding" in updated_by_model(session, padded)
+    assert session.scratchpad.snapshot == "The customer is Mei."
+    assert PadWritten.kind not in [event.kind for event in session.journal() if event.seq > before]
+    assert updated_by_model(session, {"text": "Nothing to do."}) == "Written."
+    session.scratchpad.update("")
+    assert session.scratchpad.snapshot == ""
+
+
+@pytest.mark.spec("C2", "J3")
+def test_what_others_have_added_counts_towards_the_limit(memory: Memory) -> None:
+    one, other = (with_pad(memory, id, schema={"type": "object"}, scope="resource") for id in ("one", "other"))
+    one.scratchpad.update({"goal": "Ship"})
+    other.scratchpad.update({"log": "x" * (MOST_BYTES - 1_000)})
+    with pytest.raises(InvalidInput) as refused:
+        one.scratchpad.update({"note": "y" * 2_000})
+    assert refused.value.field == "values.note"
+    one.scratchpad.update({"note": "y" * 500})
+
+
+@pytest.mark.spec("C2", "C6")
+def test_a_state_is_emptied_whole_and_begins_anew_though_its_fields_are_required(structured: Session) -> None:
+    structured.scratchpad.update(FULL)
+    with pytest.raises(SchemaViolation, match="cannot be removed"):
+        structured.scratchpad.update(delete=["currentGoal"])
+    assert structured.scratchpad.snapshot == FULL
+    structured.scratchpad.update(delete=list(FULL))
+    assert structured.scratchpad.snapshot == {}
+
+
+@pytest.mark.spec("J3", "A6")
+@pytest.mark.parametrize("key", [None, "k"])
+def test_what_is_nested_too_deeply_is_named_by_its_path_with_a_key_too(memory: Memory, key: str | None) -> None:
+    session = with_pad(memory, schema={"type": "object"})
+    with pytest.raises(InvalidInput) as caught:
+        session.scratchpad.update(nested(10_000), key=key)
+    assert caught.value.field.startswith("values.")

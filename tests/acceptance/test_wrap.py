@@ -21,7 +21,7 @@ from openai.types.chat import ChatCompletion
 from provider import Asked, Fails, Provider, Says, asks, says
 from pydantic import BaseModel
 
-from inmind import Memory, Session
+from inmind import Memory, Session, TextLayer, default_layers
 from inmind.clients import wrap
 from inmind.clients.exchange import MOST_ROUNDS
 from inmind.errors import InvalidInput
@@ -527,6 +527,29 @@ def test_a_tool_that_nobody_has_is_answered_without_the_host(
     heard = Host(provider, session, format, way).says("Look at the page.")
     assert [call.name for call in heard.calls] == ["get_page"]
     assert "There is no tool named get_pages" in told(provider.asked[1])
+
+
+class Offering(TextLayer):
+    """A layer of the host's that brings a tool of the host's along."""
+
+    def tools(self, format: str) -> list[Json]:
+        return [named(tool, "look_up") for tool in TOOLS[format]]
+
+
+def named(tool: Json, name: str) -> Json:
+    return {**tool, "name": name} if "name" in tool else {**tool, "function": {**tool["function"], "name": name}}
+
+
+@formats
+@some_ways
+@pytest.mark.spec("D1")
+def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(
+    provider: Provider, memory: Memory, format: str, way: str
+) -> None:
+    session = memory.session("one", layers=default_layers(Offering("rules", "Look things up.")))
+    provider.will(says("", asks("look_up")))
+    heard = Host(provider, session, format, way).says("Look at the page.")
+    assert [call.name for call in heard.calls] == ["look_up"]
 
 
 @pytest.mark.parametrize("tools", [[], [*TOOLS[RESPONSES], {"type": "web_search"}]], ids=["none", "not all"])

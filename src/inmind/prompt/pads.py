@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from inmind.documents import Scope
+from inmind.documents import MOST_BYTES, Scope
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.journal import Happened, PadBegun, PadSetAside, Trust, to_json
 from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, ViewLayer
@@ -78,6 +78,8 @@ class ScratchpadLayer(PlainLayer):
         self._template = self._beginning(template)
         self._judged: tuple[State, str] = ({}, "")
         """The state that was last held against the schema: what was merged fits, and is not asked about again."""
+        self._sized: tuple[State, int] = ({}, 0)
+        """The state that an update last led to, and what it takes at most."""
         self._shown: tuple[State, str] = ("", "")
         """The state that was last written out for the model, which asks for it with every prompt."""
 
@@ -141,7 +143,7 @@ class ScratchpadLayer(PlainLayer):
         """
         if isinstance(self.held(pads), str):
             text = arguments.get("text", arguments.get("memory", arguments))
-            return self._revision(pads, text, (), append=truth(arguments, "append"), seen=seen)
+            return self._revision(pads, text, (), append=truth(arguments, "append"), padded=True, seen=seen)
         key = self.shape.delete_key if self.shape else DELETE
         values = {name: value for name, value in arguments.items() if name != key}
         return self._revision(pads, values, arguments.get(key), padded=True, seen=seen)
@@ -170,15 +172,17 @@ class ScratchpadLayer(PlainLayer):
         if isinstance(held, str):
             if delete:
                 raise InvalidInput(field="delete", value=delete, expected="nothing, since this scratchpad holds text")
-            update = text_update(held, given, append=append)
+            update = text_update(held, given, append=append, padded=padded)
         else:
             if append:
                 raise InvalidInput(
                     field="append", value=append, expected="False, since this scratchpad holds an object"
                 )
-            update = object_update(held, given, delete, padded=padded)
+            sized, size = self._sized
+            update = object_update(held, given, delete, padded=padded, size=size if same(sized, held) else MOST_BYTES)
             if update.changed:
                 self._check(update.state, held)
+                self._sized = (update.state, update.size)
         if seen is not None and update.changed and (stale := _stale(update, seen, held)):
             return Revision((), stale, stale=True)
         if not update.changed:
@@ -257,7 +261,11 @@ def _shape(schema: object) -> Shape:
 def _told(update: Update, *, changed: bool) -> str:
     """What the model is answered with: what was done, and what of its words was not taken, and why."""
     said = [_done(update) if changed else "Nothing to change."]
-    if update.padding:
+    if update.padding and update.text is not None:
+        said.append(
+            "Left as it was, since an empty text is taken for padding. To be rid of it, write what is true now."
+        )
+    elif update.padding:
         said.append(
             f"Left as they were, since an empty value beside others is taken for padding: {_named(update.padding)}. "
             "To empty a field, send it alone, or name it in delete as well."

@@ -1,8 +1,9 @@
 """How a scratchpad takes in an update: objects merge, everything else replaces.
 
 A model that sends one field means one field, so what an update does not mention stays. Only the objects along the
-paths that it touches are copied, and all others are shared between the states, which nobody ever changes: an update
-costs what it says, and not what the pad holds. Merging keeps its own stack, so no depth can exhaust Python's.
+paths that it touches are copied, each once and none of what is inside it; all else is shared between the states, which
+nobody ever changes. So merging costs what the update says and the keys beside it, and not what the pad holds. It keeps
+its own stack, so no depth can exhaust Python's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from inmind.scratchpad.paths import is_list, is_object
+from inmind.scratchpad.paths import ABSENT, at, is_list, is_object
 
 
 def merged(state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable[Sequence[str]] = ()) -> dict[str, Any]:
@@ -31,8 +32,22 @@ def merged(state: Mapping[str, Any], values: Mapping[str, Any], delete: Iterable
 
 def without(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> Mapping[str, Any]:
     """The state less what these paths lead to. One that leads nowhere takes nothing with it."""
+    copies: dict[int, dict[str, Any]] = {}
+
+    def ours(held: Mapping[str, Any]) -> dict[str, Any]:
+        if id(held) in copies:
+            return copies[id(held)]
+        copy = dict(held)
+        return copies.setdefault(id(copy), copy)
+
     for path in delete:
-        state = _less(state, path)
+        if not path or at(state, path) is ABSENT:
+            continue
+        state = into = ours(state)
+        for key in path[:-1]:
+            into[key] = inner = ours(into[key])
+            into = inner
+        del into[path[-1]]
     return state
 
 
@@ -50,19 +65,3 @@ def same(one: Any, other: Any) -> bool:
     if is_object(one):
         return all(same(value, other[key]) for key, value in one.items())
     return all(map(same, one, other)) if is_list(one) else True
-
-
-def _less(state: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
-    if not path:
-        return state
-    *above, last = path
-    root = into = dict(state)
-    for key in above:
-        held = into.get(key)
-        if not is_object(held):
-            return state
-        copy = dict(held)
-        into[key] = copy
-        into = copy
-    into.pop(last, None)
-    return root

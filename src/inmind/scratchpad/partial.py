@@ -3,7 +3,8 @@
 A schema says what a finished state looks like. Until then, what was never there is not yet missing: the objects that
 updates are merged into need none of their required fields. Objects inside lists do, since a list is replaced whole and
 nobody completes an item later. Where a schema wants exactly one of several (`oneOf`), the contrary (`not`) or something
-on a condition (`if`), it is left as it is: with less required, the wrong branch would begin to fit.
+on a condition (`if`), it is left as it is: with less required, the wrong branch would begin to fit. Only where a field
+of each branch tells which of them is meant, as with unions that pydantic tells apart, that field is all that is needed.
 
 The result stands alone, as model providers want it: every reference in it leads to its own `$defs`.
 """
@@ -19,7 +20,7 @@ from inmind.errors import InvalidInput
 from inmind.scratchpad.paths import Path, is_list, is_object, pointed
 
 _DEMANDS = frozenset({"required", "minProperties"})
-_MERGED_INTO = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf"})
+_MERGED_INTO = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf", "$ref"})
 
 # Keywords that hold schemas: by name, or one or a list of them. What the others hold is data, whatever it looks like.
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
@@ -29,8 +30,8 @@ _SCHEMAS = frozenset(
 )
 
 # A title repeats the name of its field. A default says what a field is when it is left out: here it stays as it was.
-# The others say where a schema stands, and a copy stands elsewhere.
-_LEFT_OUT = frozenset({"title", "default", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"})
+# The others say where a schema stands, or point there, and a copy stands elsewhere.
+_LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"})
 
 # These give a reference another meaning than the place it names.
 _ELSEWHERE = ("$id", "$dynamicRef", "$recursiveRef")
@@ -65,17 +66,37 @@ class _Rewriting:
             if key in schema:
                 raise _refused(f"{key}: {schema[key]}")
         kept = [key for key in schema if key not in _LEFT_OUT and not (merged and key in _DEMANDS)]
-        return {key: self._keyword(key, schema[key], merged=merged) for key in kept}
+        tag = self._tag(schema) if merged else None
+        into = _MERGED_INTO if tag is None else _MERGED_INTO | {"oneOf"}
+        rewritten = {key: self._keyword(key, schema[key], merged=merged and key in into) for key in kept}
+        return rewritten if tag is None else {**rewritten, "required": [tag]}
 
     def _keyword(self, key: str, value: Any, *, merged: bool) -> Any:
         if key == "$ref":
             return self._reference(value, merged=merged)
-        merged = merged and key in _MERGED_INTO
         if key in _NAMED and is_object(value):
             return {name: self._rewritten(one, merged=merged) for name, one in value.items()}
         if key in _SCHEMAS and is_list(value):
             return [self._rewritten(one, merged=merged) for one in value]
         return self._rewritten(value, merged=merged) if key in _SCHEMAS else value
+
+    def _tag(self, schema: Mapping[str, Any]) -> str | None:
+        """The field that tells the branches of a `oneOf` apart; None if it does not."""
+        match schema:
+            case {"oneOf": branches, "discriminator": {"propertyName": str(tag)}} if is_list(branches):
+                return tag if all(self._is_fixed(branch, tag) for branch in branches) else None
+            case _:
+                return None
+
+    def _is_fixed(self, branch: Any, tag: str) -> bool:
+        """Does this branch say what the field is? A branch that leaves it open may fit beside another."""
+        if is_object(branch) and "$ref" in branch:
+            _, branch = self._target(branch["$ref"])
+        match branch:
+            case {"properties": {**fields}}:
+                return is_object(fields.get(tag)) and not fields[tag].keys().isdisjoint({"const", "enum"})
+            case _:
+                return False
 
     def _reference(self, reference: Any, *, merged: bool) -> str:
         path, target = self._target(reference)

@@ -58,7 +58,7 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, list | tuple)
 
 
-def at(state: Mapping[str, Any], path: Path) -> Any:
+def at(state: Mapping[str, Any], path: Sequence[str]) -> Any:
     """What stands there; ABSENT if nothing does. Lists are values: no path leads into one."""
     held: Any = state
     for key in path:

@@ -186,13 +186,36 @@ def _is_text(value: str) -> bool:
 
 
 def _dumped(node: Any, visit: _Visit) -> Any:
-    """What an object of a host's model has set, under the names that its schema has for it."""
+    """What an object of a host's model has set."""
     if visit.levels > DEEPEST_IN_ALL or isinstance(node, type) or not hasattr(node, "model_dump"):
         raise visit.refused("a value that JSON can carry")
     try:
-        return node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return _as_read(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
     except Exception as error:  # a foreign object may raise anything
         raise visit.refused("an object that can be dumped") from error
+
+
+def _as_read(dumped: Any, node: object) -> Any:
+    """Under the names by which its model reads a value, as its schema has them: it may write it under others."""
+    fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
+    if is_object(dumped) and fields:
+        written = {field.serialization_alias or name: name for name, field in fields.items()}
+        return {
+            _read_name(fields, written.get(key, key)): _as_read(value, getattr(node, written.get(key, key), None))
+            for key, value in dumped.items()
+        }
+    if is_object(dumped) and is_object(node) and len(dumped) == len(node):
+        return {key: _as_read(value, inner) for (key, value), inner in zip(dumped.items(), node.values(), strict=True)}
+    if is_list(dumped) and is_list(node) and len(dumped) == len(node):
+        return [_as_read(value, inner) for value, inner in zip(dumped, node, strict=True)]
+    return dumped
+
+
+def _read_name(fields: Mapping[str, Any], name: str) -> str:
+    """The first of several names is the one that a schema shows; a path into something else is none."""
+    alias = fields[name].validation_alias if name in fields else name
+    alias = next(iter(getattr(alias, "choices", [alias])))
+    return alias if isinstance(alias, str) else name
 
 
 def _is_unsafe(key: str) -> bool:

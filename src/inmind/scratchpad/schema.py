@@ -1,21 +1,21 @@
 """The schema of a scratchpad, as a host gives it: a pydantic model, or JSON Schema.
 
-A pad is filled in step by step. So a state may lack what its schema asks for, until it was complete once: what was
-complete stays complete. What contradicts the schema is refused at any time. What is stored is what was merged, not what
-a validator made of it.
+A pad is filled in step by step, and so is every object in it. What was never there is not missing yet; what is
+required and there is not removed, unless all of it is: an empty pad begins anew. What contradicts the schema is refused
+at any time. What is stored is what was merged, not what a validator made of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeGuard, cast
+from typing import Any, NoReturn, TypeGuard
 
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.journal import to_json
 from inmind.scratchpad.partial import partial
-from inmind.scratchpad.paths import ABSENT, Path, at, is_object, spelt
+from inmind.scratchpad.paths import is_object, spelt
 from inmind.scratchpad.validators import ByModel, BySchema, Model, Problem, Validator, compiled
 
 _LONGEST_REASON = 300
@@ -33,28 +33,20 @@ class Shape:
 
     def check(self, state: Mapping[str, Any], before: object) -> None:
         """Raise SchemaViolation unless the state may take the place of the one before."""
-        problems = self.validator.problems(state, lambda lacking: self._was_complete(before, lacking))
-        if problems:
+        found = self.validator.findings(state)
+        gone = dict.fromkeys(lack for lack in found.lacking if state and lack.is_new(before))
+        if problems := found.wrong or [Problem(lack.path, lack.reason) for lack in gone]:
             raise _violation(problems)
 
     def misfit(self, state: object) -> str:
         """Why nobody can go on from this state; empty if they can."""
         if not is_object(state):
             return "it is a text, and the schema describes an object"
-        problems = self.validator.problems(state, lambda _: False)
-        if not problems:
+        wrong = self.validator.findings(state).wrong
+        if not wrong:
             return ""
-        violation = _violation(problems)
+        violation = _violation(wrong)
         return f"{violation.path}: {violation.reason}" if violation.path else violation.reason
-
-    def _was_complete(self, before: object, lacking: Iterable[Problem]) -> bool:
-        if not is_object(before):
-            return False
-        # As long as a pad is being filled in, what it lacks it has lacked before: seen without asking the validator.
-        paths = [cast(Path, problem.path) for problem in lacking]
-        if any(at(before, path) is ABSENT and is_object(at(before, path[:-1])) for path in paths):
-            return False
-        return self.validator.is_complete(before)
 
 
 def shape_of(schema: object) -> Shape:

@@ -29,6 +29,8 @@ class Update:
     """What the pad holds afterwards."""
     changed: bool
     """Whether that is anything else than before."""
+    size: int = 0
+    """Bytes that an object takes as JSON, at most."""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     delete: tuple[Path, ...] = ()
     text: str | None = None
@@ -47,8 +49,14 @@ class Update:
         return PadMerged(pad=pad, values=self.values, delete=self.delete)
 
 
-def object_update(state: State | None, values: object, delete: object = (), *, padded: bool = False) -> Update:
-    """An update of a pad that holds an object. `padded`: a model may have padded the values."""
+def object_update(
+    state: State | None, values: object, delete: object = (), *, padded: bool = False, size: int = MOST_BYTES
+) -> Update:
+    """An update of a pad that holds an object. `padded`: a model may have padded the values.
+
+    `size`: what the state takes at most, where that is known. Merging adds no more than what is merged in, so nearly
+    always there is no need to measure all that the pad holds.
+    """
     held: Mapping[str, Any] = state if is_object(state) else {}
     said = plain(values, "values")
     if not is_object(said.value):
@@ -61,11 +69,15 @@ def object_update(state: State | None, values: object, delete: object = (), *, p
         what = meant(said.value, left, delete=tuple(asked))
         took, padding = what.values, what.padding
     after = merged(left, took)
-    if len(to_json(after).encode()) > MOST_BYTES:
+    size += _size(took)
+    if size > MOST_BYTES:
+        size = _size(after)
+    if size > MOST_BYTES:
         raise too_large(took, "values")
     return Update(
         state=after,
         changed=not same(after, held),
+        size=size,
         values=took,
         delete=there,
         dropped=said.dropped,
@@ -74,13 +86,24 @@ def object_update(state: State | None, values: object, delete: object = (), *, p
     )
 
 
-def text_update(state: State | None, text: object, *, append: bool = False) -> Update:
-    """An update of a pad that holds text: an object would overwrite it with something that it is not."""
+def text_update(state: State | None, text: object, *, append: bool = False, padded: bool = False) -> Update:
+    """An update of a pad that holds text: an object would overwrite it with something that it is not.
+
+    `padded`: a model may have padded it. A blank text says nothing, so it changes nothing.
+    """
     if not isinstance(text, str):
         raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad holds one")
     held = state if isinstance(state, str) else ""
+    if padded and not text.strip():
+        return Update(
+            state=held, changed=False, text=text, append=append, padding=("text",) if held and not append else ()
+        )
     after = checked_text(appended(held, checked_text(text)) if append else text)
     return Update(state=after, changed=after != held, text=text, append=append)
+
+
+def _size(value: Mapping[str, Any]) -> int:
+    return len(to_json(value).encode())
 
 
 def _paths(state: Mapping[str, Any], delete: object) -> list[Path]:

@@ -1,18 +1,22 @@
-"""What a validator says of a state: pydantic's, or one of JSON Schema, asked the same two questions.
+"""What a validator says of a state: pydantic's, or one of JSON Schema, with the same answer.
 
 Both judge finished states. A pad is filled in step by step, so what they find is told apart here into what is wrong and
-what is only lacking so far. A validator is foreign code: it is handed objects of its own, or reads ours without keeping
-them, and whatever it raises is an answer too.
+what is only lacking so far: whatever could still be added to an object, in no list, that updates are merged into. Of a
+union it is enough that one alternative only lacks something. A validator is foreign code: it is handed objects of its
+own, or reads ours without keeping them, and whatever it raises is an answer too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import reduce
+from itertools import chain
+from operator import getitem
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from inmind.errors import InvalidInput
-from inmind.scratchpad.paths import is_list, is_object, spelt
+from inmind.scratchpad.paths import ABSENT, Path, at, is_list, is_object, spelt
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -27,18 +31,33 @@ class Problem:
     reason: str
 
 
-Demanded = Callable[[Sequence[Problem]], bool]
-"""Does what is lacking count too? Asked only if something is, and nothing is wrong."""
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A required field that is not there, or an object that has too few fields."""
+
+    path: Path
+    fewest: int = 0
+    """How many fields the object needs; 0 where it is the field itself that is not there."""
+
+    def is_new(self, before: object) -> bool:
+        """Was it there before? What never was is not missing yet."""
+        held = at(before, self.path) if is_object(before) else ABSENT
+        return is_object(held) and len(held) >= self.fewest if self.fewest else held is not ABSENT
+
+    @property
+    def reason(self) -> str:
+        return f"it needs {self.fewest} fields or more" if self.fewest else "it is required, and cannot be removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    wrong: Sequence[Problem] = ()
+    lacking: Sequence[Lack] = ()
+    """Known only where nothing is wrong. Of a union it is what all of those lack that only lack something."""
 
 
 class Validator(Protocol):
-    def is_complete(self, state: Mapping[str, Any]) -> bool:
-        """Does it have all that the schema asks for, and nothing wrong?"""
-        ...
-
-    def problems(self, state: Mapping[str, Any], demanded: Demanded) -> Sequence[Problem]:
-        """What is wrong; where nothing is, what is lacking, if that is demanded."""
-        ...
+    def findings(self, state: Mapping[str, Any]) -> Findings: ...
 
 
 class Model(Protocol):
@@ -59,69 +78,71 @@ class ByModel:
 
     model: type[Model]
 
-    def is_complete(self, state: Mapping[str, Any]) -> bool:
-        wrong, lacking = self._found(state)
-        return not wrong and not lacking
-
-    def problems(self, state: Mapping[str, Any], demanded: Demanded) -> Sequence[Problem]:
-        wrong, lacking = self._found(state)
-        return lacking if lacking and not wrong and demanded(lacking) else wrong
-
-    def _found(self, state: Mapping[str, Any]) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    def findings(self, state: Mapping[str, Any]) -> Findings:
         from pydantic_core import ValidationError, to_json
 
         try:
             self.model.model_validate_json(to_json(state, fallback=dict))
         except ValidationError as error:
-            return _told_apart(error.errors(include_url=False, include_context=False, include_input=False), state)
+            return _told_apart(
+                [(one["loc"], one) for one in error.errors(include_url=False, include_input=False)], state
+            )
         except Exception as error:  # a host's validator may raise anything
-            return [Problem((), f"a validator raised {type(error).__name__}: {error}")], []
-        return [], []
+            return Findings(wrong=[Problem((), f"a validator raised {type(error).__name__}: {error}")])
+        return Findings()
 
 
-def _told_apart(errors: Iterable[ErrorDetails], state: Mapping[str, Any]) -> tuple[list[Problem], list[Problem]]:
-    """What is wrong, and what is lacking: a missing field of an object that stands in no list, and so is merged into.
+def _told_apart(errors: Iterable[tuple[Steps, ErrorDetails]], held: Any, above: Steps = ()) -> Findings:
+    """What errors say of a value, by their locations from there on.
 
-    Of a union, pydantic says why each of its alternatives fails. It is enough that one of them only lacks something.
+    Where there is a union, the location of an error goes on with a name for one of the alternatives.
     """
     wrong: list[Problem] = []
-    lacking: list[Problem] = []
-    unions: dict[Steps, dict[str | int, list[ErrorDetails]]] = {}
-    for error in errors:
-        path, beyond = _parted(error["loc"], state)
-        if len(beyond) > _is_missing(error):
-            unions.setdefault(path, {}).setdefault(beyond[0], []).append(error)
+    lacking: list[Lack] = []
+    unions: dict[Steps, dict[str | int, list[tuple[Steps, ErrorDetails]]]] = {}
+    for loc, error in errors:
+        inside, beyond = _parted(loc, held)
+        is_missing = error["type"] == "missing"
+        if len(beyond) > is_missing and beyond != _A_KEY:
+            unions.setdefault(inside, {}).setdefault(beyond[0], []).append((beyond[1:], error))
+        elif (lack := _lack((*above, *loc), error)) is not None:
+            lacking.append(lack)
         else:
-            (lacking if _is_lacking(error) else wrong).append(Problem(error["loc"], error["msg"]))
-    for path, alternatives in unions.items():
-        begun = [errors for errors in alternatives.values() if all(map(_is_lacking, errors))]
-        reasons = (_alternative(errors[0], path) for errors in begun or alternatives.values())
-        (lacking if begun else wrong).append(Problem(path, " or ".join(reasons)))
-    return wrong, lacking
+            wrong.append(Problem((*above, *loc), error["msg"]))
+    for inside, alternatives in unions.items():
+        path = (*above, *inside)
+        found = [_told_apart(errors, reduce(getitem, inside, held), path) for errors in alternatives.values()]
+        if begun := [one for one in found if not one.wrong]:
+            lacking += chain.from_iterable(one.lacking for one in begun)
+        else:
+            wrong.append(_of_all(path, [one.wrong[0] for one in found]))
+    return Findings(wrong, lacking)
 
 
-def _parted(loc: Steps, state: Any) -> tuple[Steps, Steps]:
-    """How far a location leads in the state, and what of it names something else: an alternative, a missing field."""
+# What pydantic adds to the location of a value whose key it refuses.
+_A_KEY = ("[key]",)
+
+
+def _parted(loc: Steps, held: Any) -> tuple[Steps, Steps]:
+    """How far a location leads in a value, and what of it names something else: an alternative, a missing field."""
     for place, step in enumerate(loc):
-        if is_object(state) and step in state:
-            state = state[str(step)]
-        elif is_list(state) and isinstance(step, int) and step < len(state):
-            state = state[step]
+        if is_object(held) and step in held:
+            held = held[str(step)]
+        elif is_list(held) and isinstance(step, int) and step < len(held):
+            held = held[step]
         else:
             return loc[:place], loc[place:]
     return loc, ()
 
 
-def _is_missing(error: ErrorDetails) -> bool:
-    return error["type"] == "missing"
-
-
-def _is_lacking(error: ErrorDetails) -> bool:
-    return _is_missing(error) and not any(isinstance(step, int) for step in error["loc"])
-
-
-def _alternative(error: ErrorDetails, path: Steps) -> str:
-    return f"{spelt(error['loc'][len(path) :])}: {error['msg']}"
+def _lack(path: Steps, error: ErrorDetails) -> Lack | None:
+    match error:
+        case {"type": "missing"} if _is_merged_into(path):
+            return Lack(path)
+        case {"type": "too_short", "ctx": {"field_type": "Dictionary", "min_length": fewest}} if _is_merged_into(path):
+            return Lack(path, fewest)
+        case _:
+            return None
 
 
 # -- JSON Schema -------------------------------------------------------------------------------------------
@@ -135,16 +156,14 @@ class BySchema:
     begun: jsonschema_rs.Validator
     """Of the same schema while a pad is being filled in."""
 
-    def is_complete(self, state: Mapping[str, Any]) -> bool:
-        return self.finished.is_valid(state)
-
-    def problems(self, state: Mapping[str, Any], demanded: Demanded) -> Sequence[Problem]:
+    def findings(self, state: Mapping[str, Any]) -> Findings:
         if self.finished.is_valid(state):
-            return []
-        wrong = [_problem(error) for error in self.begun.iter_errors(state)]
-        if wrong or not demanded([]):
-            return wrong
-        return [_problem(error) for error in self.finished.iter_errors(state)]
+            return Findings()
+        wrong = [_problem(error, state) for error in self.begun.iter_errors(state)]
+        if wrong:
+            return Findings(wrong)
+        lacking = (_lacking(error, state) or () for error in self.finished.iter_errors(state))
+        return Findings(lacking=list(chain.from_iterable(lacking)))
 
 
 def compiled(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
@@ -157,26 +176,69 @@ def compiled(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
     try:
         return validator_for(dict(schema), offline=True, mask="it")
     except ValidationError as error:
-        problem = _problem(error)
+        problem = _problem(error, schema)
         place = f"{spelt(problem.path)}: " if problem.path else ""
         expected = f"valid JSON Schema without references to elsewhere ({place}{problem.reason})"
         raise InvalidInput(field="schema", value=schema, expected=expected) from error
 
 
-def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+def _problem(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> Problem:
     """The path leads to the very field that is missing, or that nobody expects."""
     from jsonschema_rs import ValidationErrorKind as Kind
 
-    path = tuple(error.instance_path)
+    path = _path(error, state)
     match error.kind:
         case Kind.Required(property=field):
             return Problem((*path, field), "it is required")
         case Kind.AdditionalProperties(unexpected=[field, *_]) | Kind.UnevaluatedProperties(unexpected=[field, *_]):
             return Problem((*path, field), "the schema has no such field")
         case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives) if all(alternatives):
-            return _of_all(path, [_problem(errors[0]) for errors in alternatives])
+            return _of_all(path, [_problem(errors[0], state) for errors in alternatives])
         case _:
             return Problem(path, error.message)
+
+
+def _lacking(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> list[Lack] | None:
+    """What would have to be added for an error to go away; None if adding is not enough."""
+    from jsonschema_rs import ValidationErrorKind as Kind
+
+    path = _path(error, state)
+    match error.kind:
+        case Kind.Required(property=field) if _is_merged_into(path):
+            return [Lack((*path, field))]
+        case Kind.MinProperties(limit=fewest) if _is_merged_into(path):
+            return [Lack(path, fewest)]
+        case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives):
+            found = ([_lacking(error, state) for error in errors] for errors in alternatives)
+            begun = [lacks for each in found if None not in each for lacks in each if lacks]
+            return list(chain.from_iterable(begun)) or None
+        case _:
+            return None
+
+
+def _path(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> Steps:
+    """Where an error is. The library takes a key of digits for an index, and "007" for 7, so what is there decides."""
+    path: Steps = ()
+    held: Any = state
+    for step in error.instance_path:
+        if is_object(held):
+            key = step if isinstance(step, str) else next((key for key in held if _is_number(key, step)), str(step))
+            path, held = (*path, key), held.get(key)
+        else:
+            path, held = (*path, step), held[step] if is_list(held) and isinstance(step, int) else None
+    return path
+
+
+def _is_number(key: str, number: int) -> bool:
+    return key.isdecimal() and key.lstrip("0") == str(number).lstrip("0")
+
+
+# -- either ------------------------------------------------------------------------------------------------
+
+
+def _is_merged_into(path: Steps) -> TypeGuard[Path]:
+    """Lists are replaced whole: nobody adds anything to what is inside of one."""
+    return all(isinstance(step, str) for step in path)
 
 
 def _of_all(path: Steps, problems: Sequence[Problem]) -> Problem:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from inmind.scratchpad import merge
 from inmind.scratchpad.merge import appended, merged, same, without
 
 STATE: dict[str, Any] = {
@@ -64,6 +65,27 @@ def test_no_depth_exhausts_the_stack() -> None:
     while after:
         after, depth = after["a"], depth + 1
     assert depth == 10_000
+
+
+@pytest.mark.spec("C2")
+def test_however_much_is_removed_each_object_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {"inner": {str(n): n for n in range(100)}, "kept": {}}
+    copied: list[object] = []
+
+    def copy(held: dict[str, Any]) -> dict[str, Any]:
+        copied.append(held)
+        return {**held}
+
+    monkeypatch.setattr(merge, "dict", copy, raising=False)
+    assert without(state, [("inner", str(n)) for n in range(99)]) == {"inner": {"99": 99}, "kept": {}}
+    assert copied == [state, state["inner"]]
+
+
+@pytest.mark.spec("C2")
+def test_what_is_removed_with_what_it_is_in_is_gone_whatever_the_order() -> None:
+    for delete in ([("owner",), ("owner", "name")], [("owner", "name"), ("owner",)]):
+        assert without(STATE, delete) == {key: STATE[key] for key in STATE if key != "owner"}
+    assert "owner" in STATE
 
 
 def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:

@@ -53,6 +53,35 @@ def test_what_is_replaced_whole_or_depends_is_left_as_it_is(schema: dict[str, An
     assert partial(an_object(**schema)) == an_object(**schema)
 
 
+def told_apart_by(tag: str, *kinds: dict[str, Any]) -> dict[str, Any]:
+    branches = [an_object(required=["kind", "n"], properties={"kind": kind, "n": {}}) for kind in kinds]
+    return {"oneOf": branches, "discriminator": {"propertyName": tag, "mapping": {"a": "#/$defs/A"}}}
+
+
+@pytest.mark.spec("C6")
+def test_where_a_field_tells_branches_apart_only_that_field_is_required() -> None:
+    found = partial(an_object(properties={"a": told_apart_by("kind", {"const": "a"}, {"enum": ["b", "c"]})}))
+    begun = [an_object(properties={"kind": kind, "n": {}}) for kind in ({"const": "a"}, {"enum": ["b", "c"]})]
+    assert found["properties"]["a"] == {"oneOf": begun, "required": ["kind"]}
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        told_apart_by("kind", {"const": "a"}, {"type": "string"}),
+        told_apart_by("sort", {"const": "a"}, {"const": "b"}),
+        {"oneOf": [STEP, {"type": "null"}], "discriminator": {"propertyName": "title"}},
+        {"items": told_apart_by("kind", {"const": "a"}, {"const": "b"})},
+    ],
+    ids=["one branch leaves it open", "it is no field", "a branch has no fields", "in a list"],
+)
+def test_where_no_field_tells_branches_apart_they_stay_as_strict_as_they_are(schema: dict[str, Any]) -> None:
+    found = partial(an_object(properties={"a": schema}))["properties"]["a"]
+    branches = schema.get("items", schema)["oneOf"]
+    assert found.get("items", found) == {"oneOf": branches}
+
+
 @pytest.mark.spec("C6")
 def test_a_definition_that_is_used_both_ways_is_there_both_ways() -> None:
     properties = {"next": REF, "done": {"type": "array", "items": REF}}

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from inmind.documents import MOST_BYTES
 from inmind.errors import InvalidInput
@@ -27,6 +27,17 @@ class Level(IntEnum):
 class Person(BaseModel):
     name: str = Field(alias="fullName")
     email: str = "nobody@example.com"
+
+
+class Renamed(BaseModel):
+    """Whose fields are read by one name and written by another."""
+
+    one: int = Field(validation_alias="ONE")
+    two: int = Field(default=0, validation_alias=AliasChoices("TWO", "Two"), serialization_alias="second")
+    three: int = Field(default=0, serialization_alias="third")
+    inner: Renamed | None = None
+    listed: list[Renamed] = []
+    keyed: dict[str, Renamed] = {}
 
 
 class Broken(Mapping[str, int]):
@@ -178,6 +189,15 @@ def test_what_comes_out_is_plain_whatever_went_in() -> None:
         int,
         list,
     ]
+
+
+@pytest.mark.spec("C9")
+def test_what_a_model_has_set_stands_under_the_names_by_which_it_is_read_again() -> None:
+    leaf = {"ONE": 1, "TWO": 2, "three": 3}
+    written = {**leaf, "inner": leaf, "listed": [leaf, {"ONE": 4}], "keyed": {"one": leaf}}
+    given = Renamed.model_validate(written)
+    assert plain({"a": given, "b": [given]}, "values").value == {"a": written, "b": [written]}
+    assert set(written) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
 
 
 def test_the_copy_is_ours() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -131,6 +132,18 @@ def test_a_text_is_replaced_or_appended_to() -> None:
 
 
 @pytest.mark.spec("C2")
+@pytest.mark.parametrize("blank", ["", " ", "\n\t\n"])
+def test_a_model_that_writes_a_blank_text_wipes_nothing_and_a_host_is_taken_literally(blank: str) -> None:
+    padded = text_update("my notes", blank, padded=True)
+    assert (padded.state, padded.changed, padded.padding) == ("my notes", False, ("text",))
+    added = text_update("my notes", blank, append=True, padded=True)
+    assert (added.state, added.changed, added.padding) == ("my notes", False, ())
+    assert text_update("", blank, padded=True).padding == ()
+    assert text_update("my notes", "-", padded=True).state == "-"
+    assert text_update("my notes", blank).state == blank
+
+
+@pytest.mark.spec("C2")
 def test_a_text_grows_up_to_the_limit_and_not_beyond() -> None:
     assert text_update("x" * 10, "y" * (MOST_BYTES - 11), append=True).changed
     with pytest.raises(InvalidInput):
@@ -179,6 +192,17 @@ def test_many_small_updates_do_not_make_a_state_too_large() -> None:
         object_update(state, {"note": {"text": "y" * 2_000, "by": "Ada"}})
     assert caught.value.field == "values.note.text"
     assert object_update(state, {"log": "shorter", "note": "y" * 2_000}).changed
+
+
+@pytest.mark.spec("C2")
+def test_what_is_known_of_the_size_saves_measuring_and_decides_nothing() -> None:
+    small = {"a": "x" * 100}
+    for size in (110, MOST_BYTES - 5, MOST_BYTES):
+        update = object_update(small, {"b": 1}, size=size)
+        assert update.state == {**small, "b": 1}
+        assert len(json.dumps(update.state, separators=(",", ":"))) <= update.size <= MOST_BYTES
+    with pytest.raises(InvalidInput):
+        object_update({"log": "x" * (MOST_BYTES - 100)}, {"note": "y" * 200}, size=MOST_BYTES - 90)
 
 
 @pytest.mark.spec("C2")
