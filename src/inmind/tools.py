@@ -22,13 +22,10 @@ from inmind.overview.sections import section_of, with_section
 from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
-from inmind.prompt.pads import ScratchpadLayer, scratchpad_in_sight, scratchpad_of, truth
+from inmind.prompt.pads import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight, scratchpad_of, truth
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
 from inmind.text import counted, cut, inert
-
-SCRATCHPAD = "scratchpad"
-"""The path under which the model reads its scratchpad, where the prompt shows only a part of it."""
 
 MOST_LINES = 400
 MOST_CHARACTERS = 24_000
@@ -293,7 +290,7 @@ def _own_page(path: str) -> str:
     raise InvalidPath(field="path", value=path, expected=f"{OVERVIEW}, detail/<name> or archive/<name>")
 
 
-def _keeps_documents(layer: Layer) -> bool:
+def _has_pages(layer: Layer) -> bool:
     return isinstance(layer, DocumentLayer) and resolve(layer.path)[0] == "thread"
 
 
@@ -334,7 +331,7 @@ TOOLS: tuple[Tool, ...] = (
         name="memory_read",
         wire="memory_read",
         reads_only=True,
-        layer=lambda layer: _keeps_documents(layer) or scratchpad_in_sight([layer]) is not None,
+        layer=lambda layer: _has_pages(layer) or scratchpad_in_sight([layer]) is not None,
         declare=_always(
             f"Read {OVERVIEW}, detail/<name>, archive/<name> or {SCRATCHPAD}.",
             _object({"path": _TEXT, "from_line": {"type": "integer"}}, required=("path",)),
@@ -344,7 +341,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="memory_write",
         wire="memory_write",
-        layer=_keeps_documents,
+        layer=_has_pages,
         declare=_always(
             f"Write {OVERVIEW}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
             "section, only what stands under that heading.",
@@ -364,7 +361,7 @@ TOOLS: tuple[Tool, ...] = (
         name="memory_list",
         wire="memory_list",
         reads_only=True,
-        layer=_keeps_documents,
+        layer=_has_pages,
         declare=_always("List what memory_read can read.", _object({})),
         run=_list,
     ),

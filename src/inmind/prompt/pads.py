@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from inmind.scratchpad.schema import Shape
 
 NAME = "working-memory"
-WHERE = "scratchpad"
+SCRATCHPAD = "scratchpad"
 """The path under which the model reads all of it."""
 
 DELETE = "delete"
@@ -116,7 +116,7 @@ class ScratchpadLayer(PlainLayer):
             sources=(pad.source,) if pad else (),
             trust=pad.trust if pad else Trust.OPERATOR,
             tag="working_memory",
-            shorten=lambda budget, count: shortened(state, budget=budget, count=count, where=WHERE),
+            shorten=lambda budget, count: shortened(state, budget=budget, count=count, where=SCRATCHPAD),
         )
 
     def spawn(self) -> Spawn:
@@ -296,7 +296,7 @@ def _named(paths: Sequence[str]) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… (memory_read {WHERE} shows the rest)"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… (memory_read {SCRATCHPAD} shows the rest)"
 
 
 def _done(update: Update) -> str:
