@@ -8,13 +8,13 @@ otherwise, the parent's stays, and the report has all three. Coming home a secon
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
 
-from inmind.scratchpad.merge import appended, merged, same
+from inmind.scratchpad.merge import appended, same
 from inmind.scratchpad.pad import State
 from inmind.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
 
@@ -59,12 +59,8 @@ def reconciled(base: State, ours: State, theirs: State) -> Reconciled:
         return Reconciled(conflicts=(Clash("", base, ours, theirs),))
     found = list(_compared((), base, ours, theirs))
     changes = [one for one in found if isinstance(one, _Change)]
-    values: dict[str, Any] = {}
-    for change in changes:
-        if change.value is not ABSENT:
-            values = merged(values, _nested(change.path, change.value))
     return Reconciled(
-        values=values,
+        values=_nested(change for change in changes if change.value is not ABSENT),
         delete=tuple(change.path for change in changes if change.value is ABSENT),
         brought=tuple(spelt(change.path) for change in changes if not change.joined),
         joined=tuple(spelt(change.path) for change in changes if change.joined),
@@ -153,10 +149,16 @@ def _lines_after(base: str, text: str) -> str | None:
     return more[1:] if more.startswith("\n") else None
 
 
-def _nested(path: Path, value: Any) -> dict[str, Any]:
-    for key in reversed(path):
-        value = {key: value}
-    return value
+def _nested(changes: Iterable[_Change]) -> dict[str, Any]:
+    """One object that says all of them. Each has a place for itself, and none is inside another's."""
+    values: dict[str, Any] = {}
+    for change in changes:
+        *above, last = change.path
+        into = values
+        for key in above:
+            into = into.setdefault(key, {})
+        into[last] = change.value
+    return values
 
 
 _written = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode
