@@ -95,7 +95,7 @@ class Session:
         self._show()
         self._seen = self._versions()
         if self._scratchpad is not None and (misfit := self._scratchpad.misfit):
-            self._lags.append(f"the scratchpad no longer fits its schema ({misfit}): it begins anew, and is set aside")
+            self._lags.append(f"the saved scratchpad does not fit here ({misfit}): the first update sets it aside")
 
     # -- talking to the model ------------------------------------------------------------------------------
 

@@ -183,7 +183,7 @@ def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memo
     script = (
         "import os, signal, sys\n"
         "from inmind import Memory, ScratchpadLayer\n"
-        "session = Memory.open(sys.argv[1]).session('research', layers=[ScratchpadLayer()])\n"
+        "session = Memory.open(sys.argv[1]).session('research', layers=[ScratchpadLayer(schema={'type': 'object'})])\n"
         "session.scratchpad.update({'goal': 'found it'})\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -365,10 +365,11 @@ def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memo
     "pads",
     [
         [],
+        [ScratchpadLayer()],
         [ScratchpadLayer(schema=SCHEMA, read_only=True)],
         [ScratchpadLayer(schema={"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}})],
     ],
-    ids=["none", "read-only", "narrower"],
+    ids=["none", "without its schema", "read-only", "narrower"],
 )
 def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
     memory: Memory, pads: list[ScratchpadLayer], key: str | None

@@ -358,7 +358,7 @@ def test_what_no_longer_fits_is_set_aside_and_the_session_goes_on(memory: Memory
     assert session.scratchpad.snapshot == {}
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7, "left": "over"}]
     notices = session.prepare([user("hi")]).report.notices
-    assert any("set aside" in notice and "currentGoal" in notice for notice in notices)
+    assert any("aside" in notice and "currentGoal" in notice for notice in notices)
     session.scratchpad.update(FULL)
     (aside,) = session.scratchpad.set_aside
     assert aside.state == {"currentGoal": 7, "left": "over"}
@@ -367,15 +367,16 @@ def test_what_no_longer_fits_is_set_aside_and_the_session_goes_on(memory: Memory
 
 
 @pytest.mark.spec("C3")
-def test_looking_at_a_session_without_its_schema_sets_nothing_aside(memory: Memory) -> None:
+@pytest.mark.parametrize("given", ["a text", {"blockers": []}])
+def test_without_its_schema_an_object_is_read_and_not_written(memory: Memory, given: Any) -> None:
+    """Whoever forgets the schema would write what nobody checks, or a text over an object."""
     with_pad(memory, schema=TASK_SCHEMA).scratchpad.update(FULL)
     looking = memory.session("task")
-    assert looking.scratchpad.snapshot == FULL
     looking.prepare([user("hi")])
-    with pytest.raises(InvalidInput):
-        looking.scratchpad.update("a text")
-    looking.scratchpad.update({"blockers": []})
-    assert with_pad(memory, schema=TASK_SCHEMA).scratchpad.snapshot == {**FULL, "blockers": []}
+    with pytest.raises(ReadOnly, match="without its schema"):
+        looking.scratchpad.update(given)
+    assert "without its schema" in updated_by_model(looking, {"text": "a note", "append": True})
+    assert looking.scratchpad.snapshot == with_pad(memory, schema=TASK_SCHEMA).scratchpad.snapshot == FULL
 
 
 @pytest.mark.spec("C1")
@@ -563,7 +564,7 @@ def test_opening_with_another_schema_changes_nothing_for_those_who_have_the_olde
     assert [(aside.state, aside.reason) for aside in newer.scratchpad.set_aside] == [
         ({"currentGoal": 7}, 'currentGoal: it is not of type "string"')
     ]
-    assert any("no longer fits" in notice for notice in newer.prepare([user("hi")]).report.notices)
+    assert any("does not fit" in notice for notice in newer.prepare([user("hi")]).report.notices)
     assert [event.kind for event in older.journal()][before:].count(PadSetAside.kind) == 0
     assert older.scratchpad.snapshot == {"currentGoal": 7}
 
@@ -658,3 +659,52 @@ def test_what_is_nested_too_deeply_is_named_by_its_path_with_a_key_too(memory: M
     with pytest.raises(InvalidInput) as caught:
         session.scratchpad.update(nested(10_000), key=key)
     assert caught.value.field.startswith("values.")
+
+
+class Part(BaseModel):
+    name: str
+
+
+class Whole(BaseModel):
+    goal: str = ""
+    part: Part | None = None
+    parts: list[Part] = []
+    by_name: dict[str, Part] = {}
+    anything: Any = None
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"gaol": "misspelt"}, "gaol"),
+        ({"values": {"goal": "wrapped"}}, "values"),
+        ({"goal": "x", "part": {"name": "n", "more": 1}}, "part.more"),
+        ({"parts": [{"name": "n"}, {"nmae": "n"}]}, "parts[1].nmae"),
+        ({"by_name": {"any": {"name": "n", "more": 1}}}, "by_name.any.more"),
+    ],
+)
+def test_a_field_that_the_hosts_model_does_not_have_is_refused_by_its_path(
+    memory: Memory, values: dict[str, Any], path: str
+) -> None:
+    """Misspelt or wrapped, it would stay in every prompt, and whoever sent it would think that it was done."""
+    session = with_pad(memory, schema=Whole)
+    session.scratchpad.update({"goal": "kept"})
+    with pytest.raises(SchemaViolation, match="there is no such field, only") as caught:
+        session.scratchpad.update(values)
+    assert caught.value.path == path
+    assert "there is no such field" in updated_by_model(session, values)
+    assert session.scratchpad.snapshot == {"goal": "kept"}
+
+
+@pytest.mark.spec("C2")
+def test_fields_of_a_model_that_allows_others_and_of_anything_are_taken(memory: Memory) -> None:
+    class Open(Whole, extra="allow"):
+        pass
+
+    free = {"anything": {"at": {"all": 1}}, "by_name": {"a": {"name": "n"}}}
+    with_pad(memory, schema=Whole).scratchpad.update(free)
+    session = with_pad(memory, schema=Open)
+    session.scratchpad.update({"unheard": "of"})
+    assert session.scratchpad.snapshot == {**free, "unheard": "of"}
+    assert with_pad(memory, schema=Whole).scratchpad.snapshot == session.scratchpad.snapshot

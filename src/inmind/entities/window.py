@@ -28,6 +28,8 @@ from inmind.journal import (
 )
 
 MOST_ALIASES = 5
+MOST_LISTS = 10
+"""Types of which the last list is remembered: those that were listed last."""
 
 SMALL = 6
 """Numbers of fewer digits are counted up from one for each type anew: page 7 is not order 7."""
@@ -42,6 +44,9 @@ class Entities:
     """Things that had a place and lost it, as they were then; None for one that has come back."""
     ids: Known[str, Part] = field(default_factory=Known[str, Part])
     """Every id that was ever seen, in whatever role."""
+    lists: tuple[tuple[Key, ...], ...] = ()
+    """The last list of each type, the newest first. The window moves what is used to the front, and the second of a
+    list stays its second."""
 
     def __iter__(self) -> Iterator[Entity]:
         return iter(self.window)
@@ -124,6 +129,7 @@ class Entities:
             "window": [_freeze(entity) for entity in self.window],
             "left": [_freeze(entity) for entity in reversed(list(self.beyond))],
             "ids": [part for _, part in reversed(list(self.ids))],
+            "lists": self.lists,
         }
 
     @classmethod
@@ -134,13 +140,15 @@ class Entities:
             window=tuple(_thaw(entity) for entity in frozen["window"]),
             left=Known((entity.key, entity) for entity in left),
             ids=Known((part.id, part) for part in ids),
+            lists=tuple(tuple((type, id) for type, id in row) for row in frozen["lists"]),
         )
 
     def seen(self, things: Sequence[ThingSeen], *, at: datetime, source: str, told_in: str) -> Entities:
         """All of them at the front, in their order; the dead stay where they are."""
         window = {entity.key: entity for entity in self.window}
-        left, ids = self.left, self.ids
+        left, ids, lists = self.left, self.ids, self.lists
         front: dict[Key, None] = {}
+        alive: list[tuple[ThingSeen, Key]] = []
         for thing in things:
             before = self._before(thing, window)
             entity = _grown(before or self._new(thing, at), thing, at, source)
@@ -150,10 +158,12 @@ class Entities:
                 window.pop(before.key, None)
                 front.pop(before.key, None)
                 left = left.put(before.key, None)
+                lists = tuple(tuple(entity.key if key == before.key else key for key in row) for row in lists)
             if thing.how == "deleted":
                 window = {key: _without(thing, other, source) for key, other in window.items()}
             if not entity.deleted:
                 front.setdefault(entity.key)
+                alive.append((thing, entity.key))
                 window[entity.key] = entity
                 if left.get(entity.key) is not None:
                     left = left.put(entity.key, None)
@@ -164,7 +174,8 @@ class Entities:
             for part in (Part(entity.type, entity.id, entity.name), *entity.parts[: len(thing.parts)]):
                 ids = ids.put(part.id, part)
         ahead = {key: window[key] for key in front if not window[key].deleted}
-        return Entities(window=tuple({**ahead, **window}.values()), left=left, ids=ids)
+        window = tuple({**ahead, **window}.values())
+        return Entities(window=window, left=left, ids=ids, lists=_listing(lists, alive))
 
     def _before(self, thing: ThingSeen, window: Mapping[Key, Entity]) -> Entity | None:
         """The entity that this sighting is of.
@@ -226,7 +237,30 @@ class Entities:
             for part in (*reversed(entity.parts), Part(entity.type, entity.id, entity.name)):
                 ids = ids.put(part.id, part)
         window = (*restored, *(entity for entity in self.window if entity.key not in first))
-        return Entities(window=window, left=left, ids=ids)
+        return Entities(window=window, left=left, ids=ids, lists=self.lists)
+
+
+def _listing(lists: tuple[tuple[Key, ...], ...], seen: Sequence[tuple[ThingSeen, Key]]) -> tuple[tuple[Key, ...], ...]:
+    """The lists after one more sighting: several of a type are a list, in their order, with what rides beside them.
+
+    So are several that were merely named, as in "compare these two". But who names things of a list speaks of that
+    list, and does not make another one.
+    """
+    shown = [(thing, key) for thing, key in seen if thing.how in ("seen", "listed")]
+    beside = [(same_type(p.type), p.id) for thing, _ in shown if thing.how == "listed" for p in thing.parts if p.beside]
+    rows = _by_type([*(key for _, key in shown), *beside])
+    for type, row in _by_type([key for _, key in seen]).items():
+        if type not in rows and not any(key in row for other in lists for key in other):
+            rows[type] = row
+    older = (row for row in lists if row[0][0] not in rows)
+    return (*rows.values(), *older)[:MOST_LISTS]
+
+
+def _by_type(keys: Sequence[Key]) -> dict[str, tuple[Key, ...]]:
+    """Those of which there are several, each once."""
+    types = dict.fromkeys(type for type, _ in keys)
+    rows = {type: tuple(dict.fromkeys(key for key in keys if key[0] == type)) for type in types}
+    return {type: row for type, row in rows.items() if len(row) > 1}
 
 
 def _grown(entity: Entity, thing: ThingSeen, at: datetime, source: str) -> Entity:

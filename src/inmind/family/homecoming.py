@@ -102,7 +102,7 @@ def _pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpa
     if theirs is None:
         return Arrivals()
     pads = mind.pads if layer.scope == "thread" else belongings.pads
-    if layer.read_only or theirs.misfit(child.then.pads) or theirs.misfit(child.now.pads):
+    if layer.closed(pads) or theirs.misfit(child.then.pads) or theirs.misfit(child.now.pads):
         # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
         waits = _is_changed(child, layer.name)
         return Arrivals(conflicts=(_refused(child, pads, layer.name),), waiting=True) if waits else Arrivals()

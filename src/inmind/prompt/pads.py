@@ -84,7 +84,7 @@ class ScratchpadLayer(PlainLayer):
         """The state that was last written out for the model, which asks for it with every prompt."""
 
     def held(self, pads: Pads) -> State:
-        """What was saved, else the template, else nothing. What no longer fits the schema is as good as nothing."""
+        """What was saved, else the template, else nothing. What does not fit the schema is as good as nothing."""
         pad = pads.get(self.name)
         if pad is None:
             return self._template
@@ -100,6 +100,14 @@ class ScratchpadLayer(PlainLayer):
             why = self.shape.misfit(pad.state)
             self._judged = (pad.state, why)
         return why
+
+    def closed(self, pads: Pads) -> str:
+        """Why nothing is written here; empty if it is."""
+        if self.read_only:
+            return "it is read-only here"
+        if self.shape is None and not isinstance(self.held(pads), str):
+            return "it holds an object, and the session was opened without its schema"
+        return ""
 
     def text(self, pads: Pads) -> str:
         return self._text(self.held(pads))
@@ -166,8 +174,8 @@ class ScratchpadLayer(PlainLayer):
         padded: bool = False,
         seen: State | None = None,
     ) -> Revision:
-        if self.read_only:
-            raise ReadOnly(place=f"the scratchpad {self.name}", reason="it is read-only here")
+        if closed := self.closed(pads):
+            raise ReadOnly(place=f"the scratchpad {self.name}", reason=closed)
         held, aside = self.held(pads), self.misfit(pads)
         if isinstance(held, str):
             if delete:
@@ -180,6 +188,8 @@ class ScratchpadLayer(PlainLayer):
                 )
             sized, size = self._sized
             update = object_update(held, given, delete, padded=padded, size=size if same(sized, held) else MOST_BYTES)
+            if self.shape is not None:
+                self.shape.welcome(update.values)
             if update.changed:
                 self._check(update.state, held)
                 self._sized = (update.state, update.size)
@@ -201,6 +211,7 @@ class ScratchpadLayer(PlainLayer):
         if self.shape is None:
             return text_update("", template).state
         update = object_update({}, template)
+        self.shape.welcome(update.values)
         self._check(update.state, {})
         return update.state
 

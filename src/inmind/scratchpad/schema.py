@@ -16,6 +16,7 @@ from inmind.errors import InvalidInput, SchemaViolation
 from inmind.journal import to_json
 from inmind.scratchpad.partial import partial
 from inmind.scratchpad.paths import is_object, spelt
+from inmind.scratchpad.strangers import strangers
 from inmind.scratchpad.validators import ByModel, BySchema, Model, Problem, Validator, compiled
 
 _LONGEST_REASON = 300
@@ -30,6 +31,15 @@ class Shape:
     delete_key: str
     """What these paths are called there, beside the schema's own fields."""
     validator: Validator
+    fields: Mapping[str, Any] | None = None
+    """JSON Schema of a model whose fields are all that there are; None where the schema itself says that."""
+
+    def welcome(self, values: Mapping[str, Any]) -> None:
+        """Raise SchemaViolation if something is sent that has no place in a state."""
+        unknown = strangers(values, self.fields) if self.fields is not None else ()
+        problems = [Problem(one.path, f"there is no such field, only {', '.join(one.known)}") for one in unknown]
+        if problems:
+            raise _violation(problems)
 
     def check(self, state: Mapping[str, Any], before: object) -> None:
         """Raise SchemaViolation unless the state may take the place of the one before."""
@@ -52,8 +62,9 @@ class Shape:
 def shape_of(schema: object) -> Shape:
     """The shape that a host's schema describes. InvalidInput says what is wrong, and where, if it describes none."""
     try:
+        fields: Mapping[str, Any] | None = None
         if _is_model(schema):
-            begun = partial(_as_json(_json_schema(schema)))
+            begun = fields = partial(_as_json(_json_schema(schema)))
             validator: Validator = ByModel(schema)
         elif is_object(schema):
             written = _as_json(schema)
@@ -66,14 +77,14 @@ def shape_of(schema: object) -> Shape:
         raise InvalidInput(field="schema", value=schema, expected="a schema that is nested less deeply") from error
     if begun.get("type") != "object":
         raise InvalidInput(field="schema", value=schema, expected="a schema with type: object at its root")
-    fields = begun.get("properties", {})
-    delete_key = next((key for key in _DELETE_KEYS if key not in fields), None)
+    names = begun.get("properties", {})
+    delete_key = next((key for key in _DELETE_KEYS if key not in names), None)
     if delete_key is None:
         expected = f"fields that leave one name free for what to remove: {' or '.join(_DELETE_KEYS)}"
-        raise InvalidInput(field="schema", value=list(fields), expected=expected)
+        raise InvalidInput(field="schema", value=list(names), expected=expected)
     parameters = {key: value for key, value in begun.items() if key != "$schema"}
-    parameters["properties"] = {**fields, delete_key: _DELETE}
-    return Shape(parameters, delete_key, validator)
+    parameters["properties"] = {**names, delete_key: _DELETE}
+    return Shape(parameters, delete_key, validator, fields)
 
 
 _DELETE_KEYS = ("delete", "delete_paths")

@@ -187,9 +187,12 @@ def _one(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> 
         return said.asks((top, *listed) if listed else pool, _NARROWED)
     if not listed:
         return said.means([top], 0.9, f"the most recent {said.thing}", others=rest)
-    if not phrase.pointing and len(listed) < FROM_ONE_LIST:
+    if len(listed) >= FROM_ONE_LIST:
+        return said.means([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
+    if not phrase.pointing:
         return said.asks((top, *listed), f"{len(listed) + 1} of them were listed together")
-    return said.means([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
+    why = f"the first of {len(listed) + 1} that were listed together, though any of them would fit"
+    return said.means([top], 0.7, why, others=rest)
 
 
 _NARROWED = "the words behind it say which, and they describe what we do not know"
@@ -243,8 +246,8 @@ def _so_many(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene)
 
 
 def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
-    """Counted in the last list that was shown. "the last one" after something else is simply the most recent."""
-    listed = scene.listed(pool)
+    """Counted in the last list that was shown, else by age."""
+    listed = scene.row(phrase, pool)
     if phrase.numbered:
         numbered = [entity for entity in pool if entity.id.lstrip("#") == str(phrase.place)]
         if numbered:
@@ -253,17 +256,32 @@ def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene
             return said.asks(pool, f"there is no list of them, and none has the id {phrase.place}", confidence=HARDLY)
     if phrase.place < 0 and scene.is_cut(listed):
         return said.asks(listed[-MOST_CANDIDATES:], _CUT)
-    if phrase.place == -1 and not phrase.count and (not listed or listed[0].key != pool[0].key):
-        return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
     row, where, sure = (
         (listed, "in the last list", 0.8) if listed else (scene.by_age(pool), "by when they were first seen", 0.5)
     )
+    left = row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
+    if phrase.place == -1 and not phrase.count and pool[0] not in left[-1:]:
+        if pool[0] not in listed:  # after something else, "the last one" is simply the most recent
+            return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
+        if not scene.is_untouched(listed):
+            return said.asks([pool[0], left[-1]], f'"{pool[0].name}" was used last, "{left[-1].name}" was listed last')
+    chosen, without_the_dead = _counted(phrase, row), _counted(phrase, left)
+    if not chosen:
+        return said.means_nothing(f"there are only {len(row)} {where}")
+    if set(chosen) <= set(left) and without_the_dead in ((), chosen):
+        return said.means(chosen, sure, f'"{said.text}" {where}', others=[e for e in left if e not in chosen])
+    gone = ", ".join(f'"{entity.name}"' for entity in row if entity not in left)
+    fitting = tuple(entity for entity in dict.fromkeys((*chosen, *without_the_dead)) if entity in left)
+    why = f"{gone} of the last list was deleted"
+    return said.asks(fitting, why) if fitting else said.means_nothing(why)
+
+
+def _counted(phrase: Phrase, row: tuple[Entity, ...]) -> tuple[Entity, ...]:
+    """What stands at the places that a phrase says; nothing, unless all of them are there."""
     wanted = phrase.count or 1
     start = phrase.place - 1 if phrase.place > 0 else len(row) + phrase.place + 1 - wanted
     chosen = row[start : start + wanted] if start >= 0 else ()
-    if len(chosen) != wanted:
-        return said.means_nothing(f"there are only {len(row)} {where}")
-    return said.means(chosen, sure, f'"{said.text}" {where}', others=[e for e in row if e not in chosen])
+    return chosen if len(chosen) == wanted else ()
 
 
 def _by_otherness(

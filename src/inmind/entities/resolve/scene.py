@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import islice
 
-from inmind.entities.entity import Entity
+from inmind.entities.entity import Entity, Key
 from inmind.entities.nouns import SAME_NOUN, heads, is_called, same_type, singular
 from inmind.entities.resolve.naming import Names
 from inmind.entities.resolve.reference import Phrase
@@ -32,6 +32,7 @@ class Scene:
         self.deep = deep
         """These things are from deep memory, and none of them is in mind."""
         self.things = tuple(entities)
+        self._entities = entities
         self.spoken: tuple[Entity, ...] = ()
         """What was named in the words before, in their order."""
         if after:
@@ -93,8 +94,27 @@ class Scene:
                 return tuple(part for part in parts if part.parent == parts[0].parent)
         return ()
 
+    def row(self, phrase: Phrase, among: Sequence[Entity]) -> tuple[Entity, ...]:
+        """The last list with any of these, in which places are counted: what was used, left or died since has its own.
+
+        Words that describe, and those that speak of the dead, count only what they fit.
+        """
+        keys = {entity.key for entity in among}
+        spoken = tuple(entity for entity in self.spoken if entity.key in keys)
+        if len(spoken) > 1:
+            return spoken
+        if among and among[0].parent and among[0] in self.parts:
+            return tuple(among)
+        row = next((row for row in self._entities.lists if not keys.isdisjoint(row)), ())
+        return tuple(self._at(key) for key in row if key in keys or not (phrase.words or phrase.deleted))
+
+    def is_untouched(self, row: Sequence[Entity]) -> bool:
+        """Was nothing of a list used since it was shown?"""
+        brought = {entity.source for entity in row if not entity.deleted}
+        return len(brought) == 1 or all(entity in self.spoken for entity in row)
+
     def listed(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
-        """The last list that was shown, as far as it is among these, in its order: what one event brought."""
+        """What still stands together as one event brought it, as far as it is among these: none of it used since."""
         keys = {entity.key for entity in among}
         spoken = tuple(entity for entity in self.spoken if entity.key in keys)
         if len(spoken) > 1:
@@ -119,7 +139,7 @@ class Scene:
         """Was there more in their list than is kept of it?"""
         ids = {entity.id for entity in among}
         holding = {entity.key for entity in among} | {entity.parent for entity in among}
-        cut = (thing for thing in self.things if thing.parts_left_out and thing.key in holding)
+        cut = (thing for thing in (*self.things, *among) if thing.parts_left_out and thing.key in holding)
         return any(part.beside or part.id in ids for thing in cut for part in thing.parts)
 
     def by_age(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
@@ -134,6 +154,22 @@ class Scene:
         if entity.key not in {other.key for other in listed}:
             return ()
         return tuple(other for other in listed if other.key != entity.key)
+
+    def _at(self, key: Key) -> Entity:
+        """What stands at a place of a list: in mind, gone from there, or riding with another."""
+        if found := self._placed.get(key) or self._entities.left.get(key) or self._riding.get(key):
+            return found
+        type, id = key
+        known = self._entities.ids.get(id)
+        return Entity(id, type, known.name if known and same_type(known.type) == type else "")
+
+    @cached_property
+    def _placed(self) -> dict[Key, Entity]:
+        return {thing.key: thing for thing in self.things}
+
+    @cached_property
+    def _riding(self) -> dict[Key, Entity]:
+        return {part.key: part for part in reversed(self.parts)}
 
 
 def _rest_of(group: Sequence[Entity]) -> tuple[Entity, ...]:
