@@ -274,10 +274,31 @@ def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_b
     one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     one.scratchpad.update("one's", append=True)
     other.scratchpad.update("rewritten")
-    parent.scratchpad.update("the parent's", append=True)
+    parent.scratchpad.update("begun anew\nthe parent's")
     assert parent.merge_back(one).joined == ("working-memory",)
     assert [clash.path for clash in parent.merge_back(other).conflicts] == ["working-memory"]
-    assert parent.scratchpad.snapshot == "begun\nthe parent's\none's"
+    assert parent.scratchpad.snapshot == "begun anew\nthe parent's\none's"
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_workers_that_add_and_come_home_in_turn_never_conflict(memory: Memory, schema: Any) -> None:
+    parent = memory.session("parent", layers=default_layers(ScratchpadLayer(schema=schema)))
+    workers = [parent.spawn(id, policy="fork") for id in ("a", "b")]
+    for turn in range(3):
+        for worker in workers:
+            line = f"{worker.id}{turn}"
+            held = worker.scratchpad.snapshot
+            if isinstance(held, str):
+                worker.scratchpad.update(line, append=True)
+            else:
+                worker.scratchpad.update({"steps": [*held.get("steps", []), line]})
+            worker.write("overview.md", f"{worker.overview}\n- {line}")
+            assert parent.merge_back(worker).ok
+    held = parent.scratchpad.snapshot
+    lines = held.split("\n") if isinstance(held, str) else held["steps"]
+    assert lines == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert sorted(parent.overview.split("\n")[-6:]) == sorted(f"- {line}" for line in lines)
 
 
 @pytest.mark.spec("C8", "A6")

@@ -247,8 +247,9 @@ def _listing(lists: tuple[tuple[Key, ...], ...], seen: Sequence[tuple[ThingSeen,
     list, and does not make another one.
     """
     shown = [(thing, key) for thing, key in seen if thing.how in ("seen", "listed")]
-    beside = [(same_type(p.type), p.id) for thing, _ in shown if thing.how == "listed" for p in thing.parts if p.beside]
-    rows = _by_type([*(key for _, key in shown), *beside])
+    lists_more = len(shown) > 1 or any(thing.how == "listed" for thing, _ in shown)
+    riding = [part for thing, _ in shown for part in thing.parts if part.beside] if lists_more else []
+    rows = _by_type([*(key for _, key in shown), *((same_type(part.type), part.id) for part in riding)])
     for type, row in _by_type([key for _, key in seen]).items():
         if type not in rows and not any(key in row for other in lists for key in other):
             rows[type] = row

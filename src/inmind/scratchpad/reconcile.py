@@ -8,13 +8,13 @@ otherwise, the parent's stays, and the report has all three. Coming home a secon
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
 
-from inmind.scratchpad.merge import appended, same
+from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import State
 from inmind.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
 
@@ -93,60 +93,96 @@ def _compared(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change
 
 
 def _items_home(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """One list, where both have only appended to it: ours, then what of theirs we have not appended too."""
+    """One list, where both have only added to it: ours, then what the child has appended and we have not added too."""
     began: Any = [] if base is ABSENT or base is None else base
     if not is_list(began) or not is_list(ours) or not is_list(theirs):
         return None
     length = len(began)
-    if not same(ours[:length], began) or not same(theirs[:length], began):
+    mine = _added(began, ours)
+    if mine is None or not same(theirs[:length], began):
         return None
-    there = {_written(item) for item in ours[length:]}
+    there = {_written(item) for item in mine}
     return [*ours, *(item for item in theirs[length:] if _written(item) not in there)]
+
+
+def _added(began: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
+    """What was added to a list, wherever; None if something was taken out of it, or moved.
+
+    Another child may have come home before: what it brought stands among what this one began with.
+    """
+    added: list[Any] = []
+    met = 0
+    for item in items:
+        if met < len(began) and same(item, began[met]):
+            met += 1
+        else:
+            added.append(item)
+    return added if met == len(began) else None
 
 
 def _text_home(base: str, ours: str, theirs: str) -> Reconciled:
     if ours == base:
         return Reconciled(text=theirs, brought=("",))
-    mine, more = _lines_after(base, ours), _lines_after(base, theirs)
-    if mine is None or more is None:
-        both = _lines_of_both(base, ours, theirs)
-        if both is None:
-            return Reconciled(conflicts=(Clash("", base, ours, theirs),))
-        return Reconciled(text=both, joined=("",)) if both != ours else Reconciled()
-    new = more.strip("\n")
-    if not new or f"\n{new}\n" in f"\n{mine}\n":
-        return Reconciled()
-    return Reconciled(text=appended(ours, more), joined=("",))
+    both = _lines_of_both(base, ours, theirs)
+    if both is None:
+        return Reconciled(conflicts=(Clash("", base, ours, theirs),))
+    return Reconciled(text=both, joined=("",)) if both != ours else Reconciled()
 
 
 def _lines_of_both(base: str, ours: str, theirs: str) -> str | None:
-    """The text with what both have done to it, where they have touched different lines; None where they have not."""
-    lines = base.split("\n")
-    edits = {*_edits(lines, ours.split("\n")), *_edits(lines, theirs.split("\n"))}
+    """The text with what both have done to it; None where they have done different things to the same line.
+
+    Lines that both have put in at the same place all stay, ours first.
+    """
+    lines = _lines(base)
+    mine = _edits(lines, _lines(ours))
+    edits = dict(mine)
+    for (begin, end), put in _edits(lines, _lines(theirs)).items():
+        if begin < end:
+            if edits.setdefault((begin, end), put) != put:
+                return None
+        elif not any(first <= begin <= last and _has(there, put) for (first, last), there in mine.items()):
+            edits[begin, end] = _joined(mine.get((begin, end), []), put)
     made: list[str] = []
-    done = -1
-    for begin, end, put in sorted(edits):
-        if begin <= done:
+    done = 0
+    for (begin, end), put in sorted(edits.items()):
+        if begin < done:
             return None
-        made += [*lines[max(done, 0) : begin], *put]
+        made += [*lines[done:begin], *put]
         done = end
-    return "\n".join([*made, *lines[max(done, 0) :]])
+    return "\n".join([*made, *lines[done:]])
 
 
-def _edits(base: list[str], text: list[str]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def _edits(base: list[str], text: list[str]) -> dict[tuple[int, int], list[str]]:
+    """Which lines were replaced by which, each by itself where there are as many."""
+    edits: dict[tuple[int, int], list[str]] = {}
     for tag, begin, end, first, last in SequenceMatcher(None, base, text, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield begin, end, tuple(text[first:last])
+        if tag == "replace" and end - begin == last - first:
+            edits |= {(begin + n, begin + n + 1): [text[first + n]] for n in range(end - begin)}
+        elif tag != "equal":
+            edits[begin, end] = text[first:last]
+    return edits
 
 
-def _lines_after(base: str, text: str) -> str | None:
-    """The lines that were appended; None if something else was done, a line that was continued among it."""
-    if not text.startswith(base):
-        return None
-    more = text[len(base) :]
-    if not base or base.endswith("\n") or not more:
-        return more
-    return more[1:] if more.startswith("\n") else None
+def _joined(ours: list[str], theirs: list[str]) -> list[str]:
+    """What both have put in at one place. At a text's end there may be an empty line, which is the end of the last one:
+    it stays the end."""
+    ended = [""] if "" in (ours[-1:] + theirs[-1:]) else []
+    return [*_without_end(ours), *_without_end(theirs), *ended]
+
+
+def _has(lines: list[str], put: list[str]) -> bool:
+    """Is there nothing new in what was put in?"""
+    new = _without_end(put)
+    return not any(new) or any(lines[at : at + len(new)] == new for at in range(len(lines) - len(new) + 1))
+
+
+def _without_end(lines: list[str]) -> list[str]:
+    return lines[:-1] if lines[-1:] == [""] else lines
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
 
 
 def _nested(changes: Iterable[_Change]) -> dict[str, Any]:

@@ -78,6 +78,15 @@ def test_what_was_appended_comes_home_though_the_list_had_such_an_item_before() 
 
 
 @pytest.mark.spec("C8")
+def test_what_was_appended_comes_home_whatever_others_have_added_between() -> None:
+    """The child has come home before, and so has another."""
+    came = reconciled({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
+    assert (came.values, came.joined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
+    assert reconciled({"f": [1, 2]}, {"f": [2, 1]}, {"f": [1, 2, 3]}).conflicts
+    assert reconciled({"f": [1, 2]}, {"f": [1]}, {"f": [1, 2, 3]}).conflicts
+
+
+@pytest.mark.spec("C8")
 def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
     assert reconciled(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == Reconciled()
 
@@ -145,14 +154,18 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
         ("a", "a\nboth\nours", "a\nboth", "a\nboth\nours", ""),
         ("a", "a\nbothers", "a\nboth", "a\nbothers\nboth", "joined"),
         ("a", "a\nours", "a\n\n", "a\nours", ""),
-        ("a", "ab", "a\ntheirs", "ab", "conflicts"),
-        ("a", "a\nours", "abc", "a\nours", "conflicts"),
+        ("a", "ab", "a\ntheirs", "ab\ntheirs", "joined"),
+        ("a", "a\nours", "abc", "abc\nours", "joined"),
+        ("a", "a\nours\n", "a\ntheirs", "a\nours\ntheirs\n", "joined"),
+        ("a\nb\nc", "a\nB\nc", "a\nb\nC", "a\nB\nC", "joined"),
+        ("a\nb", "a\nours\nb", "a\ntheirs\nb", "a\nours\ntheirs\nb", "joined"),
+        ("a\nb1", "a\na1\nb1\na2", "a\nb1\nb2", "a\na1\nb1\na2\nb2", "joined"),
+        ("a\nb\nc", "a\nc", "a\nb\nnew\nc", "a\nnew\nc", "joined"),
+        ("a\nb\nc", "c", "a\nnew\nb\nc", "c", "conflicts"),
         ("a", "b", "c", "b", "conflicts"),
     ],
 )
-def test_texts_come_home_whole_or_by_the_lines_that_were_appended(
-    base: str, ours: str, theirs: str, after: str, how: str
-) -> None:
+def test_texts_come_home_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
     came = reconciled(base, ours, theirs)
     assert applied(ours, came) == after
     assert [kind for kind in ("brought", "joined", "conflicts") if getattr(came, kind)] == ([how] if how else [])

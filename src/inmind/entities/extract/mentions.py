@@ -20,6 +20,7 @@ MOST_TEXT = 4_000
 MOST_BEYOND = 50
 """Things outside the window whose names are looked for, the last to leave first."""
 _WORD = re.compile(r"[a-z0-9]+|[^\W_]")
+_NUMBERED = re.compile(r"(?<![\w#&])#(\d{1,9})(?![\w-])")
 _SHORTEST = 3
 
 
@@ -28,6 +29,9 @@ def mentioned(text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES)
     spelt = [(text.find(f.id), f.type, _as_known(f.id, entities)) for f in ids_in_text(text, rules=rules)]
     found = {id: (place, ThingSeen(type, id, how="used")) for place, type, id in spelt}
     head = text[:MOST_TEXT]
+    for match in _NUMBERED.finditer(head):  # too short to be an id by itself: it is one that is known
+        if known := entities.ids.get(match[1]):
+            found.setdefault(known.id, (match.start(), ThingSeen(known.type, known.id, how="used")))
     folded = head.casefold()
     words = frozenset(_WORD.findall(folded))
     for type, id, names in _known(entities):

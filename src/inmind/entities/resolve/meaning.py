@@ -209,7 +209,7 @@ def _after_a_deletion(said: Said, pool: tuple[Entity, ...], gone: Entity) -> Ref
 
 def _several(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
     top, *rest = pool
-    listed = scene.listed(pool)
+    listed = _of_interest(phrase, scene.row(phrase, pool))
     if phrase.narrowed and rest:
         return said.asks(listed or pool, _NARROWED)
     if phrase.count:
@@ -233,7 +233,7 @@ _CUT = "there were more in the list than are known here"
 
 
 def _so_many(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
-    count, listed = phrase.count, scene.listed(pool)
+    count, listed = phrase.count, _of_interest(phrase, scene.row(phrase, pool))
     if len(listed) == count:
         return said.means(listed, 0.9, f"the {count} that were listed together")
     if len(pool) == count:
@@ -259,7 +259,7 @@ def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene
     row, where, sure = (
         (listed, "in the last list", 0.8) if listed else (scene.by_age(pool), "by when they were first seen", 0.5)
     )
-    left = row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
+    left = _of_interest(phrase, row)
     if phrase.place == -1 and not phrase.count and pool[0] not in left[-1:]:
         if pool[0] not in listed:  # after something else, "the last one" is simply the most recent
             return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
@@ -274,6 +274,11 @@ def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene
     fitting = tuple(entity for entity in dict.fromkeys((*chosen, *without_the_dead)) if entity in left)
     why = f"{gone} of the last list was deleted"
     return said.asks(fitting, why) if fitting else said.means_nothing(why)
+
+
+def _of_interest(phrase: Phrase, row: tuple[Entity, ...]) -> tuple[Entity, ...]:
+    """The living of a list, unless the dead are spoken of."""
+    return row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
 
 
 def _counted(phrase: Phrase, row: tuple[Entity, ...]) -> tuple[Entity, ...]:

@@ -95,7 +95,8 @@ class Names:
         return sum(_best(word, own) for word in words) / len(words) if words else 0.0
 
     def _take_in(self, entity: Entity) -> None:
-        for id in {entity.id, entity.id.lower(), entity.id.lstrip("#").lower()}:
+        plain = entity.id.lstrip("#").lower()
+        for id in {entity.id, entity.id.lower(), plain, f"#{plain}" if plain.isdigit() else plain}:
             if _is_telling(id):
                 self._ids.setdefault(id, []).append(entity)
         spelt: list[str] = []

@@ -243,7 +243,10 @@ def _belongs(text: str, phrase: Phrase, mention: Mention) -> bool:
 
 
 def _says_more(phrase: Phrase, mention: Mention, scene: Scene) -> bool:
-    """Is a phrase to be believed rather than the name in it? "the black coat" is no jacket that is called Black."""
+    """Is a phrase to be believed rather than the name in it? "the black coat" is no jacket that is called Black, and
+    "image #3" no order whose id is 3."""
+    if phrase.numbered:
+        return True
     if not phrase.words or mention.how == "id":
         return False
     if mention.how in {"part", "typo"}:

@@ -95,18 +95,18 @@ class Scene:
         return ()
 
     def row(self, phrase: Phrase, among: Sequence[Entity]) -> tuple[Entity, ...]:
-        """The last list with any of these, in which places are counted: what was used, left or died since has its own.
+        """The last list that has any of these, as it was shown: what was used, left or died since has its place still.
 
-        Words that describe, and those that speak of the dead, count only what they fit.
+        Of words that describe only what they fit is counted, and the dead are counted as they died.
         """
         keys = {entity.key for entity in among}
         spoken = tuple(entity for entity in self.spoken if entity.key in keys)
         if len(spoken) > 1:
             return spoken
-        if among and among[0].parent and among[0] in self.parts:
-            return tuple(among)
+        if phrase.deleted or (among and among[0].parent and among[0] in self.parts):
+            return self.listed(among)
         row = next((row for row in self._entities.lists if not keys.isdisjoint(row)), ())
-        return tuple(self._at(key) for key in row if key in keys or not (phrase.words or phrase.deleted))
+        return tuple(self._at(key) for key in row if key in keys or not phrase.words)
 
     def is_untouched(self, row: Sequence[Entity]) -> bool:
         """Was nothing of a list used since it was shown?"""
