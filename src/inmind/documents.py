@@ -150,10 +150,10 @@ def judge(
     if document is not None and found == document.text.encode():
         return Judgement(Finding.CURRENT)
     text, damage = _read(found)
+    if not (damage and found) and digest(text) in (published, *unconfirmed):
+        return Judgement(Finding.STALE)
     if damage:
         return Judgement(Finding.DAMAGED if document else Finding.FOREIGN, reason=damage)
-    if digest(text) in (published, *unconfirmed):
-        return Judgement(Finding.STALE)
     return Judgement(Finding.EDITED, text=text)
 
 

@@ -155,7 +155,7 @@ class Hands:
         said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
         return whose(
             call.name,
-            asked.tools or (),
+            asked.tools,
             lambda: adds_tools(said),
             offered=asked.offered,
             remembers=self._setup.memory_tools,

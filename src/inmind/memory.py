@@ -66,7 +66,7 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
     from inmind.prompt.pads import ScratchpadLayer
 
     usual = (ScratchpadLayer(), DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
-    names = {layer.name for layer in own}
+    names = {layer.name for layer in checked_layers(own)}
     return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
 
 

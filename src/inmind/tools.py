@@ -124,7 +124,7 @@ def is_memory_tool(name: str) -> bool:
 
 def whose(
     name: str,
-    theirs: Sequence[Mapping[str, Any]],
+    theirs: Sequence[Mapping[str, Any]] | None,
     added: Callable[[], bool],
     *,
     offered: Sequence[Mapping[str, Any]] = (),
@@ -134,16 +134,16 @@ def whose(
 
     A tool that a layer of the host's has `offered` is the host's as well.
 
-    What a host did not name may still be its own, unless all that it has are plain functions, and none were `added` by
-    messages. `remembers`: whether memory has tools in this session.
+    What a host did not name may still be its own, unless it has named some, or none at all, all of them are plain
+    functions, and none were `added` by messages. `remembers`: whether memory has tools in this session.
     """
-    if name in tool_names(theirs):
+    if name in tool_names(theirs or ()):
         return "host"
     if remembers and is_memory_tool(name):
         return "memory"
     if name in tool_names(offered):
         return "host"
-    return "nobody" if theirs and all(map(_is_function, theirs)) and not added() else "host"
+    return "nobody" if theirs is not None and all(map(_is_function, theirs)) and not added() else "host"
 
 
 def adds_tools(messages: Iterable[Message]) -> bool:

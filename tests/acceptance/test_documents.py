@@ -226,3 +226,11 @@ def test_a_text_that_is_too_large_is_refused_when_written(session: Session) -> N
     with pytest.raises(InvalidInput, match="at most 1048576 bytes"):
         session.write("overview.md", "x" * 1_048_577)
     assert session.overview == "written by the agent\n"
+
+
+@pytest.mark.spec("A5")
+def test_a_page_that_was_emptied_on_purpose_is_not_damaged(session: Session) -> None:
+    session.write("overview.md", "")
+    session.write("overview.md", "whole")
+    assert session.prepare([user("hi")]).report.notices == ()
+    assert session.overview == "whole"

@@ -651,6 +651,33 @@ def test_what_another_session_of_the_same_resource_has_seen_is_found_by_its_earl
     assert memory.session("other", resource="bob").resolve('open "Annual Summary"').entity is None
 
 
+@pytest.mark.spec("A2", "B7")
+def test_the_second_of_a_list_is_still_the_second_after_it_was_used_and_the_session_reopened(home: Path) -> None:
+    found = {"matches": [{"id": f"img-{n}", "filename": f"{n}.jpg"} for n in (1, 2, 3)]}
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        session.observe("search_images", {"q": "hill"}, found)
+        session.observe("set_hero", {"image_id": "img-2"}, {"ok": True})
+        session.add([user("what is img-1?")])
+        for _ in range(SNAPSHOT_EVERY):
+            session.observe("get_page", {"page_id": "page-7"}, page("page-7", "Home"))
+    with Memory.open(home) as memory:
+        answers = [memory.session("s").resolve(f"the {place} image").entity for place in ("first", "second", "third")]
+        assert [answer and answer.id for answer in answers] == ["img-1", "img-2", "img-3"]
+
+
+@pytest.mark.spec("B7", "B8")
+def test_things_that_go_by_a_number_are_meant_by_it_and_checked_by_it(session: Session) -> None:
+    session.observe("list_prs", {}, [{"number": 12, "title": "Fix login"}, {"number": 13, "title": "Bump deps"}])
+    closed = session.resolve("close #13").entity
+    assert closed is not None
+    assert closed.name == "Bump deps"
+    assert session.check_call("merge_pr", {"number": 13})
+    assert not session.check_call("merge_pr", {"number": 14})
+    session.observe("merge_pr", {"number": 13}, {"merged": True})
+    assert names(session)[0] == "Bump deps"
+
+
 # -- bad input ---------------------------------------------------------------------------------------------
 
 

@@ -265,10 +265,18 @@ def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(session: Sess
     )
 
 
-@pytest.mark.parametrize("tools", [[], [HOST_TOOL, {"type": "custom", "custom": {"name": "x"}}, {"type": "odd"}]])
-def test_a_call_that_may_be_the_hosts_is_left_to_it(session: Session, tools: list[Any]) -> None:
-    asked(session, tools=tools)
+@pytest.mark.parametrize("tools", [None, [HOST_TOOL, {"type": "custom", "custom": {"name": "x"}}, {"type": "odd"}]])
+def test_a_call_that_may_be_the_hosts_is_left_to_it(session: Session, tools: list[Any] | None) -> None:
+    session.prepare([user("Show me page 1.")], tools=tools)
     assert [call.name for call in session.record(chat(("1", "get_pages", {}))).host_calls] == ["get_pages"]
+
+
+def test_a_host_that_says_that_it_has_no_tools_is_left_no_calls(session: Session) -> None:
+    for number in range(2):
+        session.prepare([user("Show me page 1.")], tools=())
+        recorded = session.record(chat((f"{number}", "get_pages", {}), id=f"chatcmpl-00000000000000{number}"))
+        assert (recorded.host_calls, "no tool named get_pages" in only_result(recorded)) == ((), True)
+    assert [event.kind for event in session.journal()].count("tools") == 1
 
 
 def test_a_hosts_own_tool_of_a_memory_tools_name_stays_the_hosts(memory: Memory) -> None:

@@ -552,10 +552,10 @@ def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(
     assert [call.name for call in heard.calls] == ["look_up"]
 
 
-@pytest.mark.parametrize("tools", [[], [*TOOLS[RESPONSES], {"type": "web_search"}]], ids=["none", "not all"])
+@pytest.mark.parametrize("tools", [openai.omit, [*TOOLS[RESPONSES], {"type": "web_search"}]], ids=["none", "not all"])
 @pytest.mark.parametrize("way", ["create", "stream"])
 def test_a_call_is_left_to_a_host_that_has_not_named_all_its_tools(
-    provider: Provider, session: Session, way: str, tools: list[Json]
+    provider: Provider, session: Session, way: str, tools: Any
 ) -> None:
     provider.will(says("", asks("get_pages")))
     heard = Host(provider, session, RESPONSES, way, tools=tools).says("Look at the pages.")
@@ -579,14 +579,15 @@ def test_tools_in_a_namespace_or_added_by_a_message_are_the_hosts(
 
 @formats
 @pytest.mark.parametrize("way", ["create", "async stream"])
-def test_a_model_that_only_ever_calls_its_memory_is_stopped(
-    provider: Provider, session: Session, format: str, way: str
+def test_a_model_that_only_ever_calls_its_memory_is_stopped_and_that_is_said(
+    provider: Provider, session: Session, caplog: pytest.LogCaptureFixture, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
     provider.will(*(says("Reading.", asks("memory_list")) for _ in range(MOST_ROUNDS)), says("Yes."))
     heard = host.says("Are you done?")
     assert heard.calls == []
     assert (len(provider.asked), provider.unused) == (MOST_ROUNDS, 1)
+    assert "16 rounds of memory alone" in caplog.text
     assert host.says("And now?").text == "Yes."
     assert grows(provider.asked)
 

@@ -137,7 +137,26 @@ def test_whatever_happens_the_window_keeps_its_word(happenings: list[Happened], 
             assert entity.name
             assert entity.name not in entity.aliases
             assert all(part.id in entities.ids for part in entity.parts)
+        for listing in entities.listings:
+            assert len(set(listing.keys)) == len(listing.keys) > 1
+            assert all(id in entities.ids for _, id in listing.keys)
         assert Entities.thaw(json.loads(json.dumps(entities.freeze()))) == entities
+
+
+@pytest.mark.spec("B7")
+@given(st.integers(2, 9), st.data())
+def test_whatever_of_a_list_is_used_every_place_in_it_stays(size: int, data: st.DataObject) -> None:
+    rows = [{"id": f"img-{n}00", "filename": f"{n}.jpg"} for n in range(1, size + 1)]
+    happened = [ToolObserved("search_images", {}, {"matches": rows})]
+    for row in data.draw(st.lists(st.sampled_from(rows), max_size=6)):
+        tool, result = data.draw(st.sampled_from([("get_image", row), ("set_hero", {"ok": True})]))
+        happened.append(ToolObserved(tool, {"image_id": row["id"]}, result))
+    entities = Entities()
+    for seq, outcome in enumerate(happened, start=1):
+        entities = entities.apply(event(EntitiesSeen(things_of(outcome)), seq))
+    places = "first second third fourth fifth sixth seventh eighth ninth".split()[:size]
+    answers = [resolve(f"the {place} image", entities).entity for place in places]
+    assert [answer and answer.id for answer in answers] == [row["id"] for row in rows]
 
 
 @pytest.mark.spec("B4")

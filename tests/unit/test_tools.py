@@ -136,11 +136,14 @@ def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_hos
     def owner(name: str, *tools: dict[str, Any], added: bool = False, remembers: bool = True) -> str:
         return whose(name, tools, lambda: added, remembers=remembers)
 
+    assert whose("get_pages", None, lambda: False) == "host"
+
     assert owner("memory_read", mine) == "host"
     assert owner("memory_read", page) == owner("memory_read") == "memory"
     assert owner("memory_read", page, remembers=False) == "nobody"
     assert owner("get_pages", page) == "nobody"
-    assert {owner("get_pages", page, nameless), owner("get_pages"), owner("get_pages", group)} == {"host"}
+    assert {owner("get_pages", page, nameless), owner("get_pages", group)} == {"host"}
+    assert owner("get_pages") == "nobody"
     assert owner("get_pages", page, added=True) == "host"
 
 

@@ -6,6 +6,7 @@ it is written once for clients that wait and for clients that are awaited.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ from inmind.prompt.replies import Reply, read_as_far_as_it_came, read_reply
 from inmind.prompt.replies.reply import peek
 from inmind.session import Session
 from inmind.tools import adds_tools, whose
+
+log = logging.getLogger("inmind")
 
 MOST_ROUNDS = 16
 """A model that goes on calling its memory and says nothing is stopped here, and the host gets what there is."""
@@ -182,7 +185,10 @@ class Exchange:
         """Record a reply. One that was cut is the host's to go on from."""
         recorded = self._session.record(reply, call=self._call)
         self._number += 1
-        if not recorded.results or recorded.host_calls or not recorded.whole or self._number == MOST_ROUNDS:
+        if not recorded.results or recorded.host_calls or not recorded.whole:
+            return False
+        if self._number == MOST_ROUNDS:
+            log.warning("%s: %d rounds of memory alone: the host gets what there is", self._session.id, MOST_ROUNDS)
             return False
         if _asks_host(reply.wires, self._spoken):
             return False
@@ -201,8 +207,9 @@ class _Owners:
     """Whose calls the host is not shown: memory's, and those of tools that nobody has where the host has told all."""
 
     def __init__(self, tools: Any, *, remembers: bool) -> None:
-        named = [plain(tool, "tools") for tool in tools] if is_list(tools) else []
-        self._theirs = [tool for tool in named if is_object(tool)]  # what is none is refused when the call is prepared
+        named = [plain(tool, "tools") for tool in tools] if is_list(tools) else None
+        # What is none is refused when the call is prepared.
+        self._theirs = None if named is None else [tool for tool in named if is_object(tool)]
         self._remembers = remembers
         self.line = Line()
         self.offered: Sequence[Wire] = ()

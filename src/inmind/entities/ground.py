@@ -46,6 +46,8 @@ MOST_UNKNOWN = 20
 _CREATES = frozenset("create insert make new register".split())
 # Whoever calls makes these up, so that a call which is repeated can be told from a second one.
 _CALLERS_OWN = frozenset("dedupe deduplication idempotence idempotency".split())
+# What is begun by these may be given a name by its client, under which it is known from then on.
+_BEGINS = _CREATES | frozenset("add book buy order pay place post reserve schedule send start submit transfer".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,8 @@ def check_call(
     guard = _Guard(called, entities, told=told, elsewhere=elsewhere)
     # A single word that is no verb we know says what is done rather than what with: approve(id=7).
     own = called.type if called.verb or len(called.nouns) > 1 else UNTYPED
-    return CallCheck(tool=tool, findings=tuple(map(guard.finding, ids_in(arguments, own=own or UNTYPED, rules=rules))))
+    found = ids_in(arguments, own=own or UNTYPED, one=called.about_one, rules=rules)
+    return CallCheck(tool=tool, findings=tuple(map(guard.finding, found)))
 
 
 class _Guard:
@@ -278,8 +281,10 @@ def _may_be_new(found: Found, tool: Tool) -> str:
     # Something is added by the id that it has: only a plain `id` is that of what is made.
     if at_top and (tool.verb in _CREATES or (tool.verb == "add" and own)) and (own or found.type == tool.type):
         return "what is made may be given a new id"
-    spelt = set(words(found.key))
-    if spelt & _CALLERS_OWN or ("request" in spelt and "request" not in tool.nouns):
+    spelt = words(found.key)
+    named_by_client = tool.verb in _BEGINS and "client" in spelt[:-2]  # client_order_id: a client_id is a client's
+    by_request = "request" in spelt and "request" not in tool.nouns
+    if named_by_client or by_request or not _CALLERS_OWN.isdisjoint(spelt):
         return f"whoever calls chooses the {found.key}"
     return ""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from inmind.entities.entity import MOST_PARTS, Entity, Key
 from inmind.entities.known import Known
+from inmind.entities.listing import Listing, after
 from inmind.entities.nouns import UNTYPED, same_type, singular
 from inmind.journal import (
     EntitiesLeft,
@@ -28,8 +29,6 @@ from inmind.journal import (
 )
 
 MOST_ALIASES = 5
-MOST_LISTS = 10
-"""Types of which the last list is remembered: those that were listed last."""
 
 SMALL = 6
 """Numbers of fewer digits are counted up from one for each type anew: page 7 is not order 7."""
@@ -44,9 +43,8 @@ class Entities:
     """Things that had a place and lost it, as they were then; None for one that has come back."""
     ids: Known[str, Part] = field(default_factory=Known[str, Part])
     """Every id that was ever seen, in whatever role."""
-    lists: tuple[tuple[Key, ...], ...] = ()
-    """The last list of each type, the newest first. The window moves what is used to the front, and the second of a
-    list stays its second."""
+    listings: tuple[Listing, ...] = ()
+    """What was shown together: lists of things first, then of parts, and the newest of each first."""
 
     def __iter__(self) -> Iterator[Entity]:
         return iter(self.window)
@@ -129,7 +127,7 @@ class Entities:
             "window": [_freeze(entity) for entity in self.window],
             "left": [_freeze(entity) for entity in reversed(list(self.beyond))],
             "ids": [part for _, part in reversed(list(self.ids))],
-            "lists": self.lists,
+            "listings": self.listings,
         }
 
     @classmethod
@@ -140,13 +138,17 @@ class Entities:
             window=tuple(_thaw(entity) for entity in frozen["window"]),
             left=Known((entity.key, entity) for entity in left),
             ids=Known((part.id, part) for part in ids),
-            lists=tuple(tuple((type, id) for type, id in row) for row in frozen["lists"]),
+            listings=tuple(
+                Listing(tuple(inside) if inside else None, tuple((type, id) for type, id in keys))
+                for inside, keys in frozen["listings"]
+            ),
         )
 
     def seen(self, things: Sequence[ThingSeen], *, at: datetime, source: str, told_in: str) -> Entities:
         """All of them at the front, in their order; the dead stay where they are."""
         window = {entity.key: entity for entity in self.window}
-        left, ids, lists = self.left, self.ids, self.lists
+        left, ids = self.left, self.ids
+        listings: tuple[Listing, ...] = self.listings
         front: dict[Key, None] = {}
         alive: list[tuple[ThingSeen, Key]] = []
         for thing in things:
@@ -158,7 +160,7 @@ class Entities:
                 window.pop(before.key, None)
                 front.pop(before.key, None)
                 left = left.put(before.key, None)
-                lists = tuple(tuple(entity.key if key == before.key else key for key in row) for row in lists)
+                listings = tuple(listing.renamed(before.key, entity.key) for listing in listings)
             if thing.how == "deleted":
                 window = {key: _without(thing, other, source) for key, other in window.items()}
             if not entity.deleted:
@@ -175,7 +177,7 @@ class Entities:
                 ids = ids.put(part.id, part)
         ahead = {key: window[key] for key in front if not window[key].deleted}
         window = tuple({**ahead, **window}.values())
-        return Entities(window=window, left=left, ids=ids, lists=_listing(lists, alive))
+        return Entities(window=window, left=left, ids=ids, listings=after(listings, alive))
 
     def _before(self, thing: ThingSeen, window: Mapping[Key, Entity]) -> Entity | None:
         """The entity that this sighting is of.
@@ -237,31 +239,7 @@ class Entities:
             for part in (*reversed(entity.parts), Part(entity.type, entity.id, entity.name)):
                 ids = ids.put(part.id, part)
         window = (*restored, *(entity for entity in self.window if entity.key not in first))
-        return Entities(window=window, left=left, ids=ids, lists=self.lists)
-
-
-def _listing(lists: tuple[tuple[Key, ...], ...], seen: Sequence[tuple[ThingSeen, Key]]) -> tuple[tuple[Key, ...], ...]:
-    """The lists after one more sighting: several of a type are a list, in their order, with what rides beside them.
-
-    So are several that were merely named, as in "compare these two". But who names things of a list speaks of that
-    list, and does not make another one.
-    """
-    shown = [(thing, key) for thing, key in seen if thing.how in ("seen", "listed")]
-    lists_more = len(shown) > 1 or any(thing.how == "listed" for thing, _ in shown)
-    riding = [part for thing, _ in shown for part in thing.parts if part.beside] if lists_more else []
-    rows = _by_type([*(key for _, key in shown), *((same_type(part.type), part.id) for part in riding)])
-    for type, row in _by_type([key for _, key in seen]).items():
-        if type not in rows and not any(key in row for other in lists for key in other):
-            rows[type] = row
-    older = (row for row in lists if row[0][0] not in rows)
-    return (*rows.values(), *older)[:MOST_LISTS]
-
-
-def _by_type(keys: Sequence[Key]) -> dict[str, tuple[Key, ...]]:
-    """Those of which there are several, each once."""
-    types = dict.fromkeys(type for type, _ in keys)
-    rows = {type: tuple(dict.fromkeys(key for key in keys if key[0] == type)) for type in types}
-    return {type: row for type, row in rows.items() if len(row) > 1}
+        return Entities(window=window, left=left, ids=ids, listings=self.listings)
 
 
 def _grown(entity: Entity, thing: ThingSeen, at: datetime, source: str) -> Entity:

@@ -64,7 +64,7 @@ def taken_in(standing: Standing, line: Line, given: Given, offered: Sequence[Any
     if tools is not None:
         for index, tool in enumerate(_listed(tools, "tools")):
             spoken.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
-    if (tools or None) != standing.tools or offered != standing.offered:
+    if (tools if tools is None else list(tools)) != standing.tools or offered != standing.offered:
         what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
         if (what.tools, what.offered) != (standing.tools, standing.offered):
             _refuse_twins([*(what.tools or ()), *what.offered])
@@ -261,4 +261,4 @@ def _objects(value: Any, field: str) -> list[dict[str, Any]] | None:
         if not is_object(item):
             raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")
         check_json(item, f"{field}[{index}]")
-    return objects or None
+    return objects

@@ -273,11 +273,33 @@ def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
         ("pay_invoice", {"client_request_id": "r-1234"}, "new"),
         ("pay_invoice", {"idempotency_key": "r-1234"}, "new"),
         ("approve_request", {"request_id": "r-1234"}, "unknown"),
+        ("create_order", {"client_order_id": "my-1"}, "new"),
+        ("placeOrder", {"newClientOrderId": "my-1"}, "new"),
+        ("cancel_order", {"client_order_id": "my-1"}, "unknown"),
+        ("create_order", {"client_id": "c-1234"}, "unknown"),
     ],
     ids=str,
 )
 def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any], expected: str) -> None:
     assert standing(arguments, tool=tool) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "number", "expected"),
+    [
+        ("merge_pr", 12, ["held"]),
+        ("merge_pr", "12", ["held"]),
+        ("merge_pr", 14, ["unknown"]),
+        ("list_prs", 14, []),
+        ("create_pr", 14, []),
+        ("order_item", 14, []),
+        ("get_page", 14, []),
+        ("roll", 14, []),
+    ],
+)
+def test_a_plain_number_is_an_id_where_it_says_which_one(tool: str, number: int | str, expected: list[str]) -> None:
+    entities = in_mind(ThingSeen("pr", "12", "Fix login"), ThingSeen("pr", "13", "Bump deps"))
+    assert [f.standing for f in checked({"number": number}, entities, tool=tool).findings] == expected
 
 
 def test_a_check_is_true_where_the_call_is_ok() -> None:

@@ -294,4 +294,6 @@ def test_a_snapshot_gives_back_the_state_that_it_was_made_of() -> None:
     )
     entities = entities.apply(an_event(EntitiesLeft((a_page(),)), 6))
     entities = then(entities, ThingSeen("order", "#W6390527", how="used"), seq=7)
+    entities = then(entities, a_page("page-8", how="listed"), a_page("page-9", how="listed"), seq=8)
+    assert entities.listings
     assert Entities.thaw(entities.freeze()) == entities

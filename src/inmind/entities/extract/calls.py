@@ -34,6 +34,11 @@ _NO_NOUNS = frozenset(
     "onestop pending recent result results single specific status the text type types uuid value values v1 v2 v3 "
     "api tool async".split()
 )
+# What is done to so many of something.
+_COUNTED = frozenset(
+    "add book buy create draw duplicate generate insert issue make new order place post register reserve return send "
+    "transfer".split()
+)
 # Nouns that say little without the one before them.
 _WEAK = frozenset("group line link method plan point record request set unit".split())
 
@@ -68,6 +73,11 @@ class Tool:
     def names(self) -> bool:
         """Do its arguments say what a thing is called, rather than what is looked for?"""
         return self.verb in _MAKES
+
+    @property
+    def about_one(self) -> bool:
+        """Is it about a single thing, of which a plain `number` says which one it is, and not how many?"""
+        return bool(self.verb) and not self.many and self.verb not in _COUNTED
 
 
 @lru_cache(maxsize=2048)

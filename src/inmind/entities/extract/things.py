@@ -61,7 +61,7 @@ class _Outcome:
         self._tool = _in_words_of(rules, tool_named(outcome.tool))
         self._arguments = read(outcome.arguments)
         own, about = self._tool.type or UNTYPED, self._tool.nouns
-        self._used = ids_in(self._arguments, own=own, about=about, rules=rules)
+        self._used = ids_in(self._arguments, own=own, one=self._tool.about_one, about=about, rules=rules)
         types = () if self._tool.out_of else self._tool.types
         self._shapes = Shapes(types, rules, many=self._tool.many)
 

@@ -30,16 +30,24 @@ class Found:
 
 
 def ids_in(
-    value: object, *, own: str = UNTYPED, about: Collection[str] = (), rules: EntityRules = DEFAULT_RULES
+    value: object,
+    *,
+    own: str = UNTYPED,
+    one: bool = False,
+    about: Collection[str] = (),
+    rules: EntityRules = DEFAULT_RULES,
 ) -> list[Found]:
     """The ids among the arguments of a call, in order.
 
-    `own` is what the tool is about, which a plain `id` means. `about` are the nouns in its name: what it takes under
-    one of them goes by a name, as the channel of `get_users_in_channel`.
+    `own` is what the tool is about, which a plain `id` means; where it is about `one` of them, a plain `number` is
+    what `pr_number` would be. `about` are the nouns in its name: what it takes under one of them goes by a name, as
+    the channel of `get_users_in_channel`.
     """
     found: dict[tuple[str, str], Found] = {}
     for path, key, item in _leaves(value):
-        seen = _found(path, key, item, own, rules) or _named(path, key, item, about, rules)
+        numbered = one and path == "number" and own != UNTYPED
+        said = handle(f"{own}_number" if numbered and key not in rules.id_keys else key, item, rules)
+        seen = _found(path, key, said, own, rules) or _named(path, key, item, about, rules)
         if seen is not None:
             found.setdefault((seen.type, seen.id), seen)
     return list(found.values())
@@ -63,8 +71,7 @@ def _leaves(value: object) -> Iterator[tuple[str, str, Any]]:
             yield path, key, node
 
 
-def _found(path: str, key: str, value: object, own: str, rules: EntityRules) -> Found | None:
-    said = handle(key, value, rules)
+def _found(path: str, key: str, said: tuple[str, str, str] | None, own: str, rules: EntityRules) -> Found | None:
     if said is None:
         return None
     type, id, kind = said

@@ -19,6 +19,8 @@ _CLITIC = re.compile(r"['’](?:s|ll|d|re|ve|m)?$")
 
 # What stands for a noun of any type.
 _ANY = frozenset("one thing item option result match choice object selection place location spot venue record".split())
+_LONGEST_NUMBER = 3
+"""Digits behind a noun that say which one, "PR 125". What is longer is found as the id that it is."""
 _NUMBERS = {word: n for n, word in enumerate("zero one two three four five six seven eight nine ten".split())}
 _ORDINALS = {
     word: place
@@ -191,7 +193,7 @@ def _numbered(said: Sequence[_Word], at: int) -> tuple[int, int]:
         after = at + len(before)
         if tuple(word.base for word in said[at:after]) == before and after < len(said):
             digits = said[after].base
-            if digits.isdigit() and (place := _number(digits)):
+            if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER and (place := int(digits)):
                 return place, after + 1
     return 0, at
 

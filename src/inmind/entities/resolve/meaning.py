@@ -160,7 +160,7 @@ def by_phrase(
         case "previous":
             return _by_precedence(said, phrase, pool, scene)
         case "oldest":
-            return _oldest(said, pool, scene)
+            return _oldest(said, phrase, pool, scene)
         case "newest":
             return _newest(said, phrase, pool, scene)
         case "recent":
@@ -209,7 +209,7 @@ def _after_a_deletion(said: Said, pool: tuple[Entity, ...], gone: Entity) -> Ref
 
 def _several(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
     top, *rest = pool
-    listed = _of_interest(phrase, scene.row(phrase, pool))
+    listed = _still_listed(phrase, pool, scene)
     if phrase.narrowed and rest:
         return said.asks(listed or pool, _NARROWED)
     if phrase.count:
@@ -233,7 +233,7 @@ _CUT = "there were more in the list than are known here"
 
 
 def _so_many(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
-    count, listed = phrase.count, _of_interest(phrase, scene.row(phrase, pool))
+    count, listed = phrase.count, _still_listed(phrase, pool, scene)
     if len(listed) == count:
         return said.means(listed, 0.9, f"the {count} that were listed together")
     if len(pool) == count:
@@ -245,11 +245,18 @@ def _so_many(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene)
     return said.means(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
 
 
+def _still_listed(phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> tuple[Entity, ...]:
+    """What is left in mind of the last list, if that is more than one: these, and what rides beside them."""
+    held = (entity for entity in scene.row(phrase, pool) if scene.holds(entity) and entity.deleted == phrase.deleted)
+    row = tuple(entity for entity in held if entity in pool or not entity.parent)
+    return row if len(row) > 1 else ()
+
+
 def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
     """Counted in the last list that was shown, else by age."""
     listed = scene.row(phrase, pool)
     if phrase.numbered:
-        numbered = [entity for entity in pool if entity.id.lstrip("#") == str(phrase.place)]
+        numbered = [entity for entity in (*pool, *listed) if entity.id.lstrip("#") == str(phrase.place)]
         if numbered:
             return replace(said, kind="id").means(numbered[:1], 0.9, "that number is its id")
         if not listed:
@@ -259,7 +266,7 @@ def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene
     row, where, sure = (
         (listed, "in the last list", 0.8) if listed else (scene.by_age(pool), "by when they were first seen", 0.5)
     )
-    left = _of_interest(phrase, row)
+    left = row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
     if phrase.place == -1 and not phrase.count and pool[0] not in left[-1:]:
         if pool[0] not in listed:  # after something else, "the last one" is simply the most recent
             return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
@@ -269,16 +276,14 @@ def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene
     if not chosen:
         return said.means_nothing(f"there are only {len(row)} {where}")
     if set(chosen) <= set(left) and without_the_dead in ((), chosen):
-        return said.means(chosen, sure, f'"{said.text}" {where}', others=[e for e in left if e not in chosen])
+        why = f'"{said.text}" {where}'
+        if not all(map(scene.holds, chosen)):
+            return said.asks(chosen, f"{why}, and no longer in mind")
+        return said.means(chosen, sure, why, others=[e for e in left if e not in chosen])
     gone = ", ".join(f'"{entity.name}"' for entity in row if entity not in left)
     fitting = tuple(entity for entity in dict.fromkeys((*chosen, *without_the_dead)) if entity in left)
     why = f"{gone} of the last list was deleted"
     return said.asks(fitting, why) if fitting else said.means_nothing(why)
-
-
-def _of_interest(phrase: Phrase, row: tuple[Entity, ...]) -> tuple[Entity, ...]:
-    """The living of a list, unless the dead are spoken of."""
-    return row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
 
 
 def _counted(phrase: Phrase, row: tuple[Entity, ...]) -> tuple[Entity, ...]:
@@ -328,10 +333,10 @@ def _by_precedence(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: 
     return said.means_nothing(f'there was none before "{now.name}"')
 
 
-def _oldest(said: Said, pool: tuple[Entity, ...], scene: Scene) -> Reference:
+def _oldest(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene) -> Reference:
     first, *rest = scene.by_age(pool)
     together = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
-    if together and scene.beside(first, pool):
+    if together and first in scene.row(phrase, pool):
         return said.asks([first, *together], f"{len(together) + 1} of them came together, before the others")
     return said.means([first], 0.7, f"the first {said.thing} that was seen", others=rest)
 

@@ -8,8 +8,11 @@ done to comes before what a preposition leads to: "delete it from the About page
 The policy on doubt:
 
 - "it", "this" and "that page" mean the most recent thing that fits. After a list that is its best match, with less
-  confidence. "the page" points less: after a long search it is still the best match, after a list of two or three,
-  all of which were in view, we ask.
+  confidence, and with still less after a list of two or three, all of which were in view. "the page" points less:
+  after a long search it is still the best match, and after a short list we ask.
+- "the second image" is counted in the last list as it was shown, whatever was used since. Where something of it was
+  deleted and the place is another without it, where "the last one" may be the last that was used, and where what
+  stands at the place is no longer in mind: we ask.
 - What is dead is meant only by its name, or by words that speak of its death ("restore it", "the deleted page").
   When the last thing that happened is that a thing was deleted, "it" can only be another: we take the one of its
   type if there is one, and ask if there are several.

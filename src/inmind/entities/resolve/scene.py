@@ -103,10 +103,18 @@ class Scene:
         spoken = tuple(entity for entity in self.spoken if entity.key in keys)
         if len(spoken) > 1:
             return spoken
-        if phrase.deleted or (among and among[0].parent and among[0] in self.parts):
+        if phrase.deleted or not among:
             return self.listed(among)
-        row = next((row for row in self._entities.lists if not keys.isdisjoint(row)), ())
-        return tuple(self._at(key) for key in row if key in keys or not phrase.words)
+        inside = among[0].parent if among[0] in self.parts else None
+        known = (each for each in self._entities.listings if inside is None or each.inside == inside)
+        listing = next((each for each in known if not keys.isdisjoint(each.keys)), None)
+        if listing is None:
+            return self.listed(among) if inside else ()
+        return tuple(self._at(key) for key in listing.keys if key in keys or not phrase.words)
+
+    def holds(self, entity: Entity) -> bool:
+        """Is it in mind, as a thing or riding with one?"""
+        return entity.key in self._placed or entity.key in self._riding
 
     def is_untouched(self, row: Sequence[Entity]) -> bool:
         """Was nothing of a list used since it was shown?"""
@@ -126,7 +134,7 @@ class Scene:
         if among and among[0].parent and not groups:
             return tuple(among)
         group = next((tuple(group) for group in groups.values() if len(group) > 1), ())
-        return group + _rest_of(group)
+        return group + tuple(entity for entity in _rest_of(group) if entity.key not in self._placed)
 
     def everything(self, among: Sequence[Entity]) -> tuple[Entity, ...]:
         """These, and what rides beside them: the rest of the lists that brought them."""

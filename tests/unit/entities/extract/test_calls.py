@@ -45,6 +45,16 @@ def test_a_plural_noun_says_that_there_may_be_many() -> None:
     assert not tool_named("get_page").many
 
 
+@pytest.mark.parametrize("name", ["merge_pr", "get_issue", "issues.close", "mcp__git__update-issue"])
+def test_a_tool_may_be_about_one_thing(name: str) -> None:
+    assert tool_named(name).about_one
+
+
+@pytest.mark.parametrize("name", ["list_prs", "create_issue", "book_room", "order_item", "think", ""])
+def test_a_tool_that_makes_or_lists_is_about_as_many_as_it_is_told(name: str) -> None:
+    assert not tool_named(name).about_one
+
+
 @pytest.mark.parametrize("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
 def test_a_verb_that_takes_away_deletes(name: str) -> None:
     assert tool_named(name).deletes

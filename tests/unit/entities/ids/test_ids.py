@@ -127,6 +127,15 @@ def test_a_plain_id_is_of_what_the_tool_is_about() -> None:
     assert (found.type, found.id) == ("page", "x")
 
 
+def test_a_plain_number_is_of_the_one_thing_that_the_tool_is_about() -> None:
+    [found] = ids_in({"number": 12, "filter": {"number": 3}}, own="pr", one=True)
+    assert (found.path, found.type, found.id) == ("number", "pr", "12")
+    assert ids_in({"number": 12}, own="pr") == []
+    assert ids_in({"number": 12}, own="page", one=True) == []
+    [found] = ids_in({"number": 12}, own="pr", one=True, rules=EntityRules(id_keys={"number": "ticket"}))
+    assert found.type == "ticket"
+
+
 def test_a_hosts_own_keys_and_nouns_are_heard() -> None:
     rules = EntityRules(types={"customer": ["client"]}, id_keys={"matricule": "employee"})
     found = ids_in({"client_id": "c", "matricule": "0042"}, rules=rules)

@@ -346,11 +346,145 @@ class TestTheDead:
         assert answer.entity.id == "p2"
 
 
+def used(type: str, name: str) -> ThingSeen:
+    return ThingSeen(type, f"{type}:{name}", how="used")
+
+
+class TestPlacesInAList:
+    """People count in the list that they saw, whatever became of it since."""
+
+    @pytest.mark.parametrize("touched", [*IMAGES, *(used("image", image.name) for image in IMAGES)], ids=str)
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("the first image", ["mountain.jpg"]),
+            ("the second image", ["river.jpg"]),
+            ("the third one", ["lake.jpg"]),
+            ("the last two images", ["river.jpg", "lake.jpg"]),
+            ("第二张图片", ["river.jpg"]),
+            ("all three images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+            ("delete these images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ],
+    )
+    def test_they_stay_when_something_of_it_was_opened_or_named(
+        self, touched: ThingSeen, text: str, names: list[str]
+    ) -> None:
+        assert meant(text, in_mind(IMAGES, [touched])) == names
+
+    def test_what_was_used_is_it_all_the_same(self) -> None:
+        entities = in_mind(IMAGES, [IMAGES[1]])
+        assert meant("open it", entities) == ["river.jpg"]
+        assert resolve("open it", entities).confidence == 0.9
+
+    def test_two_of_a_list_that_are_named_in_another_order_make_no_new_list(self) -> None:
+        entities = in_mind(IMAGES, [used("image", "lake.jpg"), used("image", "river.jpg")])
+        assert meant("the second image", entities) == ["river.jpg"]
+
+    def test_two_that_no_list_had_are_counted_as_they_were_named(self) -> None:
+        entities = in_mind([HOME], [used("page", "X"), used("page", "Y")])
+        assert [entity.id for entity in resolve("the second page", entities).entities] == ["page:Y"]
+
+    def test_a_newer_list_of_the_type_is_the_one_to_count_in(self) -> None:
+        assert meant("the second image", in_mind(IMAGES, [IMAGES[2], IMAGES[0]])) == ["mountain.jpg"]
+        assert meant("the second image", in_mind(IMAGES, [ABOUT, CONTACT])) == ["river.jpg"]
+        assert meant("the second one", in_mind(IMAGES, [ABOUT, CONTACT])) == ["Contact"]
+
+    def test_words_that_describe_count_what_they_fit(self) -> None:
+        shirts = [a("shirt", "red plain"), a("shirt", "blue"), a("shirt", "red striped")]
+        assert meant("the second red shirt", in_mind(shirts, [shirts[2]])) == ["red striped"]
+
+    def test_what_rides_beside_a_list_keeps_its_place_when_it_is_used(self) -> None:
+        rest = tuple(Part("image", f"img-{n}", f"{n}.jpg", beside=True) for n in range(4, 9))
+        long = [a("image", "mountain.jpg", parts=rest), *IMAGES[1:]]
+        for touched in (ThingSeen("image", "img-6", how="used"), ThingSeen("image", "img-6", "6.jpg")):
+            entities = in_mind(long, [touched])
+            assert meant("the fifth image", entities) == ["5.jpg"]
+            assert meant("the sixth image", entities) == ["6.jpg"]
+        assert resolve("open it", in_mind(long, [ThingSeen("image", "img-6", "6.jpg")])).confidence == 0.9
+
+    def test_the_items_of_an_order_keep_their_places_when_one_is_used_or_looked_at(self) -> None:
+        for touched in (ThingSeen("item", DESK.id, how="used"), ThingSeen("item", DESK.id, DESK.name)):
+            entities = in_mind([ORDER], [touched])
+            assert meant("return the first item", entities) == ["Desk Lamp"]
+            assert meant("return the second item", entities) == ["Standing Desk"]
+
+    def test_two_orders_have_each_their_own_first_item(self) -> None:
+        other = a("order", "", "#W456", parts=(DESK, LAMP))
+        assert meant("return the first item", in_mind([ORDER], [other])) == ["Standing Desk"]
+        assert meant("return the first item", in_mind([ORDER], [other], [ThingSeen("order", "#W123", how="used")])) == [
+            "Desk Lamp"
+        ]
+
+    def test_what_has_another_place_without_the_dead_is_asked_about(self) -> None:
+        entities = in_mind(IMAGES, [deleted("image", "river.jpg")])
+        assert meant("the first image", entities) == ["mountain.jpg"]
+        assert meant("the second image", entities) == ["?", "lake.jpg"]
+        assert meant("the third image", entities) == ["lake.jpg"]
+        entities = in_mind(IMAGES, [deleted("image", "mountain.jpg")])
+        assert meant("the second image", entities) == ["?", "river.jpg", "lake.jpg"]
+        assert '"mountain.jpg" of the last list was deleted' in resolve("the second image", entities).why
+
+    def test_the_last_one_may_be_the_last_that_was_used(self) -> None:
+        assert meant("the last image", in_mind(IMAGES)) == ["lake.jpg"]
+        assert meant("the last image", in_mind(IMAGES, [IMAGES[1]])) == ["?", "river.jpg", "lake.jpg"]
+        assert meant("the last image", in_mind(IMAGES, [IMAGES[2]])) == ["lake.jpg"]
+
+    def test_those_that_came_together_are_of_one_age_though_one_was_used(self) -> None:
+        assert meant("the oldest page", in_mind([ABOUT, CONTACT], [ABOUT])) == ["?", "Contact", "About Us"]
+
+    def test_what_is_no_longer_in_mind_is_asked_about(self) -> None:
+        left = in_mind(IMAGES, [IMAGES[1]])
+        left = left.without([entity for entity in left if entity.name != "river.jpg"])
+        assert meant("the second image", left) == ["river.jpg"]
+        assert meant("the third image", left) == ["?", "lake.jpg"]
+        assert meant("delete these images", left) == ["river.jpg"]
+
+    def test_a_list_whose_type_becomes_known_is_still_the_list(self) -> None:
+        nameless = [ThingSeen("reference", f"id-{n}00", how="used") for n in (1, 2)]
+        entities = in_mind(nameless, [a("page", "Two", "id-200")])
+        assert meant("the second one", entities) == ["Two"]
+
+
+class TestNumbers:
+    """Ids that are counted up from one say nothing by themselves."""
+
+    PRS = in_mind([a("pr", "Fix login", "12"), a("pr", "Bump deps", "13")])
+
+    @pytest.mark.parametrize("text", ["close #13", "close PR 13", "close PR #13", "is #13 done?"])
+    def test_a_hash_or_the_type_makes_a_number_an_id(self, text: str) -> None:
+        assert meant(text, self.PRS) == ["Bump deps"]
+
+    @pytest.mark.parametrize("text", ["wait 13 minutes", "add 13 more", "color #131313", "see C#13"])
+    def test_a_bare_number_is_none(self, text: str) -> None:
+        assert meant(text, self.PRS) == []
+
+    def test_a_number_of_three_digits_is_one_too_and_so_is_what_rides_beside_a_list(self) -> None:
+        rest = (Part("pr", "125", "Add docs", beside=True),)
+        entities = in_mind([ThingSeen("pr", "112", "Fix login", how="listed", parts=rest)])
+        assert meant("merge PR 125", entities) == meant("merge #125", entities) == ["Add docs"]
+
+    def test_what_was_never_seen_is_said_to_be(self) -> None:
+        assert resolve("close #14", self.PRS).why == "#14 was never seen"
+
+    def test_the_third_image_is_no_order_with_that_number(self) -> None:
+        entities = in_mind([a("order", "Lamps", "3")], IMAGES)
+        assert meant("open image #3", entities) == ["lake.jpg"]
+        assert meant("open #3", entities) == ["Lamps"]
+
+
 class TestDoubt:
     def test_a_search_makes_its_best_match_it_with_less_confidence(self) -> None:
         listed, alone = in_mind([ABOUT, CONTACT]), in_mind([CONTACT], [ABOUT])
         assert meant("open it", listed) == meant("open it", alone) == ["About Us"]
         assert resolve("open it", listed).confidence < resolve("open it", alone).confidence
+
+    def test_of_a_short_list_which_was_all_in_view_it_is_less_sure_than_of_a_long_one_and_says_why(self) -> None:
+        rest = (Part("image", "img-4", "delta.jpg", beside=True),)
+        short, long = in_mind(IMAGES), in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        for text in ("open it", "open that image", "打开它"):
+            assert meant(text, short) == meant(text, long) == ["mountain.jpg"]
+            assert resolve(text, short).confidence < resolve(text, long).confidence
+            assert "any of them would fit" in resolve(text, short).why
 
     def test_the_page_after_a_list_of_pages_is_asked_about(self) -> None:
         answer = resolve("open the page", in_mind([ABOUT, CONTACT]))
