@@ -11,15 +11,16 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from inmind.history import Entry, Line
-from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
+from inmind.journal import Draft, Event, Happened, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
 from inmind.parts import Parts
 from inmind.prompt.formats import FORMATS, format_named
 from inmind.prompt.formats.parts import Call, Message, Result, Text
 from inmind.prompt.intake import message_added, tool_names
-from inmind.prompt.pads import scratchpad_of
+from inmind.prompt.pads import SCRATCHPAD, scratchpad_of
 from inmind.prompt.recorded import Recorded, recorded
 from inmind.prompt.replies import Reply, read_reply
 from inmind.prompt.standing import Standing
@@ -35,20 +36,11 @@ LEAST_NAME = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the model has seen: versions of documents, and the scratchpad, where that is known."""
-
-    pages: Mapping[str, int]
-    pad: State | None
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
-    """A reply that was recorded: what the host is told, and what the session has to know."""
+    """A reply that was recorded: what the host is told, and what was appended for it."""
 
     recorded: Recorded
     events: Sequence[Event] = ()
-    seen: Seen = Seen({}, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +51,12 @@ class _Carried:
     abroad: list[Draft]
     """What happens in the resource's stream."""
     answers: list[Answer]
-    seen: Seen
-    """What the model has seen after it."""
 
 
 class Hands:
     """What one session does with replies.
 
-    `kept`: what its layers keep of the messages among some drafts. `prepared`: how things stood right after some call
+    `kept`: what its layers keep of the messages among some drafts. `prepared`: what was in mind right after some call
     was prepared.
     """
 
@@ -75,69 +65,81 @@ class Hands:
         parts: Parts,
         *,
         kept: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
-        prepared: Callable[[int], Standing],
+        prepared: Callable[[int], Mind],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
         self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
         self._kept, self._prepared = kept, prepared
 
-    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None, seen: Seen) -> Done:
-        """Store it and carry it out, once. `seen`: what the model was last shown."""
+    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
+        """Store it and carry it out, once."""
         spoken = None if format is None else format_named(format).name
         mind, _ = self._stream.refresh(), self._resource.refresh()
-        asked = mind.standing if call in (None, mind.standing.calls) else self._prepared(call)
+        then = mind if call in (None, mind.standing.calls) else self._prepared(call)
+        asked = then.standing
         read = read_reply(reply, format=spoken, hint=asked.format or "openai")
         named, undone = key_for(key, "record", read.wires), list[Appended]()
         if named is None:
             named, undone = self._key(_key(read, asked.calls, mind.line))
-        then = self._before(undone)
+        owned = self._before(undone)
 
         def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
-            shown = replace(seen, pad=None) if then else seen
-            carried = self._carried_out(mind, now, asked, read, then or self._resource.state, shown)
+            seen = mind.seen if call is None else then.seen
+            carried = self._carried_out(mind, now, asked, read, owned or self._resource.state, seen)
             drafts = [*carried.drafts, *self._kept(mind, now, carried.drafts)]
             drafts += self._attention.of_messages(mind, drafts, now)
-            return Decision(drafts, carried, beside=() if then else carried.abroad)
+            return Decision(drafts, carried, beside=() if owned else carried.abroad)
 
         done = self._stream.commit(decide, key=named, beside=self._resource)
         if done.answer is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return Done(recorded(events, whole=read.whole, repeated=True), seen=seen)
+            return Done(recorded(events, whole=read.whole, repeated=True))
         diagnostics = tuple(answer.diagnostic for answer in done.answer.answers if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events, done.answer.seen)
+        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events)
 
     def _carried_out(
-        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, belongings: Belongings, seen: Seen
+        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, belongings: Belongings, seen: Mapping[str, str]
     ) -> _Carried:
-        """The reply, what its calls of memory tools change, and their answers."""
+        """The reply, what its calls of memory tools change, and their answers.
+
+        `seen`: what the model knew when it wrote the reply. Beyond that it knows what it writes itself; what the calls
+        are answered it will know when it reads that (`told`).
+        """
         spoken = FORMATS[reply.format]
         drafts = [message_added(wire, spoken) for wire in reply.wires]
         state = self._stream.foresee(mind, mind.seq, drafts, now)
         abroad: list[Draft] = []
         answers: list[Answer] = []
         results: list[Result] = []
+        pad, told = self._pad_known(state, belongings, seen), seen
         for place, call in _calls(reply):
-            answer = self._answer(call, reply, asked, self._reach(state, belongings, seen))
+            answer = self._answer(call, reply, asked, self._reach(state, belongings, seen, pad))
             if answer is None:
                 continue
-            source = f"{mind.stream}#{mind.seq + 1 + place}"
-            done = [Draft(what=what, origin=Origin.ASSISTANT, sources=(source,)) for what in answer.happened]
+            done = [_changed(what, answer, by=f"{mind.stream}#{mind.seq + 1 + place}") for what in answer.happened]
+            before = self._source(answer.about, state, belongings)
             if answer.scope == "thread":
                 state = self._stream.foresee(state, state.seq, done, now)
                 drafts += done
             else:
                 belongings = self._resource.foresee(belongings, self._resource.version + len(abroad), done, now)
                 abroad += done
-            seen = self._seen_after(seen, answer, state, belongings)
+            after = self._source(answer.about, state, belongings)
+            for what in answer.happened:
+                pad = changed_by(what, pad)
+            seen = _known(seen, answer, before, after) if done else seen
+            told = _known(told, answer, before, after)
             answers.append(answer)
             results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
-            drafts += [message_added(wire, spoken, ours=True) for wire in wires]
-        return _Carried([*drafts, *_usage(asked, reply)], abroad, answers, seen)
+            shown = tuple((path, id) for path, id in told.items() if mind.seen.get(path) != id)
+            first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
+            drafts += [replace(first, what=replace(first.what, shown=shown)), *others]
+        return _Carried([*drafts, *_usage(asked, reply)], abroad, answers)
 
     def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
         match self._whose(call, asked, reach.mind):
@@ -161,39 +163,68 @@ class Hands:
             remembers=self._setup.memory_tools,
         )
 
-    def _seen_after(self, seen: Seen, answer: Answer, mind: Mind, belongings: Belongings) -> Seen:
-        """What the model knows by an answer: its own change, or, where that was refused as stale, what is there."""
-        pages = {**seen.pages, **{path: mind.documents.version(path) for path in answer.shown}}
-        pad = scratchpad_of(self._setup.layers)
-        known = seen.pad
-        if pad is not None and answer.stale:
-            known = pad.held(mind.pads if pad.scope == "thread" else belongings.pads)
-        for what in answer.happened:
-            known = changed_by(what, known)
-        return Seen(pages, known)
+    def _pad_known(self, mind: Mind, belongings: Belongings, seen: Mapping[str, str]) -> State | None:
+        """The scratchpad as the model knew it: as it was shown to it, with what it has changed by itself since."""
+        layer, id = scratchpad_of(self._setup.layers), seen.get(SCRATCHPAD)
+        if layer is None or id is None:
+            return None
+        pads, stream = (mind.pads, self._stream) if layer.scope == "thread" else (belongings.pads, self._resource)
+        pad = pads.get(layer.name)
+        if pad is None or pad.source == id:
+            return layer.held(pads)
+        name, _, seq = id.rpartition("#")
+        if name != stream.name:
+            return None
+        known: State | None = layer.held(stream.at(int(seq)).pads)
+        for event in self._store.read(stream.name, after=int(seq)):
+            if any(source.startswith(f"{self._stream.name}#") for source in event.sources):
+                known = changed_by(event.what, known)
+        return known
 
-    def _reach(self, mind: Mind, belongings: Belongings, seen: Seen) -> Reach:
+    def _page_then(self, seen: Mapping[str, str], path: str) -> str:
+        id = seen.get(path)
+        return self._stream.at(int(id.rpartition("#")[2])).documents.text(path) if id else ""
+
+    def _source(self, path: str, mind: Mind, belongings: Belongings) -> str:
+        """The event that wrote a page, or the scratchpad, as it is."""
+        layer = scratchpad_of(self._setup.layers)
+        if path == SCRATCHPAD and layer is not None:
+            if layer.scope == "thread":
+                return layer.source(mind.stream, mind.pads)
+            return layer.source(self._resource.name, belongings.pads)
+        page = mind.documents.by_path.get(path)
+        return page.source if page else ""
+
+    def _reach(self, mind: Mind, belongings: Belongings, seen: Mapping[str, str], pad: State | None) -> Reach:
         return Reach(
             mind=mind,
             belongings=belongings,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._setup.layers,
-            seen=seen.pages,
-            pad_seen=seen.pad,
+            seen=seen,
+            page_then=partial(self._page_then, seen),
+            pad_seen=pad,
             resolve=self._attention.resolve,
         )
 
     def _key(self, key: Key) -> tuple[Key, list[Appended]]:
         """The key of a reply, as long as nobody has taken it back: then it is another, beside what was undone."""
         taken_back: list[Appended] = []
-        while (known := self._store.receipt(self._stream.name, key)) is not None:
-            reverted = self._store.read(self._stream.name, after=known.last, kind=Reverted.kind)
-            undone = [e.seq for e in reverted if isinstance(e.what, Reverted) and e.what.to < known.first]
-            if not undone:
-                break
-            key = replace(key, value=f"{key.value} {undone[-1]}")
+        while (known := self._store.receipt(self._stream.name, key)) is not None and self._is_undone(known):
+            key = replace(key, value=f"{key.value} {known.last}")
             taken_back.append(known)
         return key, taken_back
+
+    def _is_undone(self, done: Appended) -> bool:
+        """Is it out of the state? An undo may itself have been undone, by going back to an event behind it."""
+        reverted = self._store.read(self._stream.name, after=done.last, kind=Reverted.kind)
+        now = reverted[-1].seq if reverted else done.last
+        for event in reversed(reverted):
+            if event.seq <= now and isinstance(event.what, Reverted):
+                now = event.what.to
+                if now < done.last:
+                    return True
+        return False
 
     def _before(self, undone: Sequence[Appended]) -> Belongings | None:
         """What the resource had before the replies that were taken back; None if they changed nothing there.
@@ -212,7 +243,19 @@ def _key(reply: Reply, call: int, line: Line) -> Key:
     if len(name) < LEAST_NAME:
         heard = (entry.seq for entry in reversed(line[:]) if not entry.ours and not _is_assistants(entry))
         name = f"{call} {next(heard, 0)} {reply.id}"
-    return Key(f"record {digest(name, digest_of(reply.wires))}", "")
+    return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.whole else 'cut')}", "")
+
+
+def _known(known: Mapping[str, str], answer: Answer, before: str, after: str) -> Mapping[str, str]:
+    """What is known after an answer, or a change, to whoever knew this: all of it, or still all of it."""
+    knows = answer.whole or (bool(answer.happened) and known.get(answer.about) == before)
+    return {**known, answer.about: after} if knows and after else known
+
+
+def _changed(what: Happened, answer: Answer, *, by: str) -> Draft:
+    """What a call changes, by the message that made it; of what stays as it was, it says from where that is."""
+    source, trust = answer.built_on or ("", None)
+    return Draft(what=what, origin=Origin.ASSISTANT, sources=(by, *([source] if source else [])), trust=trust)
 
 
 def _is_assistants(entry: Entry) -> bool:

@@ -62,6 +62,17 @@ class Happened:
     kind: ClassVar[str]
 
 
+Shown = tuple[tuple[str, str], ...]
+"""Pages, and the scratchpad, each with the event that wrote what was shown of it."""
+
+
+def _tuple_pairs(what: Happened, *names: str) -> None:
+    """JSON has lists for them."""
+    for name in names:
+        if pairs := getattr(what, name):
+            object.__setattr__(what, name, tuple((one, other) for one, other in pairs))
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOpened(Happened):
     kind = "opened"
@@ -74,7 +85,7 @@ class SessionOpened(Happened):
     """What each of the parent's layers was handed on as: fork, view or none."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "handed", tuple((layer, policy) for layer, policy in self.handed))
+        _tuple_pairs(self, "handed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,11 @@ class MessageAdded(Happened):
     format: str = "openai"
     ours: bool = False
     """Memory's own answer to a call: a host that was not shown the call does not have it."""
+    shown: Shown = ()
+    """What the model knows all of, once it has read this."""
+
+    def __post_init__(self) -> None:
+        _tuple_pairs(self, "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +226,11 @@ class PromptPrepared(Happened):
     """Message sequence number and tokens of the largest messages, when the meter named them."""
     marks: tuple[tuple[int, tuple[int | str, ...], Any], ...] = ()
     """Where the host has told the provider to cache up to: a message of those sent, the way to the mark, the mark."""
+    shown: Shown = ()
+    """What of memory it shows whole, as far as the model was not shown that before."""
 
     def __post_init__(self) -> None:
-        if self.largest:
-            object.__setattr__(self, "largest", tuple((seq, tokens) for seq, tokens in self.largest))
+        _tuple_pairs(self, "largest", "shown")
         if self.marks:
             object.__setattr__(self, "marks", tuple((at, tuple(path), mark) for at, path, mark in self.marks))
 

@@ -13,7 +13,7 @@ from typing import Any
 from inmind.documents import Documents
 from inmind.entities.window import Entities
 from inmind.history import Line
-from inmind.journal import BOOKKEEPING, ChildCameHome, Event, SessionOpened
+from inmind.journal import BOOKKEEPING, ChildCameHome, Event, MessageAdded, PromptPrepared, SessionOpened
 from inmind.prompt.standing import Standing
 from inmind.scratchpad.pad import Pads
 
@@ -40,12 +40,14 @@ class Mind:
     """
     came_home: Mapping[str, ChildCameHome] = field(default_factory=dict[str, ChildCameHome])
     """Children whose changes were brought home, and how that went the last time."""
+    seen: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the model knows all of: pages and the scratchpad, and the event that wrote what it was shown."""
 
 
 class MindFold:
     """Folds a session's stream."""
 
-    version = 3
+    version = 4
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -65,6 +67,7 @@ class MindFold:
         came_home = state.came_home
         if isinstance(what, ChildCameHome):
             came_home = {**came_home, what.child: what}
+        shown = what.shown if isinstance(what, MessageAdded | PromptPrepared) else ()
         return Mind(
             stream=state.stream,
             seq=event.seq,
@@ -77,6 +80,7 @@ class MindFold:
             begun=begun,
             before=before,
             came_home=came_home,
+            seen={**state.seen, **dict(shown)} if shown else state.seen,
         )
 
     def reverted(self, past: Mind, present: Mind, event: Event) -> Mind:
@@ -95,6 +99,7 @@ class MindFold:
             "begun": state.begun,
             "before": state.before,
             "came_home": [asdict(one) for one in state.came_home.values()],
+            "seen": dict(state.seen),
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Mind:
@@ -110,6 +115,7 @@ class MindFold:
             begun=frozen["begun"],
             before=frozen["before"],
             came_home={one["child"]: ChildCameHome(**one) for one in frozen["came_home"]},
+            seen=frozen["seen"],
         )
 
 

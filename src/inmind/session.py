@@ -18,7 +18,7 @@ from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, NotFound
-from inmind.hands import Hands, Seen
+from inmind.hands import Hands
 from inmind.journal import (
     DocumentWritten,
     Draft,
@@ -28,6 +28,7 @@ from inmind.journal import (
     PromptPrepared,
     Reverted,
     SessionOpened,
+    Shown,
     ToolObserved,
     UsageReported,
     digest,
@@ -50,14 +51,12 @@ from inmind.prompt.intake import (
 from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
-from inmind.prompt.pads import scratchpad_of
-from inmind.prompt.plan import plan
+from inmind.prompt.pads import SCRATCHPAD, scratchpad_of
+from inmind.prompt.plan import Plan, plan
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.recorded import Recorded
 from inmind.prompt.report import Prompt, report_on
-from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
-from inmind.scratchpad.pad import State
 from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, Stream, key_for
 from inmind.tools import offered
@@ -87,9 +86,6 @@ class Session:
         self._handed = Handed()
         self._sent: tuple[int, View | None] = (0, None)
         self._seen: dict[str, int] = {}
-        self._shown: dict[str, int] = {}
-        """What the model was shown whole: it may not have seen all that this object has read."""
-        self._pad_seen: State | None = None
         self._lags: list[str] = []
         self._take_in()
         self._show()
@@ -142,11 +138,10 @@ class Session:
         """
         self._take_in()
         self._look_up()
-        seen = Seen(self._shown, self._pad_seen)
-        done = self._hands.record(reply, format=format, call=call, key=key, seen=seen)
+        done = self._hands.record(reply, format=format, call=call, key=key)
         self._show(done.events)
-        self._shown, self._pad_seen = dict(done.seen.pages), done.seen.pad
-        self._seen |= self._shown
+        mind = self._stream.state
+        self._seen |= {p: page.version for p, page in mind.documents.by_path.items() if mind.seen.get(p) == page.source}
         return done.recorded
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
@@ -410,15 +405,24 @@ class Session:
                         what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
                     )
                 raise NotFound(what="earlier event", name=target, hint=f"the newest is {mind.seq}")
+            self._check_end(target)
             return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
 
         done = self._stream.commit(decide, key=named)
         self._show()
-        self._seen, self._pad_seen = self._versions(), self._pad_held()
+        self._seen = self._versions()
         if done.answer is not None:
             return done.answer
         (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.last)
         return event.what.to if isinstance(event.what, Reverted) else 0
+
+    def _check_end(self, seq: int) -> None:
+        """A change is there whole or not at all: half of one has calls without their answers."""
+        behind = self._store.read(self._stream.name, after=seq)
+        if behind and not behind[0].opens:
+            first = next(event.seq for event in reversed(self._store.read(self._stream.name, until=seq)) if event.opens)
+            last = next((event.seq for event in behind if event.opens), behind[-1].seq + 1) - 1
+            raise InvalidInput(field="to", value=seq, expected=f"where a change ended: {first - 1} or {last}")
 
     def prompt(self, call: int) -> Prompt:
         """The prompt of any past call, byte for byte as it was sent; its report counts anew, with today's counter."""
@@ -438,11 +442,11 @@ class Session:
 
     @cached_property
     def _hands(self) -> Hands:
-        return Hands(self._parts, kept=self._kept, prepared=self._standing_at)
+        return Hands(self._parts, kept=self._kept, prepared=self._asked)
 
-    def _standing_at(self, call: int) -> Standing:
-        """How things stood right after a call was prepared."""
-        return self._stream.at(self._prompt_of(call)[0].seq).standing
+    def _asked(self, call: int) -> Mind:
+        """What was in mind right after a call was prepared."""
+        return self._stream.at(self._prompt_of(call)[0].seq)
 
     @cached_property
     def _family(self) -> Family:
@@ -460,11 +464,12 @@ class Session:
         drafts += self._attention.of_messages(mind, drafts, now)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         view = self._view.of(mind.line, spoken.name)
+        recalled = self._recall(mind, now)
         planned = plan(
             mind.standing,
             mind.line,
             view,
-            self._recall(mind, now),
+            recalled,
             shared=self._shared(mind, view),
             limits=self._limits,
             meter=self._meter,
@@ -472,7 +477,8 @@ class Session:
         )
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
         wires = self._view.copies(view)
-        prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view))
+        shown = self._newly_shown(mind, planned, recalled)
+        prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view), shown=shown)
         rendered = render(mind.standing, mind.line, prepared, view, wires, self._handed)
         asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
         foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
@@ -480,6 +486,19 @@ class Session:
         report = report_on(call, mind.standing, planned, view, notices)
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
+
+    def _newly_shown(self, mind: Mind, planned: Plan, recalled: Sequence[tuple[Layer, Recalled]]) -> Shown:
+        """Pages, and the scratchpad, that a prompt shows all of and none before it has; of an object each field is
+        a whole, so it counts also where it is cut."""
+        cut = {layer for layer, _ in planned.cut}
+        whole = {source for layer, said in recalled if layer.name not in cut for source in said.sources}
+        seen = {path: page.source for path, page in mind.documents.by_path.items() if page.source in whole}
+        pad = scratchpad_of(self._layers)
+        if pad is not None and (pad.shape is not None or pad.name not in cut):
+            thread = pad.scope == "thread"
+            stream, pads = (mind.stream, mind.pads) if thread else (self._resource.name, self._resource.state.pads)
+            seen[SCRATCHPAD] = pad.source(stream, pads)
+        return tuple((path, id) for path, id in seen.items() if mind.seen.get(path) != id)
 
     def _shared(self, mind: Mind, view: View) -> int:
         """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
@@ -584,16 +603,6 @@ class Session:
         shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         self._seen |= {path: document.version for path, document in both.items() if document.source in shown}
-        cut = {source for block in (*standing.blocks, *standing.fresh) if block.left_out for source in block.sources}
-        self._shown |= {p: d.version for p, d in both.items() if d.source in shown and d.source not in cut}
-        self._pad_seen = self._pad_held()
-
-    def _pad_held(self) -> State | None:
-        """The scratchpad as it stands for this session, without looking what others have done."""
-        pad = scratchpad_of(self._layers)
-        if pad is None:
-            return None
-        return pad.held(self._stream.state.pads if pad.scope == "thread" else self._resource.state.pads)
 
     def _versions(self) -> dict[str, int]:
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}

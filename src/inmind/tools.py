@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 from inmind.documents import OVERVIEW, Scope, checked_text, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
-from inmind.journal import DocumentWritten, Happened
+from inmind.journal import DocumentWritten, Happened, Trust
 from inmind.mind import Belongings, Mind
 from inmind.overview.sections import section_of, with_section
 from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
-from inmind.prompt.pads import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight, scratchpad_of, truth
+from inmind.prompt.pads import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight, truth
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
 from inmind.text import counted, cut, inert
@@ -43,15 +43,18 @@ class Reach:
     ancestors: Sequence[Mind]
     """Of the sessions that this one comes from, the parent first."""
     layers: Sequence[Layer]
-    seen: Mapping[str, int]
-    """The version of each document that the model was last shown."""
+    seen: Mapping[str, str]
+    """What the model knew all of when it called: pages, and the event that wrote what it was shown of each."""
+    page_then: Callable[[str], str]
+    """The text of a page as the model knew it; empty where it did not."""
     pad_seen: State | None
-    """The scratchpad as the model was last shown it; None where that is not known."""
+    """The scratchpad as the model knew it; None where it did not, or only a part of a text."""
     resolve: Callable[[str], object]
 
-    @property
-    def pad(self) -> ScratchpadLayer | None:
-        return scratchpad_of(self.layers)
+    def knows(self, path: str) -> bool:
+        """Does the model know all of a page as it is?"""
+        page = self.mind.documents.by_path.get(path)
+        return page is not None and self.seen.get(path) == page.source
 
     @property
     def pad_text(self) -> str:
@@ -76,11 +79,13 @@ class Answer:
     said: str
     happened: tuple[Happened, ...] = ()
     scope: Scope = "thread"
-    shown: tuple[str, ...] = ()
-    """Documents that the model has now been shown, or has written."""
+    about: str = ""
+    """The page that it shows or has written, or the scratchpad."""
+    whole: bool = False
+    """It shows all of that, or has written all of it."""
+    built_on: tuple[str, Trust] | None = None
+    """What stays of the page is from there, and is trusted no more than that."""
     error: bool = False
-    stale: bool = False
-    """It would have overwritten what the model had not seen, which the answer shows."""
     diagnostic: str = ""
 
 
@@ -163,12 +168,12 @@ def _run(tool: Tool, call: Call, reach: Reach) -> Answer:
     try:
         if layer is None:
             raise NotFound(what="memory tool", name=call.name, hint="it is not offered here")
-        return tool.run(reach, layer, _arguments(call))
+        answer = tool.run(reach, layer, _arguments(call))
     except InmindError as error:
-        if call.name == tool.older:
-            said = f"Not done, and dropped: {error}"
-            return Answer(said=said, diagnostic=f"{call.name}: {error}")
-        return Answer(said=str(error) if tool.reads_only else f"Nothing was changed. {error}", error=True)
+        answer = Answer(said=str(error) if tool.reads_only else f"Nothing was changed. {error}", error=True)
+    if answer.error and call.name == tool.older:
+        return Answer(said=f"Dropped. {answer.said}", diagnostic=f"{call.name}: {answer.said}")
+    return answer
 
 
 def cut_off() -> Answer:
@@ -192,9 +197,15 @@ def _update(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
         raise NotFound(what="scratchpad", name=layer.name)
     pads = reach.mind.pads if layer.scope == "thread" else reach.belongings.pads
     revision = layer.revised_by_model(pads, arguments, reach.pad_seen)
-    if revision.stale:
-        return Answer(said=f"Nothing was changed. {revision.told}", error=True, stale=True)
-    return Answer(said=revision.told, happened=revision.happened, scope=layer.scope)
+    said = f"Nothing was changed. {revision.told}" if revision.stale else revision.told
+    return Answer(
+        said=said,
+        happened=revision.happened,
+        scope=layer.scope,
+        about=SCRATCHPAD,
+        whole=revision.whole,
+        error=revision.stale,
+    )
 
 
 def _declare_update(layer: Layer) -> Declared | None:
@@ -221,6 +232,8 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(reach))}")
     lines = _lines(text)
     first = arguments.get("from_line") or 1
+    if isinstance(first, str) and first.isdecimal():
+        first = int(first)
     if isinstance(first, bool) or not isinstance(first, int) or not 1 <= first <= len(lines):
         raise InvalidInput(field="from_line", value=first, expected=f"a line number from 1 to {len(lines)}")
     shown, size = 0, 0
@@ -235,7 +248,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     if not whole:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
-    return Answer(said=said or "(empty)", shown=(resolve(path)[1],) if whole and path != SCRATCHPAD else ())
+    return Answer(said=said or "(empty)", about=path if path == SCRATCHPAD else resolve(path)[1], whole=whole)
 
 
 def _lines(text: str) -> list[str]:
@@ -250,21 +263,34 @@ def _lines(text: str) -> list[str]:
 def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     path = _own_page(_text(arguments, "path"))
     text, section = _text(arguments, "text"), arguments.get("section") or ""
-    documents = reach.mind.documents
-    before = documents.text(path)
+    adds, page = truth(arguments, "append"), reach.mind.documents.by_path.get(path)
+    before = page.text if page else ""
     if section:
         old = section_of(before, _text(arguments, "section"))
-        text = with_section(before, section, appended(old, text) if truth(arguments, "append") else text)
-    elif truth(arguments, "append"):
+        if old and not adds and not reach.knows(path) and old != section_of(reach.page_then(path), section):
+            said = f"Nothing was written: you have not seen what is under {section} now. It reads:\n{_shortened(old)}"
+            return Answer(said=said, error=True)
+        text = with_section(before, section, appended(old, text) if adds else text)
+    elif adds:
         text = appended(before, text)
-    elif path in documents.by_path and documents.version(path) != reach.seen.get(path, 0):
+    elif page is not None and not reach.knows(path):
         pointer = f"[cut: memory_read {path} shows the rest; append, or name a section, to write a part]"
         now = cut(before, budget=MOST_CONFLICT, count=len, pointer=pointer)
         said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
-        return Answer(said=said, shown=(path,) if now.whole else (), error=True)
+        return Answer(said=said, about=path, whole=now.whole, error=True)
     text = checked_text(text)
-    happened = () if text == before and path in documents.by_path else (DocumentWritten(path=path, text=text),)
-    return Answer(said=f"{path}: {counted(len(text.encode()), 'byte')}.", happened=happened, shown=(path,))
+    whole = not section and not adds
+    return Answer(
+        said=f"{path}: {counted(len(text.encode()), 'byte')}.",
+        happened=() if page is not None and text == before else (DocumentWritten(path=path, text=text),),
+        about=path,
+        whole=whole,
+        built_on=None if whole or page is None else (page.source, page.trust),
+    )
+
+
+def _shortened(text: str) -> str:
+    return cut(text, budget=MOST_CONFLICT, count=len, pointer="[cut: memory_read shows the rest]").text
 
 
 def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:  # noqa: ARG001 -- the table's

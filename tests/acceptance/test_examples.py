@@ -47,7 +47,7 @@ What is in it?
   call 3: 566 tokens, 441 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 566 tokens, 457 of them as before
+  call 4: 571 tokens, 457 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
 Served from cache: 60%

@@ -15,7 +15,7 @@ from openai.types.responses import Response
 
 from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
 from inmind.errors import InmindError, InvalidInput, StorageFull
-from inmind.journal import Draft, MessageAdded
+from inmind.journal import Draft, MessageAdded, Origin, Trust
 from inmind.prompt.layer import Layer, Moment, TextLayer
 from inmind.stores.base import Appended, Batch
 from inmind.testing import InMemoryStore
@@ -308,6 +308,7 @@ def test_no_path_leaves_the_sessions_pages(session: Session, path: str) -> None:
 @pytest.mark.spec("F2")
 def test_one_section_is_replaced_and_the_others_stay(session: Session) -> None:
     session.write("overview.md", "# Overview\n\n## Task\n\nold\n\n## Facts\n\nkept\n")
+    session.prepare([user("hi")])
     say = {"path": "working-memory/overview.md", "section": "task", "text": "new"}
     session.record(chat(("1", "memory_write", say)))
     assert session.overview == "# Overview\n\n## Task\n\nnew\n\n## Facts\n\nkept\n"
@@ -475,6 +476,7 @@ def test_a_session_without_memory_tools_carries_none_out(memory: Memory) -> None
 def test_calls_on_a_resources_scratchpad_keep_their_order(memory: Memory) -> None:
     session = memory.session("one", resource="ada", layers=default_layers(ScratchpadLayer(scope="resource")))
     session.scratchpad.update("before")
+    session.prepare([user("hi")])
     read = ("memory_read", {"path": "scratchpad"})
     update = ("2", "working_memory_update", {"text": "after"})
     answers = [result["content"] for result in session.record(chat(("1", *read), update, ("3", *read))).results]
@@ -659,6 +661,7 @@ def test_what_another_has_written_is_not_overwritten_after_the_models_own_other_
     refused = one.record(chat(("2", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000002"))
     assert "b is now 2" in only_result(refused)
     assert one.scratchpad.snapshot == {"a": 5, "b": 2}
+    one.prepare([user("hi")])
     one.record(chat(("3", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000003"))
     assert one.scratchpad.snapshot == {"a": 5, "b": 7}
 
@@ -764,3 +767,149 @@ def test_an_answer_of_memory_stays_its_own_between_two_edits(session: Session) -
     said = session.mind.line.wires[1]
     session.prepare([user("A"), said, *answers, user("b")])
     assert [entry.ours for entry in session.mind.line] == [False, False, True, False]
+
+
+# -- what the model knew -----------------------------------------------------------------------------------
+
+
+def a_pair(memory: Memory) -> tuple[Session, Session]:
+    one, other = (memory.session(id, resource="ada", layers=shared(schema={"type": "object"})) for id in "ab")
+    one.scratchpad.update({"goal": "old", "n": 1})
+    return one, other
+
+
+def updating(values: dict[str, Any], id: int = 1) -> dict[str, Any]:
+    return chat((f"{id}", "working_memory_update", values), id=f"chatcmpl-00000000000000{id}")
+
+
+@pytest.mark.spec("K17")
+def test_what_one_call_was_refused_is_not_known_to_the_next_of_the_same_reply(memory: Memory) -> None:
+    """The model wrote both before it had heard any answer."""
+    one, other = a_pair(memory)
+    one.write("detail/x.md", "precious")
+    one.prepare([user("hi")])
+    other.scratchpad.update({"goal": "theirs"})
+    mine = {"path": "detail/x.md", "text": "mine"}
+    recorded = one.record(
+        chat(
+            ("1", "working_memory_update", {"goal": "mine"}),
+            ("2", "working_memory_update", {"goal": "mine"}),
+            ("3", "memory_write", mine),
+            ("4", "memory_read", {"path": "detail/x.md"}),
+            ("5", "memory_write", mine),
+        )
+    )
+    assert ["Nothing was" in str(result["content"]) for result in recorded.results] == [True, True, True, False, True]
+    assert (one.scratchpad.snapshot, one.read("detail/x.md")) == ({"goal": "theirs", "n": 1}, "precious")
+    one.record(chat(("6", "memory_write", mine), id="chatcmpl-000000000000006"))
+    assert one.read("detail/x.md") == "mine"
+
+
+@pytest.mark.spec("K17")
+def test_a_refusal_makes_known_only_what_it_shows(memory: Memory) -> None:
+    one, other = a_pair(memory)
+    one.prepare([user("hi")])
+    other.scratchpad.update({"goal": "theirs", "n": 99})
+    one.record(updating({"goal": "mine"}, 1))
+    assert "n is now 99" in only_result(one.record(updating({"n": 7}, 2)))
+    assert one.scratchpad.snapshot == {"goal": "theirs", "n": 99}
+
+
+@pytest.mark.spec("K17")
+def test_what_stands_in_the_way_of_a_new_object_is_not_overwritten_unseen(memory: Memory) -> None:
+    one, other = a_pair(memory)
+    one.prepare([user("hi")])
+    other.scratchpad.update({"owner": "Team B"})
+    assert "owner is now" in only_result(one.record(updating({"owner": {"name": "x"}})))
+    one.prepare([user("hi")])
+    other.scratchpad.update({"n": 2})
+    assert "n is now 2" in only_result(one.record(updating({"delete": ["n"]}, 2)))
+
+
+@pytest.mark.spec("K17", "A5")
+def test_what_the_model_knew_is_in_the_journal_whichever_process_records(memory: Memory) -> None:
+    layers = shared(schema={"type": "object"})
+
+    def reopened() -> Session:
+        return memory.session("a", resource="ada", layers=layers)
+
+    _, other = a_pair(memory)
+    reopened().write("detail/x.md", "precious")
+    reopened().prepare([user("hi")])
+    other.scratchpad.update({"goal": "theirs"})
+    assert "goal is now" in only_result(reopened().record(updating({"goal": "mine"}, 1)))
+    page = {"path": "overview.md", "text": "# Mine"}
+    assert only_result(reopened().record(chat(("2", "memory_write", page), id="chatcmpl-000000000000002"))) == (
+        "overview.md: 6 bytes."
+    )
+    read = ("3", "memory_read", {"path": "detail/x.md"})
+    reopened().record(chat(read, id="chatcmpl-000000000000003"))
+    write = ("4", "memory_write", {"path": "detail/x.md", "text": "mine"})
+    reopened().record(chat(write, id="chatcmpl-000000000000004"))
+    assert reopened().read("detail/x.md") == "mine"
+
+
+@pytest.mark.spec("K17")
+def test_a_reply_is_judged_by_the_prompt_that_it_answers(memory: Memory) -> None:
+    one, other = a_pair(memory)
+    first = one.prepare([user("hi")])
+    other.scratchpad.update({"goal": "theirs"})
+    one.prepare([user("hi"), assistant("hm"), user("well?")])
+    assert "goal is now" in only_result(one.record(updating({"goal": "mine"}), call=first.call))
+    assert one.scratchpad.snapshot == {"goal": "theirs", "n": 1}
+
+
+@pytest.mark.spec("K17", "A4")
+def test_an_undo_shows_the_model_nothing(memory: Memory) -> None:
+    one, other = a_pair(memory)
+    one.write("detail/x.md", "to take back")
+    one.prepare([user("hi")])
+    one.add([user("and this")])
+    other.scratchpad.update({"goal": "theirs"})
+    one.undo()
+    assert "goal is now" in only_result(one.record(updating({"goal": "mine"})))
+
+
+@pytest.mark.spec("K17", "C4")
+def test_a_text_that_stood_in_the_prompt_only_in_part_is_not_overwritten(session: Session) -> None:
+    lines = "\n".join(f"fact {n}" for n in range(2_000))
+    session.scratchpad.update(lines)
+    assert "fact 1999" not in str(session.prepare([user("hi")]).messages)
+    write = {"text": "fact 0 only"}
+    assert "not seen all" in only_result(session.record(updating(write, 1)))
+    assert session.scratchpad.snapshot == lines
+    more = {"text": "one more", "append": True}
+    assert only_result(session.record(updating(more, 2))) == "Added."
+
+
+@pytest.mark.spec("A4", "A6")
+def test_a_reply_that_an_undo_of_the_undo_has_brought_back_is_not_carried_out_again(session: Session) -> None:
+    session.prepare([user("hi")])
+    reply = updating({"text": "line", "append": True})
+    session.record(reply)
+    there = session.mind.seq
+    session.undo()
+    session.undo(to=there)
+    assert session.scratchpad.snapshot == "line"
+    assert session.record(reply).repeated
+    assert session.scratchpad.snapshot == "line"
+
+
+@pytest.mark.spec("A4")
+def test_nothing_goes_back_to_the_middle_of_a_change(session: Session) -> None:
+    session.prepare([user("hi")])
+    before = session.mind.seq
+    session.record(updating({"text": "line"}))
+    with pytest.raises(InvalidInput) as caught:
+        session.undo(to=before + 1)
+    assert (caught.value.field, str(before) in str(caught.value)) == ("to", True)
+    assert session.scratchpad.snapshot == "line"
+
+
+@pytest.mark.spec("J5")
+def test_what_a_model_adds_to_is_trusted_no_more_than_what_was_there(session: Session) -> None:
+    session.write("detail/web.md", "from the web", origin=Origin.WEB)
+    write = {"path": "detail/web.md", "text": "more", "append": True}
+    session.record(chat(("1", "memory_write", write)))
+    page = session.mind.documents.by_path["detail/web.md"]
+    assert (page.text, page.trust) == ("from the web\nmore", Trust.DATA)

@@ -222,9 +222,9 @@ def test_under_the_older_name_a_violation_is_dropped_with_a_diagnostic(
     structured: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorded = structured.record(calls(("updateWorkingMemory", {"blockers": 3})), format="openai")
-    assert recorded.diagnostics[0].startswith("updateWorkingMemory: blockers does not fit the schema")
+    assert recorded.diagnostics[0].startswith("updateWorkingMemory: Nothing was changed. blockers does not fit")
     assert "blockers" in caplog.text
-    assert str(recorded.results[0]["content"]).startswith("Not done, and dropped:")
+    assert str(recorded.results[0]["content"]).startswith("Dropped. Nothing was changed.")
     assert structured.scratchpad.snapshot == {}
 
 
@@ -280,6 +280,7 @@ def test_a_model_does_not_overwrite_what_another_has_written_since_it_looked(mem
     assert "completedSteps is now" in updated_by_model(other, late)
     assert other.scratchpad.snapshot == {**FULL, "completedSteps": ["write tests", "by one"]}
     both = {"completedSteps": ["write tests", "by one", "by other"]}
+    other.prepare([user("hi")])
     assert updated_by_model(other, both) == "Updated: completedSteps."
     assert updated_by_model(one, {"blockers": []}) == "Updated: blockers."
 
@@ -626,6 +627,7 @@ def test_an_empty_text_by_a_model_wipes_nothing_and_it_is_told_so(session: Sessi
     assert "taken for padding" in updated_by_model(session, padded)
     assert session.scratchpad.snapshot == "The customer is Mei."
     assert PadWritten.kind not in [event.kind for event in session.journal() if event.seq > before]
+    session.prepare([user("hi")])
     assert updated_by_model(session, {"text": "Nothing to do."}) == "Written."
     session.scratchpad.update("")
     assert session.scratchpad.snapshot == ""

@@ -438,6 +438,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
+    "Shown": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
     "tuple[tuple[str, str], ...]": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
     "tuple[tuple[str, ...], ...]": st.lists(st.lists(st.text(), max_size=3).map(tuple), max_size=3).map(tuple),
     "tuple[tuple[int, int], ...]": st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),

@@ -16,6 +16,7 @@ from strategies import json_values, things
 from inmind.entities.block import block
 from inmind.entities.checkpoint import deserialize, serialize
 from inmind.entities.extract.things import things_of
+from inmind.entities.resolve.resolver import resolve
 from inmind.entities.rules import EntityRules
 from inmind.entities.sight import Happening, sighted
 from inmind.entities.window import Entities

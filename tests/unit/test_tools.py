@@ -65,7 +65,8 @@ def a_scene(
     layers: Sequence[Layer] | None = None,
     belongings: Belongings | None = None,
     ancestors: Sequence[Mind] = (),
-    seen: Mapping[str, int] | None = None,
+    seen: Mapping[str, str] | None = None,
+    then: str = "",
 ) -> Reach:
     return Reach(
         mind=mind or a_mind(),
@@ -73,6 +74,7 @@ def a_scene(
         ancestors=ancestors,
         layers=default_layers() if layers is None else layers,
         seen=seen or {},
+        page_then=lambda _: then,
         pad_seen=None,
         resolve=lambda text: f"what {text!r} means",
     )
@@ -187,7 +189,7 @@ def test_a_page_of_very_long_lines_is_read_in_answers_that_do_not_fill_the_windo
     reach = a_scene(a_mind(DocumentWritten("detail/log.md", page)))
     first = called("memory_read", {"path": "detail/log.md"}, reach)
     assert first.said.endswith("b\n[lines 1 to 2 of 5; read on from_line 3]")
-    assert first.shown == ()
+    assert not first.whole
     rest = called("memory_read", {"path": "detail/log.md", "from_line": 4}, reach)
     assert rest.said.endswith("e\n[lines 4 to 5 of 5]")
     assert max(len(first.said), len(rest.said)) < MOST_CHARACTERS + 100
@@ -196,15 +198,28 @@ def test_a_page_of_very_long_lines_is_read_in_answers_that_do_not_fill_the_windo
 def test_a_page_that_the_model_has_not_seen_is_shown_to_it_instead_of_overwritten() -> None:
     mind = a_mind(DocumentWritten("detail/log.md", "line\n" * 500))
     write = {"path": "detail/log.md", "text": "short"}
-    assert called("memory_read", {"path": "detail/log.md"}, a_scene(mind)).shown == ()
+    assert not called("memory_read", {"path": "detail/log.md"}, a_scene(mind)).whole
     refused = called("memory_write", write, a_scene(mind))
     assert (refused.error, refused.happened) == (True, ())
     assert refused.said.endswith(" It reads:\n" + "line\n" * 500)
-    written = called("memory_write", write, a_scene(mind, seen={"detail/log.md": 1}))
+    written = called(
+        "memory_write", write, a_scene(mind, seen={"detail/log.md": mind.documents.by_path["detail/log.md"].source})
+    )
     assert written.happened == (DocumentWritten("detail/log.md", "short"),)
 
 
-def test_who_appends_or_names_a_section_need_not_have_seen_the_page() -> None:
+def test_a_section_that_has_changed_since_it_was_seen_is_shown_instead_of_overwritten() -> None:
+    mind = a_mind(DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nsnow\n\n## Tuesday\n\nsun\n"))
+    write = {"path": "detail/log.md", "text": "fog"}
+    reach = a_scene(mind, then="# Log\n\n## Monday\n\nrain\n\n## Tuesday\n\nsun\n")
+    refused = called("memory_write", {**write, "section": "Monday"}, reach)
+    assert (refused.error, refused.said.endswith("It reads:\nsnow"), refused.happened) == (True, True, ())
+    assert called("memory_write", {**write, "section": "Tuesday"}, reach).happened
+    assert called("memory_write", {**write, "section": "Sunday"}, a_scene(mind)).happened
+    assert called("memory_write", {**write, "section": "Tuesday"}, a_scene(mind)).error
+
+
+def test_who_appends_need_not_have_seen_the_page() -> None:
     reach = a_scene(a_mind(DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\n")))
     write = {"path": "detail/log.md", "text": "sun"}
     more = called("memory_write", {**write, "append": True}, reach)
@@ -214,7 +229,8 @@ def test_who_appends_or_names_a_section_need_not_have_seen_the_page() -> None:
 
 
 def test_what_is_there_already_is_not_written_again() -> None:
-    reach = a_scene(a_mind(DocumentWritten("detail/a.md", "same")), seen={"detail/a.md": 1})
+    mind = a_mind(DocumentWritten("detail/a.md", "same"))
+    reach = a_scene(mind, seen={"detail/a.md": mind.documents.by_path["detail/a.md"].source})
     assert called("memory_write", {"path": "detail/a.md", "text": "same"}, reach).happened == ()
 
 
@@ -257,7 +273,7 @@ def test_what_goes_wrong_is_an_error_under_the_tools_names_and_a_diagnostic_unde
         assert "goal" in told.said
     dropped = called("updateWorkingMemory", {"goal": 7}, reach)
     assert (dropped.error, dropped.happened) == (False, ())
-    assert dropped.diagnostic.startswith("updateWorkingMemory: goal does not fit the schema")
+    assert dropped.diagnostic.startswith("updateWorkingMemory: Nothing was changed. goal does not fit")
 
 
 def test_the_answer_to_an_unknown_tool_names_those_there_are() -> None:

@@ -16,6 +16,9 @@ from inmind.journal import ThingSeen
 MOST_LISTINGS = 10
 """Lists of things that are remembered, and as many of parts: the newest."""
 
+MOST_LISTED = 1_000
+"""Of one list. A list of thousands must not fill the state."""
+
 
 class Listing(NamedTuple):
     """Several of one type."""
@@ -62,4 +65,4 @@ def _several(inside: Key | None, keys: Iterable[Key]) -> list[Listing]:
     by_type: dict[str, dict[Key, None]] = {}
     for key in keys:
         by_type.setdefault(key[0], {}).setdefault(key)
-    return [Listing(inside, tuple(row)) for row in by_type.values() if len(row) > 1]
+    return [Listing(inside, tuple(row)[:MOST_LISTED]) for row in by_type.values() if len(row) > 1]

@@ -20,7 +20,7 @@ from inmind.scratchpad.block import shortened, text_of
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import Pads, State
 from inmind.scratchpad.padding import leaves
-from inmind.scratchpad.paths import ABSENT, at, spelt
+from inmind.scratchpad.paths import ABSENT, at, is_object, spelt
 from inmind.scratchpad.update import Update, object_update, text_update
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Revision:
     told: str
     stale: bool = False
     """It would have overwritten what was never seen; then it changes nothing."""
+    whole: bool = False
+    """All of the pad is in it, or in what is told."""
 
 
 class ScratchpadLayer(PlainLayer):
@@ -100,6 +102,11 @@ class ScratchpadLayer(PlainLayer):
             why = self.shape.misfit(pad.state)
             self._judged = (pad.state, why)
         return why
+
+    def source(self, stream: str, pads: Pads) -> str:
+        """The event that wrote what is held; the beginning of the stream where nobody has."""
+        pad = pads.get(self.name)
+        return pad.source if pad else f"{stream}#0"
 
     def closed(self, pads: Pads) -> str:
         """Why nothing is written here; empty if it is."""
@@ -193,8 +200,9 @@ class ScratchpadLayer(PlainLayer):
             if update.changed:
                 self._check(update.state, held)
                 self._sized = (update.state, update.size)
-        if seen is not None and update.changed and (stale := _stale(update, seen, held)):
-            return Revision((), stale, stale=True)
+        if padded and update.changed and (stale := _stale(update, seen, held)):
+            return stale
+        whole = update.text is not None and not update.append
         if not update.changed:
             return Revision((), _told(update, changed=False))
         first: tuple[Happened, ...] = ()
@@ -202,7 +210,7 @@ class ScratchpadLayer(PlainLayer):
             first = (PadSetAside(self.name, aside),)
         elif pads.get(self.name) is None and held:
             first = (PadBegun(self.name, held),)
-        return Revision((*first, update.event(self.name)), _told(update, changed=True))
+        return Revision((*first, update.event(self.name)), _told(update, changed=True), whole=whole)
 
     def _beginning(self, template: object) -> State:
         empty: State = "" if self.shape is None else {}
@@ -288,17 +296,29 @@ def _told(update: Update, *, changed: bool) -> str:
     return " ".join(said)
 
 
-def _stale(update: Update, seen: State, held: State) -> str:
-    """What the model is told where it would overwrite something that it has never seen; empty where it would not."""
-    if isinstance(held, str) or isinstance(seen, str):
-        if update.append or seen == held:
-            return ""
-        return f"Your scratchpad has changed since you last saw it. It now reads:\n{_short(text_of(held))}"
+def _stale(update: Update, seen: State | None, held: State) -> Revision | None:
+    """What the model is told where it would overwrite something that it has never seen; None where it would not."""
+    if isinstance(held, str):
+        if update.append or not held or seen == held:
+            return None
+        told = f"You have not seen all of your scratchpad as it is now. It reads:\n{_short(held)}"
+        return Revision((), told, stale=True, whole=len(held) <= MOST_SHOWN)
+    if not isinstance(seen, Mapping):
+        return None
     touched = [*(path for path, _ in leaves(update.values)), *update.delete]
-    changed = {path: at(held, path) for path in touched if not same(at(seen, path), at(held, path))}
-    shown = [f"{spelt(path)} is now {_short(to_json(value))}" for path, value in changed.items() if value is not ABSENT]
+    places = dict.fromkeys(_reached(held, path) for path in touched)
+    changed = {path: at(held, path) for path in places if not same(at(seen, path), at(held, path))}
+    if not changed:
+        return None
+    shown = [f"{spelt(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT]
     gone = [f"{spelt(path)} is gone" for path, value in changed.items() if value is ABSENT]
-    return f"Changed since you last saw it: {'; '.join([*shown, *gone])}." if changed else ""
+    return Revision((), f"Changed since you last saw it: {_short('; '.join([*shown, *gone]))}.", stale=True)
+
+
+def _reached(state: Mapping[str, Any], path: Sequence[str]) -> tuple[str, ...]:
+    """As far as a path leads through objects: what stands there is what a value at its end would replace."""
+    ends = (length for length in range(1, len(path)) if not is_object(at(state, path[:length])))
+    return tuple(path[: next(ends, len(path))])
 
 
 def _named(paths: Sequence[str]) -> str:

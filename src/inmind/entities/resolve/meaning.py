@@ -257,20 +257,22 @@ def _by_place(said: Said, phrase: Phrase, pool: tuple[Entity, ...], scene: Scene
     listed = scene.row(phrase, pool)
     if phrase.numbered:
         numbered = [entity for entity in (*pool, *listed) if entity.id.lstrip("#") == str(phrase.place)]
+        if numbered and numbered[0].deleted and not phrase.deleted:
+            return said.means_nothing(f'"{numbered[0].name}" was deleted')
         if numbered:
             return replace(said, kind="id").means(numbered[:1], 0.9, "that number is its id")
         if not listed:
             return said.asks(pool, f"there is no list of them, and none has the id {phrase.place}", confidence=HARDLY)
-    if phrase.place < 0 and scene.is_cut(listed):
-        return said.asks(listed[-MOST_CANDIDATES:], _CUT)
     row, where, sure = (
         (listed, "in the last list", 0.8) if listed else (scene.by_age(pool), "by when they were first seen", 0.5)
     )
     left = row if phrase.deleted else tuple(entity for entity in row if not entity.deleted)
-    if phrase.place == -1 and not phrase.count and pool[0] not in left[-1:]:
+    if phrase.place < 0 and scene.is_cut(listed):
+        return said.asks(left[-MOST_CANDIDATES:], _CUT)
+    if phrase.place == -1 and not phrase.count:
         if pool[0] not in listed:  # after something else, "the last one" is simply the most recent
             return said.means(pool[:1], 0.6, "the most recent", others=pool[1:])
-        if not scene.is_untouched(listed):
+        if pool[0] != left[-1] and not scene.is_untouched(listed):
             return said.asks([pool[0], left[-1]], f'"{pool[0].name}" was used last, "{left[-1].name}" was listed last')
     chosen, without_the_dead = _counted(phrase, row), _counted(phrase, left)
     if not chosen:

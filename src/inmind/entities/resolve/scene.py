@@ -147,7 +147,7 @@ class Scene:
         """Was there more in their list than is kept of it?"""
         ids = {entity.id for entity in among}
         holding = {entity.key for entity in among} | {entity.parent for entity in among}
-        cut = (thing for thing in (*self.things, *among) if thing.parts_left_out and thing.key in holding)
+        cut = (thing for thing in self.things if thing.parts_left_out and thing.key in holding)
         return any(part.beside or part.id in ids for thing in cut for part in thing.parts)
 
     def by_age(self, among: Sequence[Entity]) -> tuple[Entity, ...]:

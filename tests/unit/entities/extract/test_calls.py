@@ -45,7 +45,7 @@ def test_a_plural_noun_says_that_there_may_be_many() -> None:
     assert not tool_named("get_page").many
 
 
-@pytest.mark.parametrize("name", ["merge_pr", "get_issue", "issues.close", "mcp__git__update-issue"])
+@pytest.mark.parametrize("name", ["merge_pr", "get_issue", "mcp__git__update-issue"])
 def test_a_tool_may_be_about_one_thing(name: str) -> None:
     assert tool_named(name).about_one
 

@@ -377,7 +377,7 @@ class TestPlacesInAList:
         assert resolve("open it", entities).confidence == 0.9
 
     def test_two_of_a_list_that_are_named_in_another_order_make_no_new_list(self) -> None:
-        entities = in_mind(IMAGES, [used("image", "lake.jpg"), used("image", "river.jpg")])
+        entities = in_mind(IMAGES, [used("image", "lake.jpg"), used("image", "mountain.jpg")])
         assert meant("the second image", entities) == ["river.jpg"]
 
     def test_two_that_no_list_had_are_counted_as_they_were_named(self) -> None:
@@ -411,9 +411,13 @@ class TestPlacesInAList:
     def test_two_orders_have_each_their_own_first_item(self) -> None:
         other = a("order", "", "#W456", parts=(DESK, LAMP))
         assert meant("return the first item", in_mind([ORDER], [other])) == ["Standing Desk"]
-        assert meant("return the first item", in_mind([ORDER], [other], [ThingSeen("order", "#W123", how="used")])) == [
-            "Desk Lamp"
-        ]
+        again = [ThingSeen("order", "#W123", how="used")], [ThingSeen("item", DESK.id, how="used")]
+        assert meant("return the first item", in_mind([ORDER], [other], *again)) == ["Desk Lamp"]
+
+    def test_what_a_thing_holds_is_not_them_when_one_of_it_was_looked_at(self) -> None:
+        customer = a("user", "Ada", "ada_1", parts=(Part("order", "#W123"), Part("order", "#W456")))
+        assert meant("cancel them", in_mind([customer], [ORDER])) == ["#W123"]
+        assert meant("cancel the second order", in_mind([customer], [ORDER])) == ["#W456"]
 
     def test_what_has_another_place_without_the_dead_is_asked_about(self) -> None:
         entities = in_mind(IMAGES, [deleted("image", "river.jpg")])
@@ -422,12 +426,20 @@ class TestPlacesInAList:
         assert meant("the third image", entities) == ["lake.jpg"]
         entities = in_mind(IMAGES, [deleted("image", "mountain.jpg")])
         assert meant("the second image", entities) == ["?", "river.jpg", "lake.jpg"]
+        assert meant("the last image", entities) == ["lake.jpg"]
         assert '"mountain.jpg" of the last list was deleted' in resolve("the second image", entities).why
+
+    def test_what_rode_beside_a_list_and_died_has_its_place_too(self) -> None:
+        rest = tuple(Part("image", f"image:{n}.jpg", f"{n}.jpg", beside=True) for n in (4, 5, 6))
+        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]], [deleted("image", "5.jpg")])
+        assert meant("the fourth image", entities) == ["4.jpg"]
+        assert meant("the fifth image", entities) == ["?", "6.jpg"]
 
     def test_the_last_one_may_be_the_last_that_was_used(self) -> None:
         assert meant("the last image", in_mind(IMAGES)) == ["lake.jpg"]
         assert meant("the last image", in_mind(IMAGES, [IMAGES[1]])) == ["?", "river.jpg", "lake.jpg"]
         assert meant("the last image", in_mind(IMAGES, [IMAGES[2]])) == ["lake.jpg"]
+        assert resolve("the last page", in_mind([ABOUT], [CONTACT])).why == "the most recent"
 
     def test_those_that_came_together_are_of_one_age_though_one_was_used(self) -> None:
         assert meant("the oldest page", in_mind([ABOUT, CONTACT], [ABOUT])) == ["?", "Contact", "About Us"]
@@ -465,6 +477,12 @@ class TestNumbers:
 
     def test_what_was_never_seen_is_said_to_be(self) -> None:
         assert resolve("close #14", self.PRS).why == "#14 was never seen"
+
+    def test_the_number_of_what_was_deleted_is_no_place_in_the_list(self) -> None:
+        entities = in_mind([a("pr", name, id) for id, name in (("2", "Fix login"), ("3", "Bump deps"), ("4", "Docs"))])
+        entities = entities.apply(an_event(EntitiesSeen((ThingSeen("pr", "3", how="deleted"),)), 9))
+        answer = resolve("close PR 3", entities)
+        assert (answer.verdict, answer.why) == ("none", '"Bump deps" was deleted')
 
     def test_the_third_image_is_no_order_with_that_number(self) -> None:
         entities = in_mind([a("order", "Lamps", "3")], IMAGES)
