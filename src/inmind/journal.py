@@ -395,6 +395,8 @@ class ChildCameHome(Happened):
     conflicts: tuple[Mapping[str, Any], ...] = ()
     """Path, and the values of both sides and of the beginning, where there were any."""
     things: int = 0
+    pad: int | None = None
+    """Up to which event its scratchpad was, where that could not be taken as things were."""
 
     def __post_init__(self) -> None:
         for name in ("brought", "joined", "conflicts"):

@@ -7,8 +7,8 @@ that prompts, tools and time travel all look at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from inmind.documents import Documents
 from inmind.entities.window import Entities
@@ -16,6 +16,17 @@ from inmind.history import Line
 from inmind.journal import BOOKKEEPING, ChildCameHome, Event, MessageAdded, PromptPrepared, SessionOpened
 from inmind.prompt.standing import Standing
 from inmind.scratchpad.pad import Pads
+
+
+class Home(NamedTuple):
+    """Up to where a child has come home."""
+
+    seq: int
+    """Up to which of its events its pages and things were brought."""
+    pad: int
+    """And its scratchpad, which may have had to wait."""
+    event: int
+    """The event of this stream that has the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +49,8 @@ class Mind:
     A change is what was appended together and begins with something a person would call one; opening a
     session is not. Being part of the state, it is reverted too, so a second undo goes one step further.
     """
-    came_home: Mapping[str, ChildCameHome] = field(default_factory=dict[str, ChildCameHome])
-    """Children whose changes were brought home, and how that went the last time."""
+    came_home: Mapping[str, Home] = field(default_factory=dict[str, "Home"])
+    """Children whose changes were brought home."""
     seen: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the model knows all of: pages and the scratchpad, and the event that wrote what it was shown."""
 
@@ -66,7 +77,8 @@ class MindFold:
             before = event.seq - 1
         came_home = state.came_home
         if isinstance(what, ChildCameHome):
-            came_home = {**came_home, what.child: what}
+            home = Home(what.seq, what.seq if what.pad is None else what.pad, event.seq)
+            came_home = {**came_home, what.child: home}
         shown = what.shown if isinstance(what, MessageAdded | PromptPrepared) else ()
         return Mind(
             stream=state.stream,
@@ -98,7 +110,7 @@ class MindFold:
             "standing": state.standing.freeze(),
             "begun": state.begun,
             "before": state.before,
-            "came_home": [asdict(one) for one in state.came_home.values()],
+            "came_home": dict(state.came_home),
             "seen": dict(state.seen),
         }
 
@@ -114,7 +126,7 @@ class MindFold:
             standing=Standing.thaw(frozen["standing"]),
             begun=frozen["begun"],
             before=frozen["before"],
-            came_home={one["child"]: ChildCameHome(**one) for one in frozen["came_home"]},
+            came_home={child: Home(*home) for child, home in frozen["came_home"].items()},
             seen=frozen["seen"],
         )
 

@@ -15,6 +15,8 @@ from builders import user
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
 from inmind.errors import InvalidInput, ReadOnly
+from inmind.journal import DocumentWritten, Origin, Trust
+from inmind.mind import MindFold
 
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}
 BEGUN = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
@@ -403,7 +405,7 @@ def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
     report = parent.merge_back("helper", key=key)
     assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
     again = parent.merge_back("helper", key=key)
-    assert (again.conflicts, again.repeated) == (report.conflicts, key is not None)
+    assert (again.conflicts, again.repeated) == (report.conflicts, True)
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
     assert parent.merge_back("helper").brought == ("goal", "steps")
     assert parent.scratchpad.snapshot == {**BEGUN, "goal": "mine", "steps": ["plan", "do"]}
@@ -422,3 +424,72 @@ def test_a_homecoming_that_was_undone_brings_nothing_twice_to_what_the_resource_
     parent.undo()
     assert parent.merge_back(child).brought == ("detail/found.md",)
     assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "do"]}
+
+
+@pytest.mark.spec("C8")
+def test_what_is_home_is_not_brought_again_while_the_scratchpad_waits(memory: Memory) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    child.write("detail/found.md", "the child's draft\n")
+    child.observe("get_page", {"id": "page-1"}, {"page": {"id": "page-1", "title": "Home"}})
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer()))
+    first = parent.merge_back("helper")
+    assert (first.brought, first.things) == (("detail/found.md",), 1)
+    parent.write("detail/found.md", "the parent's final text", base=parent.documents()["detail/found.md"])
+    parent.observe("get_page", {"id": "page-2"}, {"page": {"id": "page-2", "title": "About"}})
+    events = len(parent.journal())
+    again = parent.merge_back("helper")
+    assert (again.repeated, again.conflicts, len(parent.journal())) == (True, first.conflicts, events)
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    assert parent.merge_back("helper").brought == ("goal",)
+    assert parent.read("detail/found.md") == "the parent's final text"
+    assert [entity.id for entity in parent.entities] == ["page-2", "page-1"]
+
+
+@pytest.mark.spec("C8")
+def test_a_child_that_only_looks_can_hand_on_a_copy_of_what_it_sees_or_nothing(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("detail/plan.md", "the plan")
+    child = parent.spawn(policy="view")
+    copied, bare = child.spawn(policy="fork"), child.spawn(policy="none")
+    assert (copied.scratchpad.snapshot, copied.read("detail/plan.md")) == (BEGUN, "the plan")
+    copied.scratchpad.update({"goal": "its own"})
+    bare.scratchpad.update({"goal": "its own too"})
+    assert copied.scratchpad.snapshot == {**BEGUN, "goal": "its own"}
+    assert bare.scratchpad.snapshot == {"goal": "its own too"}
+    assert parent.scratchpad.snapshot == BEGUN
+    again = memory.session(copied.id, layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    assert again.scratchpad.snapshot == copied.scratchpad.snapshot
+
+
+@pytest.mark.spec("C8", "J5")
+def test_what_was_joined_is_trusted_no_more_than_either_side(memory: Memory) -> None:
+    parent = memory.session("parent")
+    parent.scratchpad.update("from the web", origin=Origin.WEB)
+    parent.write("detail/a.md", "from the web\n", origin=Origin.WEB)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update("the child's", append=True)
+    child.write("detail/a.md", "from the web\nthe child's\n", origin=Origin.ASSISTANT)
+    parent.scratchpad.update("more from the web", append=True, origin=Origin.WEB)
+    parent.write("detail/a.md", "more\nfrom the web\n", origin=Origin.WEB)
+    assert parent.merge_back(child).joined == ("working-memory", "detail/a.md")
+    mind = parent.mind
+    assert mind.pads.by_name["working-memory"].trust == Trust.DATA
+    assert mind.documents.by_path["detail/a.md"].trust == Trust.DATA
+    [joined] = [
+        event
+        for event in parent.journal()
+        if isinstance(event.what, DocumentWritten) and "the child's" in event.what.text
+    ]
+    assert len(joined.sources) == 2
+
+
+@pytest.mark.spec("C8")
+def test_the_report_of_a_homecoming_is_in_the_journal_and_not_in_mind(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "c" * 100_000})
+    parent.scratchpad.update({"goal": "p"})
+    assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
+    assert len(json.dumps(MindFold("session/parent").freeze(parent.mind))) < 50_000
+    assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000

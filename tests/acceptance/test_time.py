@@ -14,6 +14,7 @@ from inmind.journal import Draft, Event, Origin, PromptPrepared
 from inmind.mind import Mind, MindFold
 from inmind.prompt.wording import WORDING
 from inmind.stores.stream import SNAPSHOT_EVERY
+from inmind.testing import InMemoryStore
 
 
 def fifty_calls(session: Session) -> list[str]:
@@ -88,6 +89,16 @@ def test_a_snapshot_only_makes_it_quick(home: Path, monkeypatch: pytest.MonkeyPa
     with Memory.open(home) as memory:
         session = memory.session("s")
         assert json.dumps(MindFold("session/s").freeze(session.mind)) == quick
+
+
+@pytest.mark.spec("A2")
+def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
+    store = InMemoryStore()
+    for number in range(SNAPSHOT_EVERY + 20):
+        Memory(home, store).session("s").scratchpad.update(f"line {number}")
+    snapshot = store.snapshot("session/s", fold=MindFold.version)
+    assert snapshot is not None
+    assert store.version("session/s") - snapshot.seq < 50
 
 
 @pytest.mark.spec("A4")

@@ -188,6 +188,14 @@ def test_what_cannot_be_stored_in_one_stream_is_not_stored_in_the_other(store: S
     assert list(store.streams("")) == []
 
 
+def test_a_repeated_key_makes_no_stream_beside(store: Store) -> None:
+    """A6: nor a stream that is there without an event."""
+    key = Key("k", "r")
+    append(store, "a", stream="one", key=key)
+    store.append("one", [], expected=0, at=LATER, key=key, beside=Batch("two", [a_draft("b")], expected=0))
+    assert list(store.streams("")) == ["one"]
+
+
 def test_a_key_covers_what_was_stored_beside(store: Store) -> None:
     """A6: the first answer again, and no second effect in either stream."""
     key, batch = Key("k", "r"), Batch("two", [a_draft("b")], expected=0)
@@ -426,6 +434,7 @@ JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
 BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
     "int": st.integers(),
+    "int | None": st.none() | st.integers(),
     "bool": st.booleans(),
     "Any": json_values(),
     "Mapping[str, Any]": JSON_OBJECTS,

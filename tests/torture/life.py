@@ -1,8 +1,8 @@
 """A short life of one session, in steps, and what has to be true of a home after each of them.
 
 Every step is one thing that a host or a person does. Run undisturbed, it gives the states that are allowed: a life
-that was ended between two steps has to be found in the one state or in the other. A step that also changes what the
-resource owns does that first: it may be found half done there, and whoever repeats it finishes it.
+that was ended between two steps has to be found in the one state or in the other; also where a step changes what the
+resource owns.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from datetime import datetime
+from typing import cast
 
 from inmind.documents import checked_text
 from inmind.errors import InvalidInput
 from inmind.family.handing import handed_on, inheritance, policies
 from inmind.family.homecoming import Arrivals, Child, MergeReport, pad_home, rest_home, told
 from inmind.journal import ChildCameHome, Draft, Origin, SessionOpened
-from inmind.mind import Mind
+from inmind.mind import Home, Mind
 from inmind.parts import Parts
 from inmind.prompt.pads import scratchpad_of
 from inmind.stores.stream import Decision, key_for
@@ -23,6 +24,7 @@ class Family:
     def __init__(self, parts: Parts) -> None:
         self._id, self._stream, self._resource = parts.id, parts.stream, parts.resource
         self._attention, self._layers, self._stream_of = parts.attention, parts.setup.layers, parts.stream_of
+        self._ancestors, self._store = parts.ancestors, parts.store
 
     def birth(self, id: str | None, policy: object) -> tuple[str, SessionOpened, list[Draft]]:
         """A child's id, how it opens, and what it is handed, decided on what its parent has in mind now."""
@@ -31,7 +33,8 @@ class Family:
         opened = mind.opened or SessionOpened(resource="", cwd="")
         name = f"{self._id}.{os.urandom(4).hex()}" if id is None else id
         opening = replace(opened, parent=self._id, handed=tuple(handed.items()))
-        return name, opening, inheritance(mind, belongings, self._layers, handed)
+        minds = [mind, *(ancestor.refresh() for ancestor in self._ancestors)]
+        return name, opening, inheritance(minds, belongings, self._layers, handed)
 
     def bring_home(self, id: str, key: str | None) -> MergeReport:
         """What the child has changed, in one commit; also where the scratchpad belongs to the resource."""
@@ -45,13 +48,13 @@ class Family:
         self._resource.refresh()
 
         def decide(mind: Mind, at: datetime) -> Decision[Mind, MergeReport]:
-            if (last := mind.came_home.get(id)) is not None and last.seq == now.seq:
-                return Decision([], MergeReport.of(last, repeated=True))
-            then = stream.at(max(now.begun, last.seq if last else 0))
-            child = Child(id=id, then=then, now=now, layers=layers)
+            last = mind.came_home.get(id, Home(now.begun, now.begun, 0))
+            child = Child(id=id, then=stream.at(last.seq), pads=stream.at(last.pad).pads, now=now, layers=layers)
             written = pad_home(child, mind, self._resource.state, pad)
+            if last.event and last.seq == now.seq and (last.pad == now.seq or written.waiting):
+                return Decision([], self._reported(last.event))
             came = written + rest_home(child, mind)
-            home = _came_home(id, then.seq if came.waiting else now.seq, came)
+            home = _came_home(id, now.seq, came, pad=last.pad if came.waiting else None)
             abroad = written.happening if pad is not None and pad.scope == "resource" else ()
             here = came.happening[len(abroad) :]
             drafts = [Draft(what=home, origin=Origin.OPERATOR), *here]
@@ -60,10 +63,14 @@ class Family:
             return Decision(drafts, MergeReport.of(home), beside=abroad)
 
         done = self._stream.commit(decide, key=named, beside=self._resource)
-        return done.answer or MergeReport.of(self._stream.at(done.appended.last).came_home[id], repeated=True)
+        return done.answer or self._reported(self._stream.at(done.appended.last).came_home[id].event)
+
+    def _reported(self, event: int) -> MergeReport:
+        """What was reported then, once more."""
+        (home,) = self._store.read(self._stream.name, after=event - 1, until=event)
+        return MergeReport.of(cast(ChildCameHome, home.what), repeated=True)
 
 
-def _came_home(id: str, seq: int, came: Arrivals) -> ChildCameHome:
-    return ChildCameHome(
-        id, seq, came.brought, came.joined, conflicts=tuple(map(told, came.conflicts)), things=len(came.things)
-    )
+def _came_home(id: str, seq: int, came: Arrivals, *, pad: int | None) -> ChildCameHome:
+    conflicts = tuple(map(told, came.conflicts))
+    return ChildCameHome(id, seq, came.brought, came.joined, conflicts, len(came.things), pad)

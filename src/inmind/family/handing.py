@@ -14,7 +14,7 @@ from inmind.entities.checkpoint import deserialize, serialize
 from inmind.errors import InvalidInput
 from inmind.journal import DocumentWritten, Draft, EntitiesRestored, Happened, Origin, PadBegun, Trust
 from inmind.mind import Belongings, Mind
-from inmind.prompt.layer import EntityLayer, Layer, Spawn, ViewLayer
+from inmind.prompt.layer import EntityLayer, Layer, Spawn, ViewLayer, looked_through
 from inmind.prompt.pads import ScratchpadLayer
 
 
@@ -37,19 +37,20 @@ def handed_on(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer
 
 
 def inheritance(
-    mind: Mind, belongings: Belongings, layers: Sequence[Layer], handed: Mapping[str, Spawn]
+    minds: Sequence[Mind], belongings: Belongings, layers: Sequence[Layer], handed: Mapping[str, Spawn]
 ) -> list[Draft]:
-    """What a child begins with, as events of its own."""
+    """What a child begins with, as events of its own. `minds`: its parent's, and those of its parent's ancestors."""
     drafts: dict[str, Draft] = {}
     for layer in layers:
         if handed[layer.name] == "fork":
-            drafts |= _copies(layer, mind, belongings)
+            kept, height = looked_through(layer)
+            drafts |= _copies(kept, minds[height], belongings)
     return list(drafts.values())
 
 
-def copied_from(what: Happened, source: str, trust: Trust) -> Draft:
+def copied_from(what: Happened, sources: Sequence[str], trust: Trust) -> Draft:
     """What one session takes over from another: it says where it comes from, and is trusted no more than there."""
-    return Draft(what=what, origin=Origin.OPERATOR, sources=(source,) if source else (), trust=trust)
+    return Draft(what=what, origin=Origin.OPERATOR, sources=tuple(filter(None, sources)), trust=trust)
 
 
 def keeps_documents(layer: Layer) -> bool:
@@ -63,21 +64,23 @@ def _copies(layer: Layer, mind: Mind, belongings: Belongings) -> dict[str, Draft
         pads = mind.pads if layer.scope == "thread" else belongings.pads
         pad, state = pads.get(layer.name), layer.held(pads)
         source, trust = (pad.source, pad.trust) if pad else ("", Trust.OPERATOR)
-        return {layer.name: copied_from(PadBegun(layer.name, state), source, trust)} if state else {}
+        return {layer.name: copied_from(PadBegun(layer.name, state), (source,), trust)} if state else {}
     if isinstance(layer, EntityLayer):
         things = deserialize(serialize(mind.entities))
-        return {layer.name: copied_from(EntitiesRestored(things), "", Trust.DATA)} if things else {}
+        return {layer.name: copied_from(EntitiesRestored(things), (), Trust.DATA)} if things else {}
     return {
-        f"{path} (a page)": copied_from(DocumentWritten(path=path, text=page.text), page.source, page.trust)
+        f"{path} (a page)": copied_from(DocumentWritten(path=path, text=page.text), (page.source,), page.trust)
         for path, page in mind.documents.by_path.items()
         if keeps_documents(layer) and not path.startswith(ARCHIVE)
     }
 
 
 def _handed(layer: Layer, policy: str) -> Layer:
+    """A view may be handed on as a view; anything else is the child's own, whoever has what is copied."""
     if policy == "view":
         return ViewLayer(layer)
-    return layer.owned() if isinstance(layer, ScratchpadLayer) else layer
+    kept, _ = looked_through(layer)
+    return kept.owned() if isinstance(kept, ScratchpadLayer) else kept
 
 
 def _policy(value: object, field: str) -> Spawn:

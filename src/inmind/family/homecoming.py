@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from inmind.documents import Document
 from inmind.entities.checkpoint import thing_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
@@ -18,7 +19,7 @@ from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, Thin
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
-from inmind.scratchpad.pad import Pads
+from inmind.scratchpad.pad import Pad, Pads
 from inmind.scratchpad.paths import ABSENT
 from inmind.scratchpad.reconcile import Clash, reconciled
 
@@ -62,6 +63,8 @@ class Child:
 
     id: str
     then: Mind
+    pads: Pads
+    """Its scratchpads when they last came home, which may be longer ago."""
     now: Mind
     layers: Sequence[Layer]
     """As they were handed on to it."""
@@ -102,20 +105,20 @@ def _pad_home(child: Child, mind: Mind, belongings: Belongings, layer: Scratchpa
     if theirs is None:
         return Arrivals()
     pads = mind.pads if layer.scope == "thread" else belongings.pads
-    if layer.closed(pads) or theirs.misfit(child.then.pads) or theirs.misfit(child.now.pads):
+    if layer.closed(pads) or theirs.misfit(child.pads) or theirs.misfit(child.now.pads):
         # What does not fit the schema counts as nothing, and nothing must not come home as a deletion.
         waits = _is_changed(child, layer.name)
         return Arrivals(conflicts=(_refused(child, pads, layer.name),), waiting=True) if waits else Arrivals()
-    came = reconciled(theirs.held(child.then.pads), layer.held(pads), theirs.held(child.now.pads))
-    pad = child.now.pads.get(layer.name)
-    source, trust = (pad.source, pad.trust) if pad else ("", Trust.AGENT)
+    came = reconciled(theirs.held(child.pads), layer.held(pads), theirs.held(child.now.pads))
+    sides = [child.now.pads.get(layer.name), *([pads.get(layer.name)] if came.joined else [])]
+    sources, trust = _origins([pad for pad in sides if pad])
     try:
         happened: Sequence[Happened] = layer.revised_by_child(pads, came)
     except (SchemaViolation, InvalidInput):
         # Each side fits by itself and both together do not: the host has to say what is to stay.
         return Arrivals(conflicts=(_refused(child, pads, layer.name),))
     return Arrivals(
-        happening=tuple(copied_from(what, source, trust) for what in happened),
+        happening=tuple(copied_from(what, sources, trust) for what in happened),
         brought=tuple(path or layer.name for path in came.brought),
         joined=tuple(path or layer.name for path in came.joined),
         conflicts=tuple(replace(clash, path=clash.path or layer.name) for clash in came.conflicts),
@@ -147,10 +150,11 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
         return Arrivals()
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
-        return Arrivals((copied_from(written, theirs.source, theirs.trust),), brought=(path,))
+        return Arrivals((copied_from(written, *_origins([theirs])),), brought=(path,))
     came = reconciled(base.text if base else "", ours.text, theirs.text)
+    origins = _origins([theirs, ours] if came.joined else [theirs])
     return Arrivals(
-        (copied_from(replace(written, text=came.text), theirs.source, theirs.trust),) if came.text is not None else (),
+        (copied_from(replace(written, text=came.text), *origins),) if came.text is not None else (),
         brought=(path,) if came.brought else (),
         joined=(path,) if came.joined else (),
         conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
@@ -175,12 +179,17 @@ def _clash(told: Mapping[str, Any]) -> Clash:
 
 def _refused(child: Child, ours: Pads, name: str) -> Clash:
     """A whole scratchpad that cannot be taken, with all sides as they are kept, whether they fit or not."""
-    kept = [pads.get(name) for pads in (child.then.pads, ours, child.now.pads)]
+    kept = [pads.get(name) for pads in (child.pads, ours, child.now.pads)]
     return Clash(name, *(pad.state if pad else ABSENT for pad in kept))
 
 
 def _is_changed(child: Child, pad: str) -> bool:
-    return child.then.pads.get(pad) != child.now.pads.get(pad)
+    return child.pads.get(pad) != child.now.pads.get(pad)
+
+
+def _origins(sides: Sequence[Document | Pad]) -> tuple[tuple[str, ...], Trust]:
+    """Where something comes from that was put together from these, and how far to trust it."""
+    return tuple(side.source for side in sides), min((side.trust for side in sides), default=Trust.AGENT)
 
 
 def _place(event: str) -> int:

@@ -228,6 +228,14 @@ class ViewLayer(PlainLayer):
         return "view"
 
 
+def looked_through(layer: Layer) -> tuple[Layer, int]:
+    """The layer that a view shows, and how many generations up that is kept; 0 for a session's own."""
+    height = 0
+    while isinstance(layer, ViewLayer):
+        layer, height = layer.layer, height + 1
+    return layer, height
+
+
 def checked_layers(layers: object) -> tuple[Layer, ...]:
     """Layers that can be asked: names of their own, places, budgets, and an answer to each of the four questions."""
     if not isinstance(layers, list | tuple):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from inmind.documents import MOST_BYTES, Scope
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.journal import Happened, PadBegun, PadSetAside, Trust, to_json
-from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, ViewLayer
+from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, looked_through
 from inmind.scratchpad.block import shortened, text_of
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import Pads, State
@@ -262,13 +262,8 @@ def scratchpad_of(layers: Sequence[Layer]) -> ScratchpadLayer | None:
 
 def scratchpad_in_sight(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] | None:
     """The scratchpad that these layers show, and how many generations up it is kept: 0 for a session's own."""
-    for layer in layers:
-        height = 0
-        while isinstance(layer, ViewLayer):
-            layer, height = layer.layer, height + 1
-        if isinstance(layer, ScratchpadLayer):
-            return layer, height
-    return None
+    kept = (looked_through(layer) for layer in layers)
+    return next(((layer, height) for layer, height in kept if isinstance(layer, ScratchpadLayer)), None)
 
 
 def _shape(schema: object) -> Shape:

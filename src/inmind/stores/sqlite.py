@@ -124,9 +124,10 @@ class SqliteStore:
         batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
         rows = [_rows(batch, stamp) for batch in batches]
         with self._writing() as connection:
-            numbers = [self._stream_id(connection, batch.stream, create=True) for batch in batches]
-            if key and (earlier := self._receipt(connection, numbers[0], key)):
+            first = self._stream_id(connection, stream, create=True)
+            if key and (earlier := self._receipt(connection, first, key)):
                 return earlier
+            numbers = [first, *(self._stream_id(connection, batch.stream, create=True) for batch in batches[1:])]
             for number, batch, theirs in zip(numbers, batches, rows, strict=True):
                 actual = self._version(connection, number)
                 if actual != batch.expected:

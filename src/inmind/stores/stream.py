@@ -74,9 +74,8 @@ class Stream(Generic[S]):
         self._lock = threading.RLock()
         self._spoilt = 0
         """Where the snapshot stands that could not be used; 0 when there is none."""
+        self._snapshot_at, self._snapshot_size = 0, 0
         self._state, self._version = self._load(until=None)
-        self._snapshot_at = self._version
-        self._snapshot_size = 0
         self._forked = False
         tell_after_fork(self)
 
@@ -249,7 +248,9 @@ class Stream(Generic[S]):
             if snapshot.body != self._sealed(snapshot.seq, body):
                 raise ValueError("it is not as it was written")
             messages = self._store.read(self.name, until=snapshot.seq, kind="message")
-            return self._fold.thaw(json.loads(body), messages), snapshot.seq
+            state = self._fold.thaw(json.loads(body), messages)
+            self._snapshot_at, self._snapshot_size = snapshot.seq, len(snapshot.body)
+            return state, snapshot.seq
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             if self._spoilt != snapshot.seq:
                 log.warning("the snapshot of %s does not read back and is not used: %s", self.name, error)
