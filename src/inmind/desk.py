@@ -72,7 +72,7 @@ class Scratchpad:
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         if key is not None and not isinstance(values, str):
             values = plain(values, "values").value  # so that what is wrong with them has its own name, with a key too
-        named = key_for(key, "update", values, delete, append)
+        named = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: Whose, _: datetime) -> Decision[Any, None]:
             revision = self._layer.revised(state.pads, values, delete=delete, append=append)
@@ -98,12 +98,13 @@ class Scratchpad:
         ]
         if misfit := self.misfit:
             aside.append((self._stream.version, misfit))
-        return tuple(self._as_it_was(seq, reason) for seq, reason in aside)
+        pads = ((self._stream.at(seq).pads.get(self._layer.name), reason) for seq, reason in aside)
+        by_version = {pad.version: (pad.state, reason) for pad, reason in pads}  # one that was undone is the same again
+        return tuple(self._as_it_was(version, *what) for version, what in by_version.items())
 
-    def _as_it_was(self, seq: int, reason: str) -> SetAside:
-        pad = self._stream.at(seq).pads.get(self._layer.name)
-        (written,) = self._store.read(self._stream.name, after=pad.version - 1, until=pad.version)
-        return SetAside(state=copied(pad.state), reason=reason, at=written.at)
+    def _as_it_was(self, version: int, state: State, reason: str) -> SetAside:
+        (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
+        return SetAside(state=copied(state), reason=reason, at=written.at)
 
     def __repr__(self) -> str:
         return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"

@@ -551,6 +551,7 @@ def test_a_state_is_set_aside_by_the_update_that_takes_its_place_and_undone_with
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
     session.undo()
     assert session.scratchpad.snapshot == {}
+    assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
     assert older.scratchpad.snapshot == {"currentGoal": 7}
 
 

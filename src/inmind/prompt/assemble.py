@@ -31,6 +31,10 @@ class Rendered:
     name: str
 
 
+MOST_HANDED = 8
+"""Copies that are kept: a host has a few system prompts and sets of tools at a time, however often it changes them."""
+
+
 class Handed:
     """System prompts and tools as they were handed out: copied once, and again where a host has changed its copy."""
 
@@ -38,9 +42,12 @@ class Handed:
         self._copies: dict[str, Any] = {}
 
     def of(self, name: str, value: Any) -> Any:
-        copy = self._copies.get(name)
+        copy = self._copies.pop(name, None)
         if copy is None or copy != value:
-            copy = self._copies[name] = copied(value)
+            copy = copied(value)
+        self._copies[name] = copy
+        if len(self._copies) > MOST_HANDED:
+            del self._copies[next(iter(self._copies))]
         return copy
 
 
