@@ -451,6 +451,10 @@ class _Anthropic:
         marks = json.dumps(body).count('"cache_control"')
         if marks > 4:
             wrong.append(f"a maximum of 4 blocks with cache_control may be provided, found {marks}")
+        beside = {"cache_control": body.get("cache_control")}
+        lasting = [_ttl(mark) for mark in _marks([body.get("tools"), body.get("system"), body.get("messages"), beside])]
+        if lasting != sorted(lasting):
+            wrong.append(f"a ttl='1h' cache_control block must not come after a ttl='5m' one, found {lasting}")
         return wrong or _faults("anthropic", body, body.get("messages"), roles, lambda tool: tool["input_schema"])
 
     def error(self, kind: str, message: str) -> Json:
@@ -513,6 +517,23 @@ class _Anthropic:
 
     def _reason(self, says: Says) -> str:
         return says.reason or ("tool_use" if says.calls else "end_turn")
+
+
+def _marks(value: Any) -> Iterator[Json]:
+    """The marks in part of a request, in its order."""
+    if isinstance(value, dict):
+        held = cast(Json, value)
+        yield from _marks([inner for name, inner in held.items() if name != "cache_control"])
+        if held.get("cache_control"):
+            yield held["cache_control"]
+    elif isinstance(value, list):
+        for inner in cast(list[Any], value):
+            yield from _marks(inner)
+
+
+def _ttl(mark: Json) -> str:
+    """How long a mark lasts, in words that sort like what is allowed: an hour, then five minutes."""
+    return mark.get("ttl", "5m")
 
 
 _BLOCKS: dict[str, tuple[Json, str, str]] = {

@@ -86,9 +86,10 @@ def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
         found.append("0: the user begins")
     asked: list[str] = []
     known: set[str] = set()
+    turn: list[Wire] = []
     for place, wire in enumerate(wires):
         content = wire["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks: Sequence[Wire] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         found += [f"{place}: {fault}" for fault in _block_faults(wire["role"], blocks)]
         kinds = [block["type"] == "tool_result" for block in blocks]
         if kinds != sorted(kinds, reverse=True):
@@ -96,6 +97,9 @@ def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
         answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         if sorted(answered) != sorted(asked):
             found.append(f"{place}: {asked} asked, {answered} answered")
+        if answered and len(answered) < len(blocks) and _waits_for_results(turn):
+            found.append(f"{place}: nothing but results while a tool of the provider's waits for them")
+        turn = [*turn, *blocks] if wire["role"] == "assistant" else []
         asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
         if known & set(asked) or len(set(asked)) < len(asked):
             found.append(f"{place}: ids are used once")
@@ -103,6 +107,14 @@ def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
     if asked:
         found.append(f"end: {asked} is not answered")
     return found
+
+
+def _waits_for_results(turn: Sequence[Wire]) -> bool:
+    """Is the turn not over: does the provider's code call the host's tools, or has it a tool of its own to run?"""
+    callers: list[Wire] = [block.get("caller") or {"type": "direct"} for block in turn if block["type"] == "tool_use"]
+    running = {block["id"] for block in turn if block["type"] == "server_tool_use"}
+    ran = {block["tool_use_id"] for block in turn if block["type"].endswith("_tool_result")}
+    return bool(running - ran) or any(caller["type"] != "direct" for caller in callers)
 
 
 def _block_faults(role: str, blocks: Sequence[Wire]) -> list[str]:

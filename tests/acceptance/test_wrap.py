@@ -276,6 +276,26 @@ def test_what_the_providers_own_tools_brought_in_any_round_is_shown(
     assert looked_up.parts == ["thinking", "server_tool_use", "web_search_tool_result", "text"]
 
 
+@pytest.mark.spec("D5", "D7")
+def test_while_a_tool_of_the_providers_waits_it_is_sent_results_and_nothing_beside_them(
+    provider: Provider, session: Session
+) -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    provider.will(says("I search.", NOTE, also=(search,)), says("Found.", also=(found,)), says("Gladly."))
+    host = Host(provider, session, ANTHROPIC)
+    host.says("Look it up, and note it.")
+    host.says("Thanks.")
+    assert [["context_meta" in str(wire) for wire in asked.messages] for asked in provider.asked] == [
+        [True],
+        [True, False, False],
+        [False, False, False, False, True],
+    ]
+    assert "Ada wants the page" in str(provider.asked[1].messages[0])
+    systems = [_without_marks(asked).body["system"] for asked in provider.asked]
+    assert systems == [systems[0]] * 3
+
+
 @pytest.mark.spec("D4")
 @formats
 @some_ways
@@ -290,6 +310,22 @@ def test_a_host_that_keeps_only_the_words_sends_the_same_requests(
     assert [wire["role"] for wire in host.list] == ["user", "assistant"] * 3
     assert grows(provider.asked)
     assert told(provider.asked[-1]).count("Noting") == 3
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize("in_front", [[], [person("In short."), {"role": "assistant", "content": "I see."}]])
+def test_replies_that_say_the_same_are_not_taken_for_each_other_in_a_trimmed_list(
+    provider: Provider, session: Session, in_front: list[Any]
+) -> None:
+    host = Host(provider, session, RESPONSES)
+    for turn in range(3):
+        provider.will(says("Done.", thinking=f"Step {turn}."))
+        host.says(f"Do {turn}.")
+    host.list = [*in_front, *host.list[3:]]
+    provider.will(says("Done."))
+    host.says("All done?")
+    sent = [item["id"] for item in provider.asked[-1].messages if "id" in item]
+    assert sent == ["rs_2", "msg_2", "rs_3", "msg_3"]
 
 
 @pytest.mark.spec("D4")
@@ -592,6 +628,84 @@ def test_a_model_that_only_ever_calls_its_memory_is_stopped_and_that_is_said(
     assert grows(provider.asked)
 
 
+def choice_of(format: str, name: str) -> Json:
+    """What a host says that wants one tool called."""
+    chat = {"type": "function", "function": {"name": name}}
+    return {CHAT: chat, RESPONSES: {"type": "function", "name": name}, ANTHROPIC: {"type": "tool", "name": name}}[
+        format
+    ]
+
+
+@formats
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_a_memory_tool_that_the_host_wants_called_is_called_once(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    choice = choice_of(format, "working_memory_update")
+    provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted."))
+    host = Host(provider, session, format, way, tool_choice=choice)
+    assert host.says("Note this.").text == "Noted."
+    host.says("And this.")
+    free: Any = {"type": "auto"} if format == ANTHROPIC else "auto"
+    assert [asked.body["tool_choice"] for asked in provider.asked] == [choice, free, choice, free]
+
+
+ANY: dict[str, Any] = {CHAT: "required", RESPONSES: "required", ANTHROPIC: {"type": "any"}}
+
+
+@formats
+def test_a_choice_that_the_hosts_tools_can_meet_goes_on_until_they_do(
+    provider: Provider, session: Session, format: str
+) -> None:
+    provider.will(says("", NOTE), says("", PAGE))
+    heard = Host(provider, session, format, tool_choice=ANY[format]).says("Look, and note it.")
+    assert [call.name for call in heard.calls] == ["get_page"]
+    assert [asked.body["tool_choice"] for asked in provider.asked] == [ANY[format]] * 2
+
+
+@formats
+def test_where_the_host_has_no_tools_any_tool_is_one_of_memorys(
+    provider: Provider, session: Session, format: str
+) -> None:
+    provider.will(says("", NOTE), says("Noted."))
+    host = Host(provider, session, format, tool_choice=ANY[format])
+    del host.options["tools"]
+    assert host.says("Note this.").text == "Noted."
+    assert provider.asked[1].body["tool_choice"] == ({"type": "auto"} if format == ANTHROPIC else "auto")
+
+
+@pytest.mark.parametrize("mode", ["required", "auto"])
+def test_tools_that_are_not_allowed_stay_so_when_the_model_may_choose(
+    provider: Provider, session: Session, mode: str
+) -> None:
+    allowed: Json = {"mode": mode, "tools": [{"type": "function", "name": "working_memory_update"}]}
+    chat: Json = {**allowed, "tools": [choice_of(CHAT, "working_memory_update")]}
+    provider.will(*[says("", NOTE), says("Noted.")] * 2)
+    Host(provider, session, RESPONSES, tool_choice={"type": "allowed_tools", **allowed}).says("Note this.")
+    Host(provider, session, CHAT, tool_choice={"type": "allowed_tools", "allowed_tools": chat}).says("Note this.")
+    free = {"mode": "auto"}
+    assert provider.asked[1].body["tool_choice"] == {"type": "allowed_tools", **allowed, **free}
+    assert provider.asked[3].body["tool_choice"] == {"type": "allowed_tools", "allowed_tools": {**chat, **free}}
+
+
+@formats
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_a_host_that_drops_half_a_call_keeps_the_rounds_before_it(
+    provider: Provider, session: Session, format: str, way: str
+) -> None:
+    cut = {CHAT: "length", RESPONSES: "incomplete", ANTHROPIC: "max_tokens"}[format]
+    host = Host(provider, session, format, way)
+    provider.will(says("", NOTE), says("I look.", PAGE, reason=cut), says("Sorry."))
+    heard = host.says("Note this, and look.")
+    host.list[-len(heard.kept) :] = [{"role": "assistant", "content": heard.text}]
+    host.says("Go on.")
+    assert "Ada wants the page" in str(provider.asked[-1].messages[-4:-2])
+    assert ("get_page" in str(provider.asked[-1].messages), str(provider.asked[-1].messages).count("I look.")) == (
+        False,
+        1,
+    )
+
+
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize(
     ("format", "reason"),
@@ -820,6 +934,25 @@ def _texts(provider: Provider, session: Session, format: str) -> Iterator[str]:
                 yield event.delta if event.type == "response.output_text.delta" else ""
 
 
+@pytest.mark.parametrize("tools", [openai.omit, [{"type": "web_search"}]], ids=["no tools", "not all named"])
+def test_words_in_a_form_are_not_held_back_where_no_other_round_can_follow(
+    provider: Provider, memory: Memory, tools: Any
+) -> None:
+    session = memory.session("plain", resource="ada", memory_tools=False)
+    gate = threading.Event()
+    provider.will(says('{"id": "page-1"}', gate=gate))
+    seen = ""
+    with an_openai(provider) as client:
+        form: Any = {"format": {"type": "json_object"}}
+        for event in wrap(client, session).responses.create(
+            model="m", input="Which?", text=form, tools=tools, stream=True
+        ):
+            seen += event.delta if event.type == "response.output_text.delta" else ""
+            if seen == '{"id": "page-1"}':
+                gate.set()
+    assert gate.is_set()
+
+
 def test_a_reply_is_recorded_before_the_host_is_told_that_it_ended(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."))
     with an_openai(provider) as client:
@@ -1031,6 +1164,20 @@ def test_the_hosts_mark_for_all_of_a_request_finds_room_beside_ours(
     assert len(kept) >= marked
 
 
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize("marked", range(4))
+def test_ours_last_as_long_as_the_hosts_mark_for_all_of_a_request(
+    provider: Provider, session: Session, marked: int
+) -> None:
+    hour: Json = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    texts = [{"type": "text", "text": f"Part {place}.", **(hour if place < marked else {})} for place in range(3)]
+    messages: list[Any] = [{"role": "user", "content": texts}]
+    provider.will(says("Hello."))
+    with an_anthropic(provider) as client:
+        wrap(client, session).messages.create(model="m", max_tokens=9, messages=messages, **hour)
+    assert told(provider.asked[0]).count('"cache_control"') == told(provider.asked[0]).count('"1h"') >= 3
+
+
 def test_what_is_given_as_an_extra_of_the_body_is_seen_too(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."))
     extra: Json = {"messages": [person("Hi.")], "top_k": 3}
@@ -1050,6 +1197,22 @@ def test_a_text_as_input_is_one_message_and_no_input_goes_on_from_the_journal(
         session.add([person("Are you there?")], format="responses")
         assert wrapped.responses.create(model="m").output_text == "Still here."
     assert [wire["role"] for wire in line(session)] == ["user", "assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_where_the_journals_tools_are_sent_one_that_nobody_has_is_answered_without_the_host(
+    provider: Provider, session: Session, way: str
+) -> None:
+    provider.will(says("Hello."), says("", asks("deploy")), says("There is no such tool."))
+    host = Host(provider, session, RESPONSES, way)
+    host.says("Hi.")
+    session.add([person("Deploy it.")], format="responses")
+    with an_openai(provider) as client:
+        create: Any = wrap(client, session).responses.create
+        reply = list(create(model="m", stream=True)) if way == "stream" else create(model="m")
+        heard = Heard.of(reply, RESPONSES)
+    assert provider.asked[1].tools[0] == "get_page"
+    assert (heard.calls, heard.text) == ([], "There is no such tool.")
 
 
 class Page(BaseModel):

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.clients.fitting import Body, with_functions, with_room_for_its_mark, without_what_is_not_kept
+from inmind.clients.fitting import (
+    Body,
+    with_free_choice,
+    with_functions,
+    with_room_for_its_mark,
+    without_what_is_not_kept,
+)
 from inmind.clients.rounds import Rounds
 from inmind.clients.shown import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
 from inmind.clients.shown.showing import Hidden
@@ -19,8 +25,8 @@ from inmind.errors import InvalidInput
 from inmind.history import Line
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Opaque, Wire
-from inmind.prompt.formats.values import is_list, is_object, plain
-from inmind.prompt.intake import Given
+from inmind.prompt.formats.values import is_list, plain
+from inmind.prompt.intake import Given, tool_names
 from inmind.prompt.replies import Reply, read_as_far_as_it_came, read_reply
 from inmind.prompt.replies.reply import peek
 from inmind.session import Session
@@ -108,13 +114,12 @@ class Exchange:
             self._messages = [{"role": "user", "content": self._messages}]
         taken = (endpoint.messages, endpoint.system, "tools")
         self._rest = {name: value for name, value in body.items() if name not in taken}
-        self._owners = _Owners(self._tools, remembers=session.memory_tools)
-        self._showing = endpoint.showing(self._owners.is_hidden, None)
+        self._owners = _Owners()
+        self._showing = endpoint.showing(self._is_hidden, None)
         self._number = 0
         self._call: int | None = None
-        # Words in a form are meant for a parser: those of the last round, and no others. Until it is over, nobody knows
-        # that a round is the last.
-        self._last_only = peek(endpoint.form(body), "type") in _FORMS
+        self._formed = peek(endpoint.form(body), "type") in _FORMS
+        self._last_only = False
         self._held: list[Any] = []
         self._chunks: list[Any] = []
         self._failed = False
@@ -132,9 +137,13 @@ class Exchange:
             self._messages = [*self._messages[: given.lead], *said]
         prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._spoken.name)
         self._call = prompt.call
-        self._owners.line, self._owners.offered = self._session.mind.line, prompt.tools or ()
+        self._owners = self._owners_of(prompt.tools or ())
+        # Words in a form are meant for a parser: those of the last round, and no others. Until it is over, nobody knows
+        # that a round is the last.
+        self._last_only = self._formed and self._owners.may_hide()
         theirs = {"messages": self._messages, "system": self._system, "tools": self._tools}
-        return self._endpoint.fitted({**self._rest, **prompt.request}, {**self._rest, **theirs})
+        body = self._endpoint.fitted({**self._rest, **prompt.request}, {**self._rest, **theirs})
+        return with_free_choice(body, self._is_hidden) if self._number else body
 
     def goes_on(self, reply: Any) -> bool:
         """Take a reply in. Where it asks for nothing but memory, the model has answers to hear, in another round."""
@@ -198,25 +207,37 @@ class Exchange:
 
     def _begin_next(self) -> None:
         if self._last_only:
-            self._showing, self._held = self._endpoint.showing(self._owners.is_hidden, self._showing.paid), []
+            self._showing, self._held = self._endpoint.showing(self._is_hidden, self._showing.paid), []
         else:
             self._showing.next_round()
 
+    def _is_hidden(self, name: str) -> bool:
+        return self._owners.is_hidden(name)
 
+    def _owners_of(self, sent: Sequence[Wire]) -> _Owners:
+        """By the tools of the prompt that was just prepared; with the journal's own history, its own if none came."""
+        mind = self._session.mind
+        theirs = mind.standing.tools if self._messages is None and self._tools is None else self._tools
+        told = None if theirs is None else [plain(tool, "tools") for tool in theirs]
+        return _Owners(theirs=told, sent=sent, line=mind.line, remembers=self._session.memory_tools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Owners:
     """Whose calls the host is not shown: memory's, and those of tools that nobody has where the host has told all."""
 
-    def __init__(self, tools: Any, *, remembers: bool) -> None:
-        named = [plain(tool, "tools") for tool in tools] if is_list(tools) else None
-        # What is none is refused when the call is prepared.
-        self._theirs = None if named is None else [tool for tool in named if is_object(tool)]
-        self._remembers = remembers
-        self.line = Line()
-        self.offered: Sequence[Wire] = ()
+    theirs: Sequence[Wire] | None = None
+    sent: Sequence[Wire] = ()
+    """All tools of the prompt, the host's and memory's."""
+    line: Line = field(default_factory=Line)
+    remembers: bool = True
 
     def is_hidden(self, name: str) -> bool:
-        owner = whose(name, self._theirs, self._were_added, offered=self.offered, remembers=self._remembers)
-        return owner != "host"
+        return whose(name, self.theirs, self._were_added, offered=self.sent, remembers=self.remembers) != "host"
+
+    def may_hide(self) -> bool:
+        """Can there be a call that the host is not shown: of a tool that was sent, or of one that there is not?"""
+        return bool(self.sent) and any(map(self.is_hidden, [*tool_names(self.sent), "no tool"]))
 
     def _were_added(self) -> bool:
         return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.line)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from inmind.prompt.formats.marks import marks_left
+from inmind.prompt.formats.marks import Ours, is_marked_by_us, mark_before, marks_left, remarked
 from inmind.prompt.formats.parts import Wire
-from inmind.prompt.formats.values import is_list, is_object, plain, without_id
+from inmind.prompt.formats.values import is_list, plain, without_id
+from inmind.prompt.intake import tool_names
 
 Body = dict[str, Any]
 
@@ -31,15 +32,59 @@ def without_what_is_not_kept(body: Body, given: Mapping[str, Any]) -> Body:
 
 
 def with_room_for_its_mark(body: Body, given: Mapping[str, Any]) -> Body:
-    """A mark beside the messages counts like those in them. Where that is one too many, one of ours goes."""
-    system, messages, tools = body.get("system", []), body["messages"], body.get("tools", [])
-    if not given.get("cache_control") or marks_left(system, messages, tools):
+    """A mark beside the messages counts like those in them, and stands behind them all. So ours last as long as that
+    one; and where it is one too many, one of ours goes."""
+    beside = plain(given.get("cache_control") or None, "cache_control")
+    if beside is None:
         return body
-    theirs = plain(given.get("system"), "system")
-    left = marks_left(theirs if is_list(theirs) else [], given["messages"] or (), tools)
-    if left > 1:
-        return {**body, "system": [*system[:-1], _unmarked(system[-1])]}
-    return {**body, "messages": _without_last_mark(messages)} if left else body
+    system, messages = body.get("system", []), body["messages"]
+    if not marks_left(system, messages, body.get("tools", [])):
+        # The one in the messages covers the memory too: of two, that one stays.
+        if any(map(is_marked_by_us, system)):
+            system = remarked(system, None)
+        else:
+            messages = _remarked(messages, None)
+    lasting = mark_before([{"cache_control": beside}])
+    if "ttl" in lasting:
+        system, messages = remarked(system, lasting), _remarked(messages, lasting)
+    return {**body, **({"system": system} if system else {}), "messages": messages}
+
+
+def with_free_choice(body: Body, hidden: Callable[[str], bool]) -> Body:
+    """What a host wants called is called in the first round. A choice that only memory can meet would never let the
+    model speak after that, so it is left to the model; one that the host's tools can meet goes on until they do."""
+    choice = plain(body.get("tool_choice"), "tool_choice")
+    forced = _forced(choice, body.get("tools", ()))
+    # A tool of the provider's own may have no name, and is the host's.
+    named = [tool_names([tool]) for tool in forced]
+    only_memory = bool(named) and all(names and all(map(hidden, names)) for names in named)
+    return {**body, "tool_choice": _free(choice)} if only_memory else body
+
+
+def _forced(choice: Any, tools: Sequence[Wire]) -> Sequence[Wire]:
+    """The tools of which one has to be called, if any has."""
+    match choice:
+        case "required" | "any" | {"type": "any"}:
+            return tools
+        case {"type": "allowed_tools", "allowed_tools": allowed} | ({"type": "allowed_tools"} as allowed):
+            return allowed["tools"] if allowed.get("mode") == "required" else ()
+        case {"type": str(kind)} if kind not in ("auto", "none"):
+            return [choice]
+        case _:
+            return ()
+
+
+def _free(choice: Any) -> Any:
+    """The same choice, for the model to make; among the same tools, where the host has allowed only some."""
+    match choice:
+        case {"type": "tool" | "any"}:
+            return {**{key: value for key, value in choice.items() if key != "name"}, "type": "auto"}
+        case {"type": "allowed_tools", "allowed_tools": allowed}:
+            return {**choice, "allowed_tools": {**allowed, "mode": "auto"}}
+        case {"type": "allowed_tools"}:
+            return {**choice, "mode": "auto"}
+        case _:
+            return "auto"
 
 
 def _is_only_kept(item: Wire) -> bool:
@@ -51,16 +96,8 @@ def _by_words(item: Wire) -> Wire:
     return without_id(item) if kind in _KNOWN_BY_WORDS else item
 
 
-def _unmarked(block: Wire) -> Wire:
-    return {name: value for name, value in block.items() if name != "cache_control"}
-
-
-def _without_last_mark(messages: list[Wire]) -> list[Wire]:
-    place, at = max((place, at) for place, message in enumerate(messages) for at in _marked(message["content"]))
-    content = messages[place]["content"]
-    blocks = [*content[:at], _unmarked(content[at]), *content[at + 1 :]]
-    return [*messages[:place], {**messages[place], "content": blocks}, *messages[place + 1 :]]
-
-
-def _marked(content: Any) -> list[int]:
-    return [at for at, block in enumerate(content) if is_object(block) and "cache_control" in block]
+def _remarked(messages: Sequence[Wire], mark: Ours | None) -> list[Wire]:
+    return [
+        {**message, "content": remarked(message["content"], mark)} if is_list(message["content"]) else message
+        for message in messages
+    ]

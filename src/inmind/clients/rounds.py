@@ -60,13 +60,12 @@ class Rounds:
 class Round:
     """What the assistant says up to where memory answers it, and the answers."""
 
-    words: str = ""
+    texts: list[str] = field(default_factory=list[str])
     wires: list[Any] = field(default_factory=list[Any])
 
     @property
     def bare(self) -> str:
-        """Hosts strip what they are told, and put all kinds of spaces between its parts."""
-        return "".join(self.words.split())
+        return _bare(self.texts)
 
 
 @dataclass(slots=True)
@@ -79,6 +78,8 @@ class Utterance:
     """What it says, where that is not the assistant's."""
     calls: list[Call] = field(default_factory=list[Call])
     """The assistant's calls that are the host's to answer."""
+    hides: bool = False
+    """Memory has answered in it, so the host was not told all of it."""
     unheard: bool = False
     """It stops at an answer of memory's: the host has not been told what follows."""
     formats: frozenset[str] = frozenset()
@@ -86,6 +87,22 @@ class Utterance:
     @property
     def wires(self) -> list[Any]:
         return _wires(self.rounds)
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for one in self.rounds for text in one.texts]
+
+    @property
+    def bare(self) -> str:
+        return _bare(self.texts)
+
+    @property
+    def untold(self) -> list[Any]:
+        """What is there of a reply that a host has nothing of: all of it, where its call failed on the way; where there
+        are only calls to see, which it will not answer, what was before them."""
+        if self.unheard:
+            return self.wires
+        return _wires(self.rounds[:-1]) if self.calls and not self.bare else []
 
     @property
     def key(self) -> Hashable:
@@ -161,8 +178,8 @@ def _run(known: Sequence[Utterance], heard: Sequence[Utterance], begin: int, at:
         if told is not None:
             run.put += told
             run.heard += 1
-        elif utterance.unheard and run.put and _is_passed_over(theirs, known[run.known + 1 : run.known + 2]):
-            run.put += utterance.wires
+        elif run.put and utterance.untold and _is_passed_over(theirs, known[run.known + 1 : run.known + 2]):
+            run.put += utterance.untold
         else:
             break
         run.known += 1
@@ -170,7 +187,7 @@ def _run(known: Sequence[Utterance], heard: Sequence[Utterance], begin: int, at:
 
 
 def _is_passed_over(theirs: Utterance | None, later: Sequence[Utterance]) -> bool:
-    """Rounds of a call that failed on the way: the host's list does not tell of them, and goes on like the line."""
+    """Does the host's list go on like the line, without telling of a reply?"""
     if theirs is None or theirs.is_reply:
         return theirs is None and not later
     return not later or theirs.key == later[0].key
@@ -191,33 +208,59 @@ def _told(known: Utterance, theirs: Utterance) -> list[Any] | None:
 
 def _reply_told(known: Utterance, theirs: Utterance) -> list[Any] | None:
     """A host may tell of a reply from a later round on, where a call failed before that or only the last one was
-    shown; and only up to where it has left it."""
-    if list(map(_meant, known.calls)) != list(map(_meant, theirs.calls)):
+    shown; only up to where it has left it; and without the calls of the last round, which it will not answer: the reply
+    was cut, or the call is not to be made. That round is told the host's way then."""
+    dropped = bool(known.calls) and not theirs.calls
+    if not dropped and list(map(_meant, known.calls)) != list(map(_meant, theirs.calls)):
         return None
-    words = "".join(one.bare for one in theirs.rounds)
+    if not known.hides:
+        return None if dropped else _plain_reply_told(known, theirs)
+    words = theirs.bare
     left: list[Any] | None = None
     for begin in range(len(known.rounds)):
         told, rest = begin, words
-        while told < len(known.rounds) and rest.startswith(known.rounds[told].bare):
+        while told < len(known.rounds) - dropped and rest.startswith(known.rounds[told].bare):
             rest = rest.removeprefix(known.rounds[told].bare)
             told += 1
         whole = told == len(known.rounds)
         if whole and not rest:
             return known.wires
-        if left is None and words and not theirs.calls:
+        if left is None and (words or dropped) and not theirs.calls:
             ends_here = known.unheard if whole else known.rounds[told].bare.startswith(rest)
             left = [*_wires(known.rounds[:told]), *_behind(theirs, len(words) - len(rest))] if ends_here else None
     return left
+
+
+def _plain_reply_told(known: Utterance, theirs: Utterance) -> list[Any] | None:
+    """Where nothing was hidden the host knows every letter, and a space that it has changed is an edit."""
+    if _is_spelt(known.texts, "".join(theirs.texts)):
+        return known.wires
+    left = bool(theirs.bare) and not theirs.calls and known.bare.startswith(theirs.bare)
+    return theirs.wires if left or known.bare == theirs.bare else None
+
+
+def _is_spelt(texts: Sequence[str], said: str) -> bool:
+    """Are these the same letters? Between texts there may be spaces, where a host keeps them as one."""
+    for place, text in enumerate(texts):
+        before, found, said = said.partition(text)
+        if not found or before.strip() or (before and not place):
+            return False
+    return not said
 
 
 def _behind(theirs: Utterance, length: int) -> list[Any]:
     """What a host has of a reply behind so many letters of it."""
     if not length:
         return theirs.wires
-    text = "".join(one.words for one in theirs.rounds)
+    text = "".join(theirs.texts)
     ends = [place for place, letter in enumerate(text, start=1) if not letter.isspace()]
     rest = text[ends[length - 1] :].strip()
     return [{"role": "assistant", "content": rest}] if rest else []
+
+
+def _bare(texts: Iterable[str]) -> str:
+    """Words without spaces. Hosts strip what they are told, and put all kinds of spaces between its rounds."""
+    return "".join("".join(texts).split())
 
 
 def _wires(rounds: Iterable[Round]) -> list[Any]:
@@ -268,7 +311,7 @@ def _utterances(said: Iterable[tuple[Any, Message, str, bool]]) -> Iterator[Utte
 
 def _speak(now: Utterance, message: Message) -> None:
     now.unheard = False
-    now.rounds[-1].words += "".join(part.text for part in message.parts if isinstance(part, Text))
+    now.rounds[-1].texts += [part.text for part in message.parts if isinstance(part, Text) and part.text]
     now.calls += message.calls
 
 
@@ -278,7 +321,7 @@ def _answer(now: Utterance, message: Message) -> None:
         answered = next((call for call in now.calls if call.id == result.id), None)
         if answered is not None:
             now.calls.remove(answered)
-    now.unheard = not now.calls
+    now.hides, now.unheard = True, not now.calls
 
 
 def _part_key(part: Part) -> Hashable:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from inmind.errors import InvalidInput, KeyReused
-from inmind.history import Line, added_to, match
+from inmind.history import Entry, Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust, digest_of
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.marks import Marks, marks_in, placed, unmarked
+from inmind.prompt.formats.marks import Marks, in_bare_words, mark_before, marks_in, placed, unmarked
 from inmind.prompt.formats.parts import Format, Image, Message, Opaque, Part, Wire
-from inmind.prompt.formats.values import check_json, is_list, is_object, plain, through_json
+from inmind.prompt.formats.values import check_json, is_object, plain, through_json
 from inmind.prompt.standing import Standing, System
 from inmind.prompt.view import View
 from inmind.prompt.wording import is_our_memory, without_ours
@@ -75,6 +75,8 @@ def taken_in(standing: Standing, line: Line, given: Given, offered: Sequence[Any
 def marks_of(given: Given, line: Line, view: View) -> Marks:
     """The cache marks of the host's list, which the line agrees with by now, at their places in what is sent."""
     marks = marks_in(given.wires or ())
+    if FORMATS[view.format].demands.marked_by_us:
+        marks = _without_those_of_ours(marks, given.wires or ())
     for place, path, mark in marks:
         check_json(mark, f"messages[{given.lead + place}].{path[-1]}")
     return placed(marks, [FORMATS[view.format].outgoing(wire) for wire in line.wires], view.wires) if marks else ()
@@ -188,7 +190,7 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
         return [message_added(unmarked(wire), spoken) for wire in fresh]
     # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
     theirs = [without_ours(unmarked(wire)) for wire in checked_messages(given.wires, spoken, at=given.lead)]
-    sync = match(line, [_as_recorded(wire, place, line, spoken) for place, wire in enumerate(theirs)])
+    sync = match(line, _as_recorded(theirs, line, spoken))
     answered = {entry.digest for entry in line if entry.ours}
     drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.new]
     if sync.spliced:
@@ -197,28 +199,43 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
     return drafts + [message_added(wire, spoken) for wire in sync.added]
 
 
-def _as_recorded(wire: Wire, place: int, line: Line, spoken: Format) -> Wire:
-    """A reply as it was recorded, where the host has a copy that says the same: bare, or the client's object with its
-    nulls. One that leaves out something only the provider understands, or has more of it, is the host's decision."""
-    if place >= len(line) or (entry := line[place]).wire == wire or entry.format != spoken.name:
-        return wire
-    if (words := _bare(wire)) is not None and words == _bare(entry.wire):
-        return entry.wire
+def _without_those_of_ours(marks: Marks, wires: Sequence[Any]) -> Marks:
+    """In a list that was made of our own last prompt, the last mark before the tail is the one that we had put there.
+    Taken for the host's it would stay, and with every call there would be one more."""
+    last = {place: (place, path, mark) for place, path, mark in marks if len(path) == len(("content", 0, "mark"))}
+    ours = [one for place, one in last.items() if without_ours(wires[place]) is not wires[place]]
+    return tuple(one for one in marks if one not in ours or one[2] != mark_before(()))
+
+
+def _as_recorded(theirs: Sequence[Wire], line: Line, spoken: Format) -> list[Wire]:
+    """The host's list, with what was recorded wherever the host has a copy of that at the same place."""
+    told: list[Wire] = []
+    for wire, entry in zip(theirs, line, strict=False):
+        follows = not told or told[-1] == line[len(told) - 1].wire
+        told.append(entry.wire if _is_copy(wire, entry, spoken, follows=follows) else wire)
+    return [*told, *theirs[len(told) :]]
+
+
+def _is_copy(wire: Wire, entry: Entry, spoken: Format, *, follows: bool) -> bool:
+    """Does the host's copy say the same: bare, marked, or as the client's object with its nulls? One that leaves out
+    something only the provider understands, or has more of it, is the host's decision.
+
+    The same place need not be the same reply, since hosts put a summary in front or drop what is old; and two replies
+    may say the same. `follows`: what stands before it in both lists is the same too.
+    """
+    if entry.format != spoken.name or wire == entry.wire:
+        return False
+    if in_bare_words(wire) == in_bare_words(entry.wire):
+        return True
+    ids = (wire.get("id"), entry.wire.get("id"))
+    if ids[0] != ids[1] and (None not in ids or not follows):
+        return False
     ours, theirs = spoken.read(entry.wire), spoken.read(wire)
     if ours.role != "assistant" or theirs.role != "assistant":
-        return wire
+        return False
     from inmind.prompt.replies import said  # only a host that keeps its own copies needs it
 
-    same = _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)
-    return entry.wire if same else wire
-
-
-def _bare(wire: Wire) -> tuple[str, str] | None:
-    """Who says what, where that is words alone: to put a mark on them, hosts spell them as a part."""
-    said = wire.get("content")
-    if is_list(said) and len(said) == 1 and set(said[0]) == {"type", "text"}:
-        said = said[0]["text"]
-    return (wire["role"], said) if isinstance(said, str) and set(wire) == {"role", "content"} else None
+    return _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)
 
 
 def _unspoken(message: Message) -> list[Part]:

@@ -190,6 +190,53 @@ def test_a_mixed_reply_that_the_host_dropped_stays_dropped() -> None:
 # -- the host's own messages -------------------------------------------------------------------------------
 
 
+CUT = [user("Look."), said("", NOTE), a_result("note"), said("I look.", PAGE)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ([assistant("I look.")], [assistant("I look.")]),
+        ([assistant("I lo")], [assistant("I lo")]),
+        ([assistant("")], [assistant("")]),
+    ],
+    ids=["its words", "some of them", "nothing"],
+)
+def test_a_reply_whose_call_the_host_dropped_keeps_what_was_hidden_before_it(
+    kept: list[Json], told: list[Json]
+) -> None:
+    assert whole(CUT, [CUT[0], *kept, user("Go on.")]) == [*CUT[:3], *told, user("Go on.")]
+
+
+def test_a_reply_that_was_nothing_but_a_call_may_be_dropped_and_what_was_hidden_before_it_stays() -> None:
+    line = [*CUT[:3], said("", PAGE)]
+    assert whole(line, [line[0], user("Go on.")]) == [*CUT[:3], user("Go on.")]
+
+
+@pytest.mark.parametrize("kept", [assistant("I will not."), said("I look.", asks("deploy", id="other"))])
+def test_another_reply_in_the_place_of_one_with_a_call_is_the_hosts_own(kept: Json) -> None:
+    theirs = [CUT[0], kept, *([a_result("other")] if "tool_calls" in kept else []), user("Go on.")]
+    assert whole(CUT, theirs) == theirs
+
+
+PLAIN = [user("Write it."), assistant("if x:\n  y()\nz()")]
+
+
+@pytest.mark.parametrize("kept", ["if x:\n  y()\n  z()", "if x:\n  y()\nz()\n", " if x:\n  y()\nz()"])
+def test_where_nothing_was_hidden_a_space_that_the_host_has_changed_is_an_edit(kept: str) -> None:
+    theirs = [PLAIN[0], assistant(kept), user("Run it.")]
+    assert whole(PLAIN, theirs) == theirs
+
+
+def test_parts_between_which_nothing_was_hidden_may_be_kept_as_one_text() -> None:
+    parts = {"role": "assistant", "content": [{"type": "text", "text": text} for text in ("One. ", "Two.", " Three.")]}
+    line = [user("Count."), parts]
+    for kept in ("One. Two. Three.", "One. \n\nTwo.\n\n Three."):
+        assert whole(line, [line[0], assistant(kept), user("Go on.")]) == [*line, user("Go on.")]
+    edited = [line[0], assistant("One.  Two . Three."), user("Go on.")]
+    assert whole(line, edited) == edited
+
+
 def test_the_hosts_own_messages_keep_the_hosts_own_form() -> None:
     """It may move a cache mark from message to message: that is not said, but it is meant."""
     marked = {

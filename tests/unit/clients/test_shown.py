@@ -107,6 +107,36 @@ def faults(format: str, seen: Sequence[Json]) -> list[str]:
     ]
 
 
+def a_likely(word: str) -> Json:
+    return {"content": [{"token": word, "logprob": -0.1, "bytes": None, "top_logprobs": []}], "refusal": None}
+
+
+@pytest.mark.parametrize("last", [{"content": "lo"}, {"content": "lo", "tool_calls": None}])
+def test_words_that_come_with_the_end_are_as_likely_and_as_dear_as_they_were(last: Json) -> None:
+    named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    stage, seen = showing("openai"), list[Json]()
+    for delta, word, end in (({"role": "assistant", "content": "Hel"}, "Hel", None), (last, "lo", "stop")):
+        choice = {"index": 0, "delta": delta, "logprobs": a_likely(word), "finish_reason": end}
+        seen += stage.take({**named, "choices": [choice], "usage": usage if end else None})
+    seen += stage.end()
+    likely = [chunk["choices"][0]["logprobs"] for chunk in seen]
+    assert [one for one in likely if one] == [a_likely("Hel"), a_likely("lo")]
+    assert [chunk["usage"] for chunk in seen if chunk["usage"]] == [usage]
+    assert faults("openai", seen) == []
+
+
+def test_a_call_that_has_waited_tells_nothing_of_the_words_that_it_is_shown_with() -> None:
+    named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    stage, seen = showing("openai"), list[Json]()
+    opened = {"index": 0, "id": "a", "type": "function", "function": {"name": "get_page", "arguments": ""}}
+    argued = {"index": 0, "function": {"arguments": "{}"}}
+    for calls, word in (([opened], None), ([argued], "Now")):
+        choice = {"index": 0, "delta": {"content": word, "tool_calls": calls}, "finish_reason": None}
+        seen += stage.take({**named, "choices": [{**choice, "logprobs": a_likely(word) if word else None}]})
+    assert [bool(chunk["choices"][0]["logprobs"]) for chunk in seen] == [False, True]
+
+
 texts = st.text(st.sampled_from("abc xyz.\n✓"), max_size=30)
 arguments = st.sampled_from(["{}", '{"id": "page-1", "text": "a \\"word\\""}', '{"id": broken'])
 

@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from validity import faults
 
 from inmind.errors import InvalidInput
 from inmind.prompt.formats import (
@@ -373,6 +374,67 @@ def test_outputs_with_a_fixed_shape_leave_the_tail_to_the_message_before_them() 
     assert RESPONSES.carrier([question, output]) == 0
     assert carried[1] is output
     assert carried[0]["content"][-1] == {"type": "input_text", "text": "tail"}
+
+
+SEARCH: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+CODE: Json = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+
+
+def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Json]:
+    """A question, the turn that it led to, and the result that this asks for."""
+    call: Json = {"type": "tool_use", "id": id, "name": "f", "input": {}, **({"caller": caller} if caller else {})}
+    result = {"type": "tool_result", "tool_use_id": id, "content": "ok"}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [*blocks, call]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+@pytest.mark.spec("D5", "D7")
+@pytest.mark.parametrize(
+    ("wires", "carrier"),
+    [
+        (turned(), 2),
+        (turned(SEARCH, FOUND), 2),
+        (turned(caller={"type": "direct"}), 2),
+        (turned(SEARCH), 0),
+        (turned(caller=CODE), 0),
+        ([*turned()[:1], {"role": "assistant", "content": [SEARCH]}, *turned(FOUND)[1:]], 3),
+        ([*turned(caller=CODE), *turned(caller=CODE, id="b")[1:]], 0),
+        ([*turned(SEARCH), {"role": "assistant", "content": [FOUND]}, {"role": "user", "content": "so"}], 4),
+        (turned(SEARCH)[1:], None),
+    ],
+    ids=[
+        "a call",
+        "a search that was made",
+        "a direct call",
+        "a search to be made",
+        "a call by code",
+        "a search made in a later message of the turn",
+        "calls by code in a row",
+        "a search that was made after it",
+        "nothing before it",
+    ],
+)
+def test_where_anthropic_takes_results_alone_the_tail_stays_on_an_earlier_message(
+    wires: list[Json], carrier: int | None
+) -> None:
+    assert ANTHROPIC.carrier(wires) == carrier
+    carried = ANTHROPIC.carry(wires, "tail")
+    assert [place for place, wire in enumerate(carried or wires) if "tail" in str(wire)] == (
+        [] if carrier is None else [carrier]
+    )
+    assert faults("anthropic", carried or []) == []
+
+
+@pytest.mark.spec("D7")
+@pytest.mark.parametrize("wires", [turned(SEARCH), turned(caller=CODE)], ids=["a search to be made", "a call by code"])
+def test_words_beside_such_results_are_known_to_be_a_fault(wires: list[Json]) -> None:
+    assert faults("anthropic", wires) == []
+    wires[-1]["content"].append(text("tail"))
+    assert faults("anthropic", wires) != []
 
 
 @pytest.mark.spec("D2")

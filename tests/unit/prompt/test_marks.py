@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -58,6 +60,86 @@ def test_a_mark_that_moves_on_with_the_newest_message_is_no_edit(
     assert kinds(session).count("message") == len(said)
 
 
+def words(mark: Json | None, kind: str = "text") -> list[Json]:
+    return [{"type": kind, "text": "hi"} | ({"cache_control": mark} if mark else {})]
+
+
+def words_alone(kind: str = "text") -> str:  # noqa: ARG001 -- they need none
+    return "hi"
+
+
+Spelling = Callable[..., Any]
+
+
+def named(said: Spelling) -> Json:
+    return {"role": "user", "name": "ada", "content": said()}
+
+
+def a_tool_message(said: Spelling) -> Json:
+    return {"role": "tool", "tool_call_id": "c", "content": said()}
+
+
+def an_output(said: Spelling) -> Json:
+    return {"type": "function_call_output", "call_id": "c", "output": said("input_text")}
+
+
+def a_document(said: Spelling) -> Json:
+    source = {"type": "content", "content": said()}
+    return {"role": "user", "content": [{"type": "document", "source": source}]}
+
+
+def a_result_block(said: Spelling) -> Json:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": said()}]}
+
+
+CHAT_CALL: Json = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+ITEM_CALL: Json = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+BLOCK_CALL: Json = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize(
+    ("format", "before", "message"),
+    [
+        ("openai", list[Json](), named),
+        (
+            "openai",
+            [user("go"), {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}],
+            a_tool_message,
+        ),
+        ("responses", [user("go"), ITEM_CALL], an_output),
+        ("anthropic", list[Json](), a_document),
+        ("anthropic", [user("go"), {"role": "assistant", "content": [BLOCK_CALL]}], a_result_block),
+    ],
+    ids=["a name", "a result in chat", "an output", "inside a document", "inside a result"],
+)
+@pytest.mark.parametrize("bare", [False, True], ids=["a part", "bare words"])
+def test_a_mark_on_words_anywhere_may_come_and_go(
+    session: Session, format: str, before: list[Json], message: Callable[[Spelling], Json], bare: bool
+) -> None:
+    marked, unmarked = message(partial(words, HOUR)), message(words_alone if bare else partial(words, None))
+    for first, second in ((marked, unmarked), (unmarked, marked)):
+        for newest in (first, second):
+            said = [*before, newest, assistant("ok"), user("so")]
+            sent = session.prepare(said, format=format).messages
+            assert str(sent).count(str(HOUR)) == (newest is marked)
+    assert "splice" not in kinds(session)
+
+
+@pytest.mark.spec("D4")
+@pytest.mark.parametrize("stored", [False, True], ids=["as it is", "as JSON"])
+def test_in_a_list_that_is_made_of_our_prompts_our_marks_are_still_ours(session: Session, stored: bool) -> None:
+    said = [blocks(user("question 0"), HOUR)]
+    for turn in range(6):
+        prompt = session.prepare(said, format="anthropic")
+        marks = host_marks(prompt.messages)
+        assert marks == ([("question 0", HOUR)] if turn == 0 else [("question 0", HOUR), (f"question {turn}", MARK)])
+        assert "cache_control" in str(prompt.system)
+        kept = json.loads(json.dumps(prompt.messages)) if stored else prompt.messages
+        said = [*kept, blocks(assistant(f"answer {turn}")), user(f"question {turn + 1}")]
+    assert "splice" not in kinds(session)
+
+
 @pytest.mark.spec("D4", "D7")
 def test_the_marks_that_are_sent_are_those_of_the_newest_list(session: Session) -> None:
     said = [user("a long page"), assistant("read"), user("and?"), assistant("so"), user("then?")]
@@ -91,6 +173,29 @@ def test_a_mark_stays_on_its_message_where_the_list_has_to_be_mended(session: Se
         [user("go"), call, blocks(user("and?"), HOUR), assistant("ok"), user("so")], format="anthropic"
     )
     assert ("and?", HOUR) in host_marks(sent.messages)
+
+
+@pytest.mark.spec("D4")
+def test_of_messages_that_say_the_same_the_marked_one_is_sent_with_its_mark(session: Session) -> None:
+    call: Json = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
+    ok = blocks(user("ok"))
+    said = [user("go"), call, ok, assistant("one"), ok, assistant("two"), user("so")]
+    for place in (2, 4):
+        newest = [*said[:place], blocks(user("ok"), HOUR), *said[place + 1 :]]
+        sent = session.prepare(newest, format="anthropic").messages
+        behind = next(at for at, wire in enumerate(sent) if HOUR in [mark for _, mark in host_marks([wire])]) + 1
+        assert sent[behind]["content"] == said[place + 1]["content"]
+
+
+@pytest.mark.spec("D4")
+def test_a_mark_stays_on_a_result_that_is_sent_together_with_others(session: Session) -> None:
+    calls: list[Json] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
+    a, b = ({"type": "tool_result", "tool_use_id": id, "content": f"page {id}"} for id in ("a", "b"))
+    for results in ([a | {"cache_control": HOUR}, b], [a, b | {"cache_control": HOUR}]):
+        apart: list[Json] = [{"role": "user", "content": [result]} for result in results]
+        said: list[Json] = [user("go"), {"role": "assistant", "content": calls}, *apart, assistant("ok"), user("so")]
+        sent = session.prepare(said, format="anthropic").messages
+        assert sent[2] == {"role": "user", "content": results}
 
 
 def test_a_mark_on_a_part_that_only_the_hosts_copy_of_a_reply_has_is_left_out(session: Session) -> None:

@@ -57,6 +57,10 @@ STREAMED: dict[str, tuple[list[Json], Json]] = {
         [a_call("a", "{}", index=0), a_call("b", "{}", index=0)],
         calls(("a", "{}"), ("b", "{}")),
     ),
+    "calls in pieces without an index": (
+        [a_call("a", '{"id"'), a_call(None, ": 1}", None), a_call("b", "{"), a_call("b", "}", None)],
+        calls(("a", '{"id": 1}'), ("b", "{}")),
+    ),
     "whole calls without an index": ([a_call("a", "{}"), a_call("b", "{}")], calls(("a", "{}"), ("b", "{}"))),
     "the name of a call in pieces": (
         [a_call("a", "", "get_", index=0), a_call(None, "", "page", index=0), a_call(None, "{}", None, index=0)],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inmind.clients.shown.showing import Hidden, changed, summed
-from inmind.prompt.replies.openai import is_said_again
+from inmind.prompt.replies.openai import belongs, is_said_again
 from inmind.prompt.replies.reply import peek
 
 GAP = "\n\n"
@@ -25,8 +25,7 @@ class _Call:
     The name is there when arguments follow it, another call begins, or the reply ends.
     """
 
-    index: int | None
-    id: str | None
+    first: Any
     custom: bool = False
     argued: bool = False
     names: list[str] = field(default_factory=list[str])
@@ -100,9 +99,10 @@ class ChatShowing:
         ends = bool(peek(choice, "finish_reason"))
         shown = self._visible(delta, ends=ends)
         if ends:
-            self._ending.append(changed(chunk, choices=[changed(choice, delta=type(delta)())]))
-            choice = changed(choice, finish_reason=None)
-        return [changed(chunk, choices=[changed(choice, delta=delta)]) for delta in shown]
+            self._ending.append(_told(chunk, choice, type(delta)(), likely=not shown))
+            chunk, choice = changed(chunk, usage=None), changed(choice, finish_reason=None)
+        last = len(shown) - 1
+        return [_told(chunk, choice, delta, likely=at == last, paid=at == last) for at, delta in enumerate(shown)]
 
     def next_round(self) -> None:
         self._earlier, self._before = self.paid, self._choice
@@ -165,13 +165,18 @@ class ChatShowing:
         return bool(peek(call, "function")) and self._hidden(_name(call))
 
     def _call_of(self, delta: Any) -> _Call:
-        """The call that a piece belongs to. A few servers give all calls the same index, or none."""
-        index, id = peek(delta, "index"), peek(delta, "id")
-        for call in reversed(self._calls):
-            if call.index == index and (not id or not call.id or id == call.id):
-                return call
-        self._calls.append(_Call(index, id))
-        return self._calls[-1]
+        call = next((call for call in reversed(self._calls) if belongs(delta, call.first)), None)
+        if call is None:
+            call = _Call(delta)
+            self._calls.append(call)
+        return call
+
+
+def _told(chunk: Any, choice: Any, delta: Any, *, likely: bool, paid: bool = True) -> Any:
+    """The chunk with this of what it said. Where one becomes several, each thing is told once: how likely its words
+    were in the last that tells of them, and what was paid in the last of all."""
+    choice = changed(choice if likely else changed(choice, logprobs=None), delta=delta)
+    return changed(chunk if paid else changed(chunk, usage=None), choices=[choice])
 
 
 def _name(call: Any) -> str:

@@ -1,7 +1,8 @@
 """Messages of Anthropic's API.
 
 There are only users and assistants here: results are blocks of a user's message, always first in it, and all the
-results of one assistant message stand in the one that follows. Text must say something, the user begins, and
+results of one assistant message stand in the one that follows; alone in it, where the assistant waits for them in the
+middle of a turn. Text must say something, the user begins, and
 arguments are an object. What other formats allow is bent to that here, always the same way, so that the same
 conversation makes the same bytes.
 """
@@ -12,6 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from inmind.errors import InvalidInput
@@ -57,7 +59,7 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 class AnthropicMessages:
     name: str = NAME
-    demands: Demands = Demands(answers="together", ids_once="conversation", user_begins=True)
+    demands: Demands = Demands(answers="together", ids_once="conversation", user_begins=True, marked_by_us=True)
 
     def check(self, wire: object, *, field: str) -> None:
         if not is_object(wire):
@@ -136,7 +138,12 @@ class AnthropicMessages:
         return [{"role": role, "content": _content(blocks)} for role, blocks in turns]
 
     def carrier(self, wires: Sequence[Wire]) -> int | None:
-        return last_place(wires, lambda wire: wire["role"] == "user")
+        place = last_place(wires, lambda wire: wire["role"] == "user")
+        # An earlier message, and not none at all: memory that has no tail to change in would have to change in the
+        # prefix, before everything that is cached.
+        while place is not None and _is_of_results_alone(wires, place):
+            place = last_place(wires[:place], lambda wire: wire["role"] == "user")
+        return place
 
     def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
         place = self.carrier(wires)
@@ -161,6 +168,26 @@ class AnthropicMessages:
         if tools:
             request["tools"] = list(tools)
         return request
+
+
+def _is_of_results_alone(wires: Sequence[Wire], place: int) -> bool:
+    """Would the provider refuse anything beside the results in this message?
+
+    So it is where they go to code that it runs, and where a tool of its own has not been run yet.
+    """
+    said = wires[place]["content"]
+    if not is_list(said) or not any(block["type"] == "tool_result" for block in said):
+        return False
+    turn = takewhile(lambda wire: wire["role"] == "assistant", reversed(wires[:place]))
+    blocks = [block for wire in turn if is_list(wire["content"]) for block in wire["content"]]
+    awaited = {block.get("id") for block in blocks if block["type"] == "server_tool_use"}
+    done = {block.get("tool_use_id") for block in blocks}
+    return bool(awaited - done) or any(_is_called_by_code(block) for block in blocks)
+
+
+def _is_called_by_code(block: Wire) -> bool:
+    caller = block.get("caller")
+    return block["type"] == "tool_use" and is_object(caller) and caller.get("type") != "direct"
 
 
 def _check_block(block: dict[str, Any], role: str, field: str) -> None:

@@ -10,7 +10,8 @@ one *before* the tail, since the tail changes with every call. `carry` puts the 
 goes out like any other, so that the request can tell it from the host's words without being told where it is.
 
 A mark for an hour is refused behind one for five minutes (in tools, then system, then messages), so ours last as
-long as any of the host's that stands behind them.
+long as any of the host's that stands behind them. One beside the messages stands behind everything; it is no part of
+the conversation and comes when the request is made already, so ours are told from the host's there: they are `Ours`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from inmind.prompt.formats.parts import Wire
-from inmind.prompt.formats.values import is_list, is_object
+from inmind.prompt.formats.values import TEXTUAL, is_list, is_object
 
 MOST = 4
 
@@ -29,12 +30,18 @@ Marks = tuple[tuple[int, Path, Any], ...]
 
 _NAMES = ("cache_control", "prompt_cache_breakpoint")
 _WITH_PARTS = ("content", "output")
+_WITHIN = "source"
+"""Where a document has what it is made of."""
 _FOR_AN_HOUR = "1h"
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 class Tail(dict[str, Any]):
     """The content block that carries this call's changes and nothing of the conversation."""
+
+
+class Ours(dict[str, str]):
+    """A mark of ours, which goes out like any other."""
 
 
 def marks_in(wires: Sequence[object]) -> Marks:
@@ -48,17 +55,28 @@ def unmarked(wire: Wire) -> Wire:
     return wire if next(_marked(wire), None) is None else _unmarked(wire)
 
 
+def in_bare_words(value: Any) -> Any:
+    """The message with words that stand alone as bare words. To put a mark on them, hosts spell them as a part."""
+    if not is_object(value):
+        return value
+    said = {key: _bare(parts) for key in _WITH_PARTS if is_list(parts := value.get(key))}
+    within = {_WITHIN: in_bare_words(value[_WITHIN])} if _WITHIN in value else {}
+    return {**value, **said, **within}
+
+
 def placed(marks: Marks, line: Sequence[Wire], sent: Sequence[Wire]) -> Marks:
     """The same marks at the places where the messages of the line stand in what is sent.
 
-    A message that had to be written anew has no place there, and its mark goes with it; so does the mark of a part that
-    only the host's own copy of a reply has.
+    Of a message that had to be written anew, a part may stand in another one as it was. What is not found, or could be
+    this as well as that, loses its mark; so does a part that only the host's own copy of a reply has.
     """
     found: list[tuple[int, Path, Any]] = []
     for place, path, mark in marks:
-        same = [at for at, wire in enumerate(sent) if wire == line[place]]
-        if same and _reaches(line[place], path):
-            found.append((min(same, key=lambda at: abs(at - place)), path, mark))
+        at = _place_in(sent, line, place)
+        if at is not None:
+            found += [(at, path, mark)] if _reaches(line[place], path) else []
+        else:
+            found += [(at, moved, mark) for at, moved in _part_in(sent, line[place], path)]
     return tuple(found)
 
 
@@ -75,10 +93,20 @@ def marks_left(*places: Iterable[Wire]) -> int:
     return max(0, MOST - sum(1 for place in places for wire in place for _ in _marks(wire)))
 
 
-def mark_before(wires: Iterable[Wire]) -> dict[str, str]:
+def mark_before(wires: Iterable[Wire]) -> Ours:
     """The mark for a block with these messages behind it. Five minutes is what no `ttl` means."""
     longer = any(is_object(mark) and mark.get("ttl") == _FOR_AN_HOUR for wire in wires for mark in _marks(wire))
-    return {"type": "ephemeral", "ttl": _FOR_AN_HOUR} if longer else {"type": "ephemeral"}
+    return Ours(type="ephemeral", ttl=_FOR_AN_HOUR) if longer else Ours(type="ephemeral")
+
+
+def remarked(blocks: Sequence[Wire], mark: Ours | None) -> list[Wire]:
+    """The same blocks with this in the place of each mark of ours; None is no mark."""
+    given = {"cache_control": mark} if mark else {}
+    return [{**_without(block), **given} if is_marked_by_us(block) else block for block in blocks]
+
+
+def is_marked_by_us(block: Wire) -> bool:
+    return isinstance(block.get("cache_control"), Ours)
 
 
 def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
@@ -102,6 +130,29 @@ def with_mark_before_tail(wires: Sequence[Wire]) -> list[Wire]:
     return marked
 
 
+def _place_in(sent: Sequence[Wire], line: Sequence[Wire], place: int) -> int | None:
+    """Where a message of the line stands in what is sent. Messages that say the same are told apart by their order."""
+    before = [at for at, wire in enumerate(line) if wire == line[place]]
+    now = [at for at, wire in enumerate(sent) if wire == line[place]]
+    return now[before.index(place)] if len(now) == len(before) else None
+
+
+def _part_in(sent: Sequence[Wire], wire: Wire, path: Path) -> list[tuple[int, Path]]:
+    """Where the part of a message that the way leads through stands in what is sent, if it stands there once."""
+    key, at = path[0], path[1] if len(path) > 1 else None
+    parts = wire.get(str(key))
+    if not is_list(parts) or not isinstance(at, int) or at >= len(parts) or not _reaches(parts[at], path[2:]):
+        return []
+    lists = [(place, other.get(str(key))) for place, other in enumerate(sent)]
+    found = [
+        (place, (key, index, *path[2:]))
+        for place, listed in lists
+        for index, part in enumerate(listed if is_list(listed) else ())
+        if part == parts[at]
+    ]
+    return found if len(found) == 1 else []
+
+
 def _marks(wire: Wire) -> Iterator[object]:
     return (mark for _, mark in _marked(wire) if mark is not None)
 
@@ -115,6 +166,8 @@ def _marked(value: object) -> Iterator[tuple[Path, Any]]:
         for at, part in enumerate(parts) if is_list(parts) else ():
             for path, mark in _marked(part):
                 yield (key, at, *path), mark
+    for path, mark in _marked(value.get(_WITHIN)):
+        yield (_WITHIN, *path), mark
     for name in _NAMES:
         if name in value:
             yield (name,), value[name]
@@ -123,9 +176,22 @@ def _marked(value: object) -> Iterator[tuple[Path, Any]]:
 def _unmarked(value: Any) -> Any:
     if not is_object(value):
         return value
-    kept = {key: inner for key, inner in value.items() if key not in _NAMES}
+    kept = _without(value)
     parts = {key: [_unmarked(part) for part in kept[key]] for key in _WITH_PARTS if is_list(kept.get(key))}
-    return {**kept, **parts}
+    within = {_WITHIN: _unmarked(kept[_WITHIN])} if _WITHIN in kept else {}
+    return {**kept, **parts, **within}
+
+
+def _without(value: Wire) -> Wire:
+    return {key: inner for key, inner in value.items() if key not in _NAMES}
+
+
+def _bare(parts: list[Any]) -> Any:
+    match parts:
+        case [{"type": str(kind), "text": text, **more}] if kind in TEXTUAL and not more:
+            return text
+        case _:
+            return [in_bare_words(part) for part in parts]
 
 
 def _reaches(value: Any, path: Sequence[int | str]) -> bool:

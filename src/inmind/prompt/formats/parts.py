@@ -143,6 +143,8 @@ class Demands:
     """Opaque kinds that lead to the assistant's next item, and are refused where it does not follow."""
     words: str = "text"
     """What a part of a user's message is called that says words."""
+    marked_by_us: bool = False
+    """It caches as far as it is told to, so marks of ours go out beside the host's."""
     silence_left_out: bool = False
     """A message that may not go out as it came and says nothing is left out, instead of being written as empty."""
 
@@ -204,8 +206,8 @@ class Format(Protocol):
     def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
         """The same list with `text` as an extra content part on the last message that may carry one.
 
-        That is the last message from the user or a tool; None when there is none. The given messages are
-        not changed: the one that carries is a copy.
+        That is the last message from the user or a tool, or the last in which the provider takes one; None when there
+        is none. The given messages are not changed: the one that carries is a copy.
         """
         ...
 

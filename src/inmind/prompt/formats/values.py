@@ -145,12 +145,13 @@ def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dic
     """The content parts of a list, each with its place and known to have a type and, where that is text, text."""
     parts = objects_at(wire, key, field)
     for part, place in parts:
-        if text_at(part, "type", place) in _TEXTUAL:
+        if text_at(part, "type", place) in TEXTUAL:
             text_at(part, "text", place)
     return parts
 
 
-_TEXTUAL = frozenset({"text", "input_text", "output_text"})
+TEXTUAL = frozenset({"text", "input_text", "output_text"})
+"""What parts are called that are words."""
 
 
 def last_place(wires: Sequence[Wire], wanted: Callable[[Wire], bool]) -> int | None:

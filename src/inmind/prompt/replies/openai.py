@@ -2,7 +2,7 @@
 
 A chunk holds pieces of one message: what is text grows, what is a list grows by the `index` of its entries, and what
 names something is said once. Other servers say it in every chunk, say the name of a tool in pieces, or leave the index
-of all calls at 0.
+of all calls at 0 or out.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _entries(pieces: Iterable[Any]) -> list[list[Any]]:
     """The pieces of a list, by the entry that each belongs to."""
     entries: list[list[Any]] = []
     for piece in pieces:
-        begun = next((entry for entry in reversed(entries) if _belongs(piece, entry[0])), None)
+        begun = next((entry for entry in reversed(entries) if belongs(piece, entry[0])), None)
         if begun is None:
             entries.append([piece])
         else:
@@ -184,8 +184,14 @@ def _entries(pieces: Iterable[Any]) -> list[list[Any]]:
     return entries
 
 
-def _belongs(piece: Any, first: Any) -> bool:
-    if not (is_object(piece) and is_object(first)) or piece.get("index") is None:
+def belongs(piece: Any, first: Any) -> bool:
+    """Is this a piece of the entry that began like that? Its index says so. A few servers give all calls the same, or
+    none, and then the ids tell them apart; of anything else, what has no index is an entry of its own."""
+    index = peek(piece, "index")
+    if index != peek(first, "index") or (index is None and not (_is_call(piece) and _is_call(first))):
         return False
-    same = piece["index"] == first.get("index")
-    return same and all(not piece.get(key) or piece[key] == first.get(key, piece[key]) for key in ("id", "type"))
+    return all(not (one := peek(piece, key)) or one == (peek(first, key) or one) for key in ("id", "type"))
+
+
+def _is_call(piece: Any) -> bool:
+    return peek(piece, "function") is not None or peek(piece, "custom") is not None

@@ -1,0 +1,70 @@
+"""A host's copies of replies are known for what they are, and for nothing else that was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from builders import assistant, user
+
+from inmind import Session
+
+Json = dict[str, Any]
+
+
+def reply(number: int, **more: Any) -> Json:
+    """Replies that all say the same."""
+    content: list[Json] = [{"type": "output_text", "text": "Done.", "annotations": []}]
+    return {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content, **more}
+
+
+@pytest.fixture
+def told(session: Session) -> list[Json]:
+    """Two questions and their replies, as the session has them."""
+    said: list[Json] = []
+    for number in (1, 2):
+        said.append(user(f"question {number}"))
+        session.prepare(said, format="responses")
+        session.record([reply(number)], format="responses")
+        said.append(reply(number))
+    return said
+
+
+def sent(session: Session, messages: list[Json]) -> list[str]:
+    """What goes out behind memory: the ids of items, and who says what has none."""
+    items = session.prepare(messages, format="responses").messages[1:]
+    return [item.get("id") or item["role"] for item in items]
+
+
+SUMMARY = [user("in short"), assistant("I see.")]
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize("nulls", [{}, {"phase": None}], ids=["", "with nulls"])
+def test_a_reply_is_not_taken_for_another_that_stood_at_its_place_and_says_the_same(
+    session: Session, told: list[Json], nulls: Json
+) -> None:
+    kept = [{**wire, **nulls} if "id" in wire else wire for wire in told]
+    assert sent(session, [*SUMMARY, *kept, user("and now")]) == [
+        "user",
+        "assistant",
+        "user",
+        "msg_1",
+        "user",
+        "msg_2",
+        "user",
+    ]
+
+
+@pytest.mark.spec("D7")
+def test_bare_words_get_the_id_of_a_reply_only_behind_what_it_answered(session: Session, told: list[Json]) -> None:
+    bare = [assistant("Done.") if "id" in wire else wire for wire in told]
+    assert sent(session, [*bare, user("and now")]) == ["user", "msg_1", "user", "msg_2", "user"]
+    assert sent(session, [*SUMMARY, *bare, user("and now")]) == ["user", "assistant"] * 3 + ["user"]
+
+
+@pytest.mark.spec("D4")
+def test_behind_an_edit_a_reply_is_still_known_by_its_id(session: Session, told: list[Json]) -> None:
+    edited = [user("another question"), {**told[1], "phase": None}, *told[2:]]
+    session.prepare([*edited, user("and now")], format="responses")
+    assert [entry.wire for entry in session.mind.line][1] == told[1]
