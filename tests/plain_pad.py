@@ -1,7 +1,7 @@
 """A scratchpad as a plain model has it: what updates, a model's calls and children come to, in the fewest words.
 
-It is far from what the library does: it copies everything, knows one shape of state, and takes lists for joined only
-where they were appended to. What it says of that shape, the library has to say too.
+It is far from what the library does: it copies everything, and knows one shape of state. What it says of that shape,
+the library has to say too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def updated_by_model(pad: Pad, arguments: Pad) -> Pad:
 def home(base: Pad, ours: Pad, theirs: Pad, above: str = "") -> tuple[Pad, list[str]]:
     """What ours is with the changes from base to theirs, and the paths of what both have changed.
 
-    Whoever alone changed a field has it; lists that both appended to are joined; else ours stays.
+    Whoever alone changed a field has it; a list that they appended to and we took nothing out of is joined; else ours
+    stays.
     """
     merged, conflicts = dict(ours), list[str]()
     for key in {**base, **theirs}:
@@ -84,6 +85,10 @@ def home(base: Pad, ours: Pad, theirs: Pad, above: str = "") -> tuple[Pad, list[
 def _joined(was: Any, mine: Any, new: Any) -> list[str] | None:
     if not isinstance(mine, list) or not isinstance(new, list):
         return None
-    if not mine[: len(was)] == was == new[: len(was)]:
+    left = iter(cast(list[str], mine))
+    if new[: len(was)] != was or not all(item in left for item in was):  # each is looked for behind the one before
         return None
-    return [*cast(list[str], mine), *(item for item in cast(list[str], new)[len(was) :] if item not in mine)]
+    added = list(cast(list[str], mine))
+    for item in was:
+        added.remove(item)
+    return [*cast(list[str], mine), *(item for item in cast(list[str], new)[len(was) :] if item not in added)]

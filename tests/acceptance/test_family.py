@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from builders import user
+from pydantic import BaseModel
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
-from inmind.errors import InvalidInput, ReadOnly
+from inmind.errors import InvalidInput, ReadOnly, SchemaViolation
 from inmind.journal import DocumentWritten, Origin, Trust
 from inmind.mind import MindFold
 
@@ -493,3 +494,29 @@ def test_the_report_of_a_homecoming_is_in_the_journal_and_not_in_mind(memory: Me
     assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
     assert len(json.dumps(MindFold("session/parent").freeze(parent.mind))) < 50_000
     assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
+
+
+class Email(BaseModel):
+    address: str
+
+
+class Phone(BaseModel):
+    number: str
+    country: str
+
+
+class Person(BaseModel):
+    contact: Email | Phone
+
+
+@pytest.mark.spec("C6", "C8")
+def test_one_kind_takes_the_place_of_another_here_and_from_a_child(memory: Memory) -> None:
+    parent = memory.session("parent", layers=default_layers(ScratchpadLayer(schema=Person)))
+    parent.scratchpad.update({"contact": {"address": "a@example.com"}})
+    child = parent.spawn(policy="fork")
+    with pytest.raises(SchemaViolation, match="cannot be removed"):
+        child.scratchpad.update(delete=["contact.address"])
+    child.scratchpad.update({"contact": {"number": "1"}}, delete=["contact"])
+    child.scratchpad.update({"contact": {"country": "at"}})
+    assert parent.merge_back(child).ok
+    assert parent.scratchpad.snapshot == {"contact": {"number": "1", "country": "at"}}

@@ -32,7 +32,7 @@ class MergeReport:
     brought: tuple[str, ...] = ()
     """Fields of the scratchpad and documents that the child had changed and the parent had not."""
     joined: tuple[str, ...] = ()
-    """Where both had added at the end: the parent's first, then what only the child had."""
+    """Where both had added, or had changed different lines: the parent's first, then what only the child had."""
     conflicts: tuple[Clash, ...] = ()
     """Where both had changed the same. The parent's stays; the child's is here, and in its own session."""
     things: int = 0

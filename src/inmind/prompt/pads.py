@@ -168,7 +168,7 @@ class ScratchpadLayer(PlainLayer):
         if came.text is not None:
             return self._revision(pads, came.text, ()).happened
         if came.values or came.delete:
-            return self._revision(pads, came.values, came.delete).happened
+            return self._revision(pads, came.values, came.delete, judged=True).happened
         return ()
 
     def _revision(
@@ -179,8 +179,10 @@ class ScratchpadLayer(PlainLayer):
         *,
         append: bool = False,
         padded: bool = False,
+        judged: bool = False,
         seen: State | None = None,
     ) -> Revision:
+        """`judged`: whatever is removed was rightly removed elsewhere."""
         if closed := self.closed(pads):
             raise ReadOnly(place=f"the scratchpad {self.name}", reason=closed)
         held, aside = self.held(pads), self.misfit(pads)
@@ -198,7 +200,7 @@ class ScratchpadLayer(PlainLayer):
             if self.shape is not None:
                 self.shape.welcome(update.values)
             if update.changed:
-                self._check(update.state, held)
+                self._check(update.state, {} if judged else held, update.delete)
                 self._sized = (update.state, update.size)
         if padded and update.changed and (stale := _stale(update, seen, held)):
             return stale
@@ -230,9 +232,9 @@ class ScratchpadLayer(PlainLayer):
             self._shown = (state, text)
         return text
 
-    def _check(self, state: State, before: State) -> None:
+    def _check(self, state: State, before: State, delete: Sequence[Sequence[str]] = ()) -> None:
         if self.shape is not None and isinstance(state, Mapping):
-            self.shape.check(state, before)
+            self.shape.check(state, before, [tuple(path) for path in delete])
             self._judged = (state, "")
 
     def _like(self, *, scope: Scope | None = None, read_only: bool | None = None) -> ScratchpadLayer:

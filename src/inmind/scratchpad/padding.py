@@ -1,9 +1,9 @@
 """What a model meant to empty, and what it merely filled in.
 
-Models that answer in a structured form put something into every field of it: null, [], {} or "" wherever they have
-nothing to say. Taken at its word, an update of one field would wipe all the others. So an empty value counts only where
-it is all that was said: `{"blockers": []}` clears the blockers, the same beside a new goal is padding, and the blockers
-stay. A host's own update is never read like this: it means what it says.
+Models that answer in a structured form put something into every field of it: null, [], {}, "" or [""] wherever they
+have nothing to say. Taken at its word, an update of one field would wipe all the others. So an empty value counts only
+where it is all that was said: `{"blockers": []}` clears the blockers, the same beside a new goal is padding, and the
+blockers stay. A host's own update is never read like this: it means what it says.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def meant(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequen
 
 
 def is_empty(value: object) -> bool:
-    return value is None or value == "" or ((is_object(value) or is_list(value)) and not value)
+    """Blank text is, and so is a list of nothing but empty values: some models fill in a list by one item."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (is_object(value) and not value) or (is_list(value) and all(map(is_empty, value)))
 
 
 def _is_aimed(said: Mapping[Path, Any], delete: Sequence[Path]) -> bool:

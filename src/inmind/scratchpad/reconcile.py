@@ -1,8 +1,8 @@
 """What a child has changed comes home: its changes are taken over, and nobody's work is lost without a word.
 
-Three states decide, field by field: what the child began with, what the parent has now, what the child has now. Where
-only one of them changed something, that is taken. Where both appended, both stay. Where both changed the same thing
-otherwise, the parent's stays, and the report has all three. Coming home a second time changes nothing more.
+Three states decide, field by field, or line by line: what the child began with, what the parent has now, what the child
+has now. Where only one of them changed something, that is taken. Where both appended, both stay. Where both changed the
+same thing otherwise, the parent's stays, and the report has all three. Coming home a second time changes nothing more.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from typing import Any
 
+from inmind.scratchpad import lines
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import State
 from inmind.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
@@ -123,66 +123,10 @@ def _added(began: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
 def _text_home(base: str, ours: str, theirs: str) -> Reconciled:
     if ours == base:
         return Reconciled(text=theirs, brought=("",))
-    both = _lines_of_both(base, ours, theirs)
+    both = lines.of_both(base, ours, theirs)
     if both is None:
         return Reconciled(conflicts=(Clash("", base, ours, theirs),))
     return Reconciled(text=both, joined=("",)) if both != ours else Reconciled()
-
-
-def _lines_of_both(base: str, ours: str, theirs: str) -> str | None:
-    """The text with what both have done to it; None where they have done different things to the same line.
-
-    Lines that both have put in at the same place all stay, ours first.
-    """
-    lines = _lines(base)
-    mine = _edits(lines, _lines(ours))
-    edits = dict(mine)
-    for (begin, end), put in _edits(lines, _lines(theirs)).items():
-        if begin < end:
-            if edits.setdefault((begin, end), put) != put:
-                return None
-        elif not any(first <= begin <= last and _has(there, put) for (first, last), there in mine.items()):
-            edits[begin, end] = _joined(mine.get((begin, end), []), put)
-    made: list[str] = []
-    done = 0
-    for (begin, end), put in sorted(edits.items()):
-        if begin < done:
-            return None
-        made += [*lines[done:begin], *put]
-        done = end
-    return "\n".join([*made, *lines[done:]])
-
-
-def _edits(base: list[str], text: list[str]) -> dict[tuple[int, int], list[str]]:
-    """Which lines were replaced by which, each by itself where there are as many."""
-    edits: dict[tuple[int, int], list[str]] = {}
-    for tag, begin, end, first, last in SequenceMatcher(None, base, text, autojunk=False).get_opcodes():
-        if tag == "replace" and end - begin == last - first:
-            edits |= {(begin + n, begin + n + 1): [text[first + n]] for n in range(end - begin)}
-        elif tag != "equal":
-            edits[begin, end] = text[first:last]
-    return edits
-
-
-def _joined(ours: list[str], theirs: list[str]) -> list[str]:
-    """What both have put in at one place. At a text's end there may be an empty line, which is the end of the last one:
-    it stays the end."""
-    ended = [""] if "" in (ours[-1:] + theirs[-1:]) else []
-    return [*_without_end(ours), *_without_end(theirs), *ended]
-
-
-def _has(lines: list[str], put: list[str]) -> bool:
-    """Is there nothing new in what was put in?"""
-    new = _without_end(put)
-    return not any(new) or any(lines[at : at + len(new)] == new for at in range(len(lines) - len(new) + 1))
-
-
-def _without_end(lines: list[str]) -> list[str]:
-    return lines[:-1] if lines[-1:] == [""] else lines
-
-
-def _lines(text: str) -> list[str]:
-    return text.split("\n") if text else []
 
 
 def _nested(changes: Iterable[_Change]) -> dict[str, Any]:

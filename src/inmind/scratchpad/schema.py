@@ -1,8 +1,9 @@
 """The schema of a scratchpad, as a host gives it: a pydantic model, or JSON Schema.
 
 A pad is filled in step by step, and so is every object in it. What was never there is not missing yet; what is
-required and there is not removed, unless all of it is: an empty pad begins anew. What contradicts the schema is refused
-at any time. What is stored is what was merged, not what a validator made of it.
+required and there is not removed, unless what it stands in is: an object that was removed whole begins anew, and so
+does an empty pad. What contradicts the schema is refused at any time. What is stored is what was merged, not what a
+validator made of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NoReturn, TypeGuard
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.journal import to_json
 from inmind.scratchpad.partial import partial
-from inmind.scratchpad.paths import is_object, spelt
+from inmind.scratchpad.paths import Path, is_object, spelt
 from inmind.scratchpad.strangers import strangers
 from inmind.scratchpad.validators import ByModel, BySchema, Model, Problem, Validator, compiled
 
@@ -41,10 +42,12 @@ class Shape:
         if problems:
             raise _violation(problems)
 
-    def check(self, state: Mapping[str, Any], before: object) -> None:
-        """Raise SchemaViolation unless the state may take the place of the one before."""
+    def check(self, state: Mapping[str, Any], before: object, delete: Sequence[Path] = ()) -> None:
+        """Raise SchemaViolation unless the state may take the place of the one before, less what was deleted of it."""
         found = self.validator.findings(state)
-        gone = dict.fromkeys(lack for lack in found.lacking if state and lack.is_new(before))
+        gone = dict.fromkeys(
+            lack for lack in found.lacking if state and lack.is_new(before) and not lack.begins_anew(delete)
+        )
         if problems := found.wrong or [Problem(lack.path, lack.reason) for lack in gone]:
             raise _violation(problems)
 

@@ -44,6 +44,11 @@ class Lack:
         held = at(before, self.path) if is_object(before) else ABSENT
         return is_object(held) and len(held) >= self.fewest if self.fewest else held is not ABSENT
 
+    def begins_anew(self, delete: Iterable[Path]) -> bool:
+        """Is it lacking inside of something that was removed whole?"""
+        outermost = len(self.path) + bool(self.fewest)  # of too few fields, those that lack are inside of the object
+        return any(len(gone) < outermost and self.path[: len(gone)] == gone for gone in delete)
+
     @property
     def reason(self) -> str:
         return f"it needs {self.fewest} fields or more" if self.fewest else "it is required, and cannot be removed"
@@ -119,7 +124,7 @@ def _told_apart(errors: Iterable[tuple[Steps, ErrorDetails]], held: Any, above: 
     return Findings(wrong, lacking)
 
 
-# What pydantic adds to the location of a value whose key it refuses.
+# What pydantic adds to the location of a value whose key it refuses, and we do for JSON Schema.
 _A_KEY = ("[key]",)
 
 
@@ -194,6 +199,8 @@ def _problem(error: jsonschema_rs.ValidationError, state: Mapping[str, Any]) -> 
             return Problem((*path, field), "the schema has no such field")
         case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives) if all(alternatives):
             return _of_all(path, [_problem(errors[0], state) for errors in alternatives])
+        case Kind.PropertyNames(error=refused):
+            return Problem((*path, str(refused.instance), *_A_KEY), refused.message)
         case _:
             return Problem(path, error.message)
 

@@ -23,7 +23,7 @@ def took(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) ->
 
 
 @pytest.mark.spec("C2")
-@pytest.mark.parametrize("empty", [None, [], {}, ""])
+@pytest.mark.parametrize("empty", [None, [], {}, "", " \n", [""], [None], [" ", None, [], {}], [[""]]])
 def test_an_empty_value_beside_another_is_padding_where_there_is_something_to_lose(empty: object) -> None:
     assert took({"currentGoal": "Ship", "blockers": empty}) == ({"currentGoal": "Ship"}, ["blockers"])
     assert took({"currentGoal": "Ship", "owner": empty}) == ({"currentGoal": "Ship"}, ["owner"])
@@ -38,11 +38,27 @@ def test_a_form_that_is_filled_in_with_nothing_but_padding_says_nothing() -> Non
         "owner": {"name": "", "phone": None},
     }
     assert took(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
+    values = {
+        "currentGoal": " ",
+        "completedSteps": [""],
+        "blockers": [None],
+        "owner": {"name": "\n", "phone": [" "]},
+    }
+    assert took(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
 
 
 @pytest.mark.spec("C2")
 @pytest.mark.parametrize(
-    "values", [{"blockers": []}, {"currentGoal": ""}, {"owner": None}, {"owner": {"phone": None}}, {"blockers": {}}]
+    "values",
+    [
+        {"blockers": []},
+        {"blockers": {}},
+        {"blockers": [""]},
+        {"currentGoal": ""},
+        {"currentGoal": " "},
+        {"owner": None},
+        {"owner": {"phone": None}},
+    ],
 )
 def test_one_empty_value_that_is_all_that_was_said_is_meant(values: dict[str, Any]) -> None:
     assert took(values) == (values, [])
@@ -65,9 +81,10 @@ def test_where_nothing_can_be_lost_null_is_left_out_and_other_empty_values_are_s
         "tags": [],
         "meta": {},
         "risk": "",
+        "who": [""],
         "a": {"b": None},
     }
-    assert took(values) == ({"currentGoal": "Ship", "tags": [], "meta": {}, "risk": ""}, [])
+    assert took(values) == ({"currentGoal": "Ship", "tags": [], "meta": {}, "risk": "", "who": [""]}, [])
 
 
 @pytest.mark.spec("C2")
@@ -83,4 +100,6 @@ def test_padding_never_takes_the_place_of_a_value_further_up() -> None:
 
 def test_zero_and_false_are_not_empty() -> None:
     assert took({"currentGoal": 0, "blockers": False}) == ({"currentGoal": 0, "blockers": False}, [])
-    assert [value for value in (0, 0.0, False, " ", [None], {"a": None}) if is_empty(value)] == []
+    assert [
+        value for value in (0, 0.0, False, "-", [0], [None, False], [{"a": None}], {"a": None}) if is_empty(value)
+    ] == []

@@ -163,6 +163,13 @@ def test_whoever_changes_a_report_changes_no_state() -> None:
         ("a\nb\nc", "a\nc", "a\nb\nnew\nc", "a\nnew\nc", "joined"),
         ("a\nb\nc", "c", "a\nnew\nb\nc", "c", "conflicts"),
         ("a", "b", "c", "b", "conflicts"),
+        ("a", "b", "", "b", "conflicts"),
+        ("a", "b", "\n", "b", "conflicts"),
+        ("a\nb\nc\nd", "d", "a\nc\nd", "d", ""),
+        ("a\nb", "x\na\nb\ny", "b", "x\nb\ny", "joined"),
+        ("a\nb", "", "a\nb\nx\ny", "x\ny", "joined"),
+        ("a\nb\nc", "A\nB\nc", "a\nnew\nb\nc", "A\nnew\nB\nc", "joined"),
+        ("a\nb\nc\nd", "A\nB\nc\nd", "a\nB\nC\nd", "A\nB\nC\nd", "joined"),
     ],
 )
 def test_texts_come_home_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any, ClassVar, Literal
@@ -49,9 +49,11 @@ COMPLETE: dict[str, Any] = {"currentGoal": "Ship", "completedSteps": [{"title": 
 both = pytest.mark.parametrize("shape", SHAPES, ids=["pydantic", "json_schema"])
 
 
-def violation(shape: Shape, state: dict[str, Any], before: object = None) -> SchemaViolation:
+def violation(
+    shape: Shape, state: dict[str, Any], before: object = None, delete: Sequence[tuple[str, ...]] = ()
+) -> SchemaViolation:
     with pytest.raises(SchemaViolation) as caught:
-        shape.check(state, {} if before is None else before)
+        shape.check(state, {} if before is None else before, delete)
     return caught.value
 
 
@@ -182,6 +184,7 @@ by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schem
         ({"told": {"kind": "phone"}}, {"told": {"kind": "phone", "number": "5"}}),
         ({"told": {"kind": "mail", "address": "a"}}, {"told": {"kind": "phone", "address": "a"}}),
         ({}, {"several": {"a": 1}}),
+        ({"several": {"a": 1}}, {"several": {"b": 2}}),
     ],
 )
 def test_of_a_union_one_alternative_that_only_lacks_what_was_never_there_is_enough(
@@ -216,6 +219,58 @@ def test_of_a_union_nothing_is_removed_that_an_alternative_requires_and_one_has_
 
 
 @pytest.mark.spec("C6")
+@by_both
+@pytest.mark.parametrize(
+    ("before", "delete", "state"),
+    [
+        ({"contact": {"address": "a"}}, [("contact",)], {"contact": {"number": "5"}}),
+        ({"contact": {"address": "a"}}, [("told",), ("contact",)], {"contact": {}}),
+        ({"told": {"kind": "mail", "address": "a"}}, [("told",)], {"told": {"kind": "mail"}}),
+        (
+            {"contact": {"address": "a", "owner": ADA}},
+            [("contact", "owner")],
+            {"contact": {"address": "a", "owner": {"age": 36}}},
+        ),
+        ({"several": {"a": 1, "b": 2}}, [("several",)], {"several": {"c": 3}}),
+    ],
+)
+def test_what_was_removed_whole_begins_anew(
+    shape: Shape, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any]
+) -> None:
+    assert violation(shape, state, before)
+    shape.check(state, before, delete)
+
+
+@pytest.mark.spec("C6")
+@by_both
+@pytest.mark.parametrize(
+    ("before", "delete", "state", "path"),
+    [
+        ({"contact": {"address": "a"}}, [("contact", "address")], {"contact": {}}, "contact.address"),
+        ({"contact": {"address": "a"}}, [("told",)], {"contact": {}}, "contact.address"),
+        (
+            {"contact": {"address": "a", "owner": ADA}},
+            [("contact", "owner")],
+            {"contact": {"owner": {}}},
+            "contact.address",
+        ),
+        ({"several": {"a": 1, "b": 2}}, [("several", "a")], {"several": {"b": 2}}, "several"),
+    ],
+)
+def test_what_was_removed_in_part_does_not(
+    shape: Shape, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any], path: str
+) -> None:
+    assert violation(shape, state, before, delete).path == path
+
+
+@pytest.mark.spec("C6")
+@by_both
+def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape: Shape) -> None:
+    refused = violation(shape, {"several": {"a": 1}}, {"several": {"a": 1, "b": 2}})
+    assert (refused.path, refused.reason) == ("several", "it needs 2 fields or more")
+
+
+@pytest.mark.spec("C6")
 def test_what_two_alternatives_require_is_one_problem() -> None:
     class Letter(Email):
         street: str
@@ -246,7 +301,17 @@ def test_a_key_that_is_refused_is_told_from_its_value() -> None:
     class Counts(BaseModel):
         by_colour: dict[Literal["red", "green"], int] = {}
 
-    assert violation(shape_of(Counts), {"by_colour": {"blue": 1}}).path == 'by_colour.blue["[key]"]'
+    for schema in (Counts, Counts.model_json_schema()):
+        assert violation(shape_of(schema), {"by_colour": {"blue": 1}}).path == 'by_colour.blue["[key]"]'
+
+
+@pytest.mark.spec("C6")
+def test_a_key_that_json_schema_refuses_is_named_at_any_depth() -> None:
+    short: dict[str, Any] = {"propertyNames": {"maxLength": 2}}
+    shape = shape_of({"type": "object", **short, "properties": {"a": {"anyOf": [short, {"type": "null"}]}}})
+    refused = violation(shape, {"long": 1})
+    assert (refused.path, refused.reason) == ('long["[key]"]', "it is longer than 2 characters")
+    assert violation(shape, {"a": {"007": 1}}).path == 'a.007["[key]"]'
 
 
 @both
