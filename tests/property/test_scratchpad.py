@@ -674,7 +674,8 @@ def test_a_text_of_both_has_every_line_that_either_put_in_and_none_that_one_took
     assert lines <= {*ours, *theirs, ""}
     if "a" not in base:
         assert lines - {*base} == {*ours, *theirs, ""} - {*base}
-        assert lines.isdisjoint({line for line in base if line and not (line in ours and line in theirs)})
+    if len({*base, "a", ""}) == len(base) + 2:  # among equal lines, one that was taken out may as well have been moved
+        assert lines.isdisjoint({line for line in base if not (line in ours and line in theirs)})
 
 
 @pytest.mark.spec("C8")
