@@ -234,14 +234,17 @@ class Session:
             raise NotFound(what="scratchpad in session", name=self.id, hint="name a ScratchpadLayer among its layers")
         return self._scratchpad
 
-    def spawn(self, id: str | None = None, *, policy: str | Mapping[str, str] | None = None) -> Session:
+    def spawn(
+        self, id: str | None = None, *, policy: str | Mapping[str, str] | None = None, key: str | None = None
+    ) -> Session:
         """Begin a child session, for a sub-agent: of the same resource, with a conversation of its own.
 
         What it gets of each layer is what the layer says, or what `policy` says, for all or by the layer's name: a copy
-        of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child.
+        of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child, and
+        so is the same key.
         """
         self._take_in()
-        return self._beget(*self._family.birth(id, policy), self._setup)
+        return self._beget(*self._family.birth(id, policy, key), self._setup)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Bring home what a child has changed since it began, or since this was last done; by its id, if it has died.

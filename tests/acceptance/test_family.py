@@ -520,3 +520,12 @@ def test_one_kind_takes_the_place_of_another_here_and_from_a_child(memory: Memor
     child.scratchpad.update({"contact": {"country": "at"}})
     assert parent.merge_back(child).ok
     assert parent.scratchpad.snapshot == {"contact": {"number": "1", "country": "at"}}
+
+
+@pytest.mark.spec("C8", "A6")
+def test_a_child_that_is_asked_for_again_by_its_key_is_the_same(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork", key="research")
+    child.scratchpad.update({"goal": "mine"})
+    assert parent.spawn(policy="fork", key="research").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert len({child.id, parent.spawn(key="other").id, parent.spawn().id, parent.spawn().id}) == 4

@@ -11,7 +11,7 @@ from inmind.documents import checked_text
 from inmind.errors import InvalidInput
 from inmind.family.handing import handed_on, inheritance, policies
 from inmind.family.homecoming import Arrivals, Child, MergeReport, pad_home, rest_home, told
-from inmind.journal import ChildCameHome, Draft, Origin, SessionOpened
+from inmind.journal import ChildCameHome, Draft, Origin, SessionOpened, digest
 from inmind.mind import Home, Mind
 from inmind.parts import Parts
 from inmind.prompt.pads import scratchpad_of
@@ -26,12 +26,17 @@ class Family:
         self._attention, self._layers, self._stream_of = parts.attention, parts.setup.layers, parts.stream_of
         self._ancestors, self._store = parts.ancestors, parts.store
 
-    def birth(self, id: str | None, policy: object) -> tuple[str, SessionOpened, list[Draft]]:
-        """A child's id, how it opens, and what it is handed, decided on what its parent has in mind now."""
+    def birth(self, id: str | None, policy: object, key: str | None) -> tuple[str, SessionOpened, list[Draft]]:
+        """A child's id, how it opens, and what it is handed, decided on what its parent has in mind now.
+
+        An id is what makes two calls the same; without one, a key makes it.
+        """
+        named = key_for(key, "spawn")
         mind, belongings = self._stream.refresh(), self._resource.refresh()
         handed = policies(self._layers, policy)
         opened = mind.opened or SessionOpened(resource="", cwd="")
-        name = f"{self._id}.{os.urandom(4).hex()}" if id is None else id
+        own = digest(named.value) if named else os.urandom(4).hex()
+        name = f"{self._id}.{own}" if id is None else id
         opening = replace(opened, parent=self._id, handed=tuple(handed.items()))
         minds = [mind, *(ancestor.refresh() for ancestor in self._ancestors)]
         return name, opening, inheritance(minds, belongings, self._layers, handed)
