@@ -84,8 +84,8 @@ class Hands:
         owned = self._before(undone)
 
         def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
-            seen = mind.seen if call is None else then.seen
-            carried = self._carried_out(mind, now, asked, read, owned or self._resource.state, seen)
+            knew = mind if call is None else then
+            carried = self._carried_out(mind, now, asked, read, knew, owned)
             drafts = [*carried.drafts, *self._kept(mind, now, carried.drafts)]
             drafts += self._attention.of_messages(mind, drafts, now)
             return Decision(drafts, carried, beside=() if owned else carried.abroad)
@@ -101,20 +101,23 @@ class Hands:
         return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events)
 
     def _carried_out(
-        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, belongings: Belongings, seen: Mapping[str, str]
+        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, knew: Mind, owned: Belongings | None
     ) -> _Carried:
         """The reply, what its calls of memory tools change, and their answers.
 
-        `seen`: what the model knew when it wrote the reply. Beyond that it knows what it writes itself; what the calls
-        are answered it will know when it reads that (`told`).
+        `knew`: what was in mind when the model was asked. Beyond that it knows what it writes itself; what the calls
+        are answered it will know when it reads that (`told`). `owned`: what the resource had when this was done there.
         """
+        belongings = owned or self._resource.state
+        seen = {path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in {**knew.shown, **knew.heard}}
+        told: dict[str, str] = {}
         spoken = FORMATS[reply.format]
         drafts = [message_added(wire, spoken) for wire in reply.wires]
         state = self._stream.foresee(mind, mind.seq, drafts, now)
         abroad: list[Draft] = []
         answers: list[Answer] = []
         results: list[Result] = []
-        pad, told = self._pad_known(state, belongings, seen), seen
+        pad = self._pad_known(state, belongings, seen.get(SCRATCHPAD, ()), done=owned is not None)
         for place, call in _calls(reply):
             answer = self._answer(call, reply, asked, self._reach(state, belongings, seen, pad))
             if answer is None:
@@ -130,13 +133,17 @@ class Hands:
             after = self._source(answer.about, state, belongings)
             for what in answer.happened:
                 pad = changed_by(what, pad)
-            seen = _known(seen, answer, before, after) if done else seen
-            told = _known(told, answer, before, after)
+            known = [*seen.get(answer.about, ()), told.get(answer.about)]
+            if after and not (owned and after.startswith(f"{self._resource.name}#")):
+                if done and (answer.whole or before in known[:-1]):
+                    seen = {**seen, answer.about: (after,)}
+                if answer.whole or (done and before in known):
+                    told[answer.about] = after
             answers.append(answer)
             results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
-            shown = tuple((path, id) for path, id in told.items() if mind.seen.get(path) != id)
+            shown = tuple(told.items())
             first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
             drafts += [replace(first, what=replace(first.what, shown=shown)), *others]
         return _Carried([*drafts, *_usage(asked, reply)], abroad, answers)
@@ -163,27 +170,23 @@ class Hands:
             remembers=self._setup.memory_tools,
         )
 
-    def _pad_known(self, mind: Mind, belongings: Belongings, seen: Mapping[str, str]) -> State | None:
-        """The scratchpad as the model knew it: as it was shown to it, with what it has changed by itself since."""
-        layer, id = scratchpad_of(self._setup.layers), seen.get(SCRATCHPAD)
-        if layer is None or id is None:
+    def _pad_known(self, mind: Mind, belongings: Belongings, seen: Sequence[str], *, done: bool) -> State | None:
+        """The scratchpad as the model knew it, by the events that wrote what it was shown; None if it was not.
+
+        `done`: what belongs to the resource was changed by this reply before, so the model knew what there was.
+        """
+        layer = scratchpad_of(self._setup.layers)
+        if layer is None:
             return None
         pads, stream = (mind.pads, self._stream) if layer.scope == "thread" else (belongings.pads, self._resource)
-        pad = pads.get(layer.name)
-        if pad is None or pad.source == id:
+        if layer.source(stream.name, pads) in seen or (done and layer.scope == "resource"):
             return layer.held(pads)
-        name, _, seq = id.rpartition("#")
-        if name != stream.name:
-            return None
-        known: State | None = layer.held(stream.at(int(seq)).pads)
-        for event in self._store.read(stream.name, after=int(seq)):
-            if any(source.startswith(f"{self._stream.name}#") for source in event.sources):
-                known = changed_by(event.what, known)
-        return known
+        seqs = [_seq(id) for id in seen if id.startswith(f"{stream.name}#")]
+        return layer.held(stream.at(max(seqs)).pads) if seqs else None
 
-    def _page_then(self, seen: Mapping[str, str], path: str) -> str:
-        id = seen.get(path)
-        return self._stream.at(int(id.rpartition("#")[2])).documents.text(path) if id else ""
+    def _page_then(self, seen: Mapping[str, Sequence[str]], path: str) -> str:
+        seqs = [_seq(id) for id in seen.get(path, ()) if id]
+        return self._stream.at(max(seqs)).documents.text(path) if seqs else ""
 
     def _source(self, path: str, mind: Mind, belongings: Belongings) -> str:
         """The event that wrote a page, or the scratchpad, as it is."""
@@ -195,7 +198,7 @@ class Hands:
         page = mind.documents.by_path.get(path)
         return page.source if page else ""
 
-    def _reach(self, mind: Mind, belongings: Belongings, seen: Mapping[str, str], pad: State | None) -> Reach:
+    def _reach(self, mind: Mind, belongings: Belongings, seen: Mapping[str, Sequence[str]], pad: State | None) -> Reach:
         return Reach(
             mind=mind,
             belongings=belongings,
@@ -246,10 +249,8 @@ def _key(reply: Reply, call: int, line: Line) -> Key:
     return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.whole else 'cut')}", "")
 
 
-def _known(known: Mapping[str, str], answer: Answer, before: str, after: str) -> Mapping[str, str]:
-    """What is known after an answer, or a change, to whoever knew this: all of it, or still all of it."""
-    knows = answer.whole or (bool(answer.happened) and known.get(answer.about) == before)
-    return {**known, answer.about: after} if knows and after else known
+def _seq(id: str) -> int:
+    return int(id.rpartition("#")[2])
 
 
 def _changed(what: Happened, answer: Answer, *, by: str) -> Draft:

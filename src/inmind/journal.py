@@ -69,7 +69,7 @@ Shown = tuple[tuple[str, str], ...]
 def _tuple_pairs(what: Happened, *names: str) -> None:
     """JSON has lists for them."""
     for name in names:
-        if pairs := getattr(what, name):
+        if (pairs := getattr(what, name)) is not None:
             object.__setattr__(what, name, tuple((one, other) for one, other in pairs))
 
 
@@ -98,7 +98,7 @@ class MessageAdded(Happened):
     ours: bool = False
     """Memory's own answer to a call: a host that was not shown the call does not have it."""
     shown: Shown = ()
-    """What the model knows all of, once it has read this."""
+    """What the model knows all of, once it has read this, and did not before."""
 
     def __post_init__(self) -> None:
         _tuple_pairs(self, "shown")
@@ -226,8 +226,8 @@ class PromptPrepared(Happened):
     """Message sequence number and tokens of the largest messages, when the meter named them."""
     marks: tuple[tuple[int, tuple[int | str, ...], Any], ...] = ()
     """Where the host has told the provider to cache up to: a message of those sent, the way to the mark, the mark."""
-    shown: Shown = ()
-    """What of memory it shows whole, as far as the model was not shown that before."""
+    shown: Shown | None = None
+    """What of memory it shows whole; None where that is the same as in the prompt before."""
 
     def __post_init__(self) -> None:
         _tuple_pairs(self, "largest", "shown")

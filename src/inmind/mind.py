@@ -51,8 +51,10 @@ class Mind:
     """
     came_home: Mapping[str, Home] = field(default_factory=dict[str, "Home"])
     """Children whose changes were brought home."""
-    seen: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the model knows all of: pages and the scratchpad, and the event that wrote what it was shown."""
+    shown: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the last prompt has shown all of: pages and the scratchpad, and the event that wrote what was shown."""
+    heard: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The same of what calls were answered, or have written."""
 
 
 class MindFold:
@@ -79,7 +81,11 @@ class MindFold:
         if isinstance(what, ChildCameHome):
             home = Home(what.seq, what.seq if what.pad is None else what.pad, event.seq)
             came_home = {**came_home, what.child: home}
-        shown = what.shown if isinstance(what, MessageAdded | PromptPrepared) else ()
+        shown, heard = state.shown, state.heard
+        if isinstance(what, PromptPrepared) and what.shown is not None:
+            shown = dict(what.shown)
+        if isinstance(what, MessageAdded) and what.shown:
+            heard = {**heard, **dict(what.shown)}
         return Mind(
             stream=state.stream,
             seq=event.seq,
@@ -92,7 +98,8 @@ class MindFold:
             begun=begun,
             before=before,
             came_home=came_home,
-            seen={**state.seen, **dict(shown)} if shown else state.seen,
+            shown=shown,
+            heard=heard,
         )
 
     def reverted(self, past: Mind, present: Mind, event: Event) -> Mind:
@@ -111,7 +118,7 @@ class MindFold:
             "begun": state.begun,
             "before": state.before,
             "came_home": dict(state.came_home),
-            "seen": dict(state.seen),
+            "seen": [dict(state.shown), dict(state.heard)],
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Mind:
@@ -127,7 +134,8 @@ class MindFold:
             begun=frozen["begun"],
             before=frozen["before"],
             came_home={child: Home(*home) for child, home in frozen["came_home"].items()},
-            seen=frozen["seen"],
+            shown=frozen["seen"][0],
+            heard=frozen["seen"][1],
         )
 
 

@@ -48,7 +48,7 @@ from inmind.prompt.intake import (
     not_yet_in,
     taken_in,
 )
-from inmind.prompt.layer import Layer, Moment, Recalled, ViewLayer, ask, kept_by
+from inmind.prompt.layer import DocumentLayer, Layer, Moment, Recalled, ViewLayer, ask, kept_by
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
 from inmind.prompt.pads import SCRATCHPAD, scratchpad_of
@@ -141,7 +141,8 @@ class Session:
         done = self._hands.record(reply, format=format, call=call, key=key)
         self._show(done.events)
         mind = self._stream.state
-        self._seen |= {p: page.version for p, page in mind.documents.by_path.items() if mind.seen.get(p) == page.source}
+        known = ((path, page) for path, page in mind.documents.by_path.items() if mind.heard.get(path) == page.source)
+        self._seen |= {path: page.version for path, page in known}
         return done.recorded
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
@@ -240,8 +241,8 @@ class Session:
         """Begin a child session, for a sub-agent: of the same resource, with a conversation of its own.
 
         What it gets of each layer is what the layer says, or what `policy` says, for all or by the layer's name: a copy
-        of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child, and
-        so is the same key.
+        of its own (fork), a read-only view of what is here (view), or nothing (none). The same id is the same child,
+        and so is the same key.
         """
         self._take_in()
         return self._beget(*self._family.birth(id, policy, key), self._setup)
@@ -480,7 +481,7 @@ class Session:
         )
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
         wires = self._view.copies(view)
-        shown = self._newly_shown(mind, planned, recalled)
+        shown = self._shown_whole(mind, planned, recalled)
         prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view), shown=shown)
         rendered = render(mind.standing, mind.line, prepared, view, wires, self._handed)
         asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
@@ -490,18 +491,19 @@ class Session:
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
 
-    def _newly_shown(self, mind: Mind, planned: Plan, recalled: Sequence[tuple[Layer, Recalled]]) -> Shown:
-        """Pages, and the scratchpad, that a prompt shows all of and none before it has; of an object each field is
-        a whole, so it counts also where it is cut."""
+    def _shown_whole(self, mind: Mind, planned: Plan, recalled: Sequence[tuple[Layer, Recalled]]) -> Shown | None:
+        """Pages, and the scratchpad, that a prompt shows all of; of an object each field is a whole, so it counts also
+        where it is cut. None if it is the same as in the prompt before."""
         cut = {layer for layer, _ in planned.cut}
-        whole = {source for layer, said in recalled if layer.name not in cut for source in said.sources}
-        seen = {path: page.source for path, page in mind.documents.by_path.items() if page.source in whole}
+        pages = mind.documents.by_path
+        whole = [layer.path for layer, _ in recalled if isinstance(layer, DocumentLayer) and layer.name not in cut]
+        seen = {path: pages[path].source for path in whole if path in pages}
         pad = scratchpad_of(self._layers)
         if pad is not None and (pad.shape is not None or pad.name not in cut):
             thread = pad.scope == "thread"
             stream, pads = (mind.stream, mind.pads) if thread else (self._resource.name, self._resource.state.pads)
             seen[SCRATCHPAD] = pad.source(stream, pads)
-        return tuple((path, id) for path, id in seen.items() if mind.seen.get(path) != id)
+        return None if seen == mind.shown else tuple(seen.items())
 
     def _shared(self, mind: Mind, view: View) -> int:
         """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""

@@ -43,8 +43,8 @@ class Reach:
     ancestors: Sequence[Mind]
     """Of the sessions that this one comes from, the parent first."""
     layers: Sequence[Layer]
-    seen: Mapping[str, str]
-    """What the model knew all of when it called: pages, and the event that wrote what it was shown of each."""
+    seen: Mapping[str, Sequence[str]]
+    """What the model knew all of when it called: pages, and the events that wrote what it was shown of each."""
     page_then: Callable[[str], str]
     """The text of a page as the model knew it; empty where it did not."""
     pad_seen: State | None
@@ -54,7 +54,7 @@ class Reach:
     def knows(self, path: str) -> bool:
         """Does the model know all of a page as it is?"""
         page = self.mind.documents.by_path.get(path)
-        return page is not None and self.seen.get(path) == page.source
+        return page is not None and page.source in self.seen.get(path, ())
 
     @property
     def pad_text(self) -> str:

@@ -16,7 +16,7 @@ from openai.types.responses import Response
 from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
 from inmind.errors import InmindError, InvalidInput, StorageFull
 from inmind.journal import Draft, MessageAdded, Origin, Trust
-from inmind.prompt.layer import Layer, Moment, TextLayer
+from inmind.prompt.layer import Layer, Moment, Recalled, TextLayer
 from inmind.stores.base import Appended, Batch
 from inmind.testing import InMemoryStore
 from inmind.tools import TOOLS
@@ -913,3 +913,72 @@ def test_what_a_model_adds_to_is_trusted_no_more_than_what_was_there(session: Se
     session.record(chat(("1", "memory_write", write)))
     page = session.mind.documents.by_path["detail/web.md"]
     assert (page.text, page.trust) == ("from the web\nmore", Trust.DATA)
+
+
+@pytest.mark.spec("K17", "A4")
+def test_an_undone_reply_that_is_recorded_again_leaves_the_next_one_its_way(memory: Memory) -> None:
+    """What it did for the resource is not done again, so there is no event of it that could have been seen."""
+    one, other = (memory.session(id, resource="ada", layers=shared()) for id in "ab")
+    one.prepare([user("hi")])
+    first = updating({"text": "one's"}, 1)
+    one.record(first)
+    one.undo()
+    one.record(first)
+    other.scratchpad.update("the other's", append=True)
+    assert "not seen all" in only_result(one.record(updating({"text": "one's again"}, 2)))
+    one.prepare([user("hi")])
+    one.record(updating({"text": "of both"}, 3))
+    assert other.scratchpad.snapshot == "of both"
+
+
+@pytest.mark.spec("K17", "D3")
+def test_a_page_that_was_whole_in_one_prompt_and_is_cut_in_the_next_is_not_known_to_its_reply(memory: Memory) -> None:
+    text = "\n\n".join(f"## Section {n}\n\n{'word ' * 20}" for n in range(40))
+    session = memory.session("one", window=12_000, reserve=500)
+    session.write("overview.md", text)
+    assert "Section 39" in str(session.prepare([user("hi")]).messages)
+    session = memory.session("one", window=3_000, reserve=500)
+    prompt = session.prepare([user("hi"), assistant("hm"), user("word " * 900)])
+    assert "Section 39" not in str(prompt.messages)
+    write = {"path": "overview.md", "text": "mine"}
+    session.record(chat(("1", "memory_write", write)), call=prompt.call)
+    assert session.overview == text
+    session.record(chat(("2", "memory_read", {"path": "overview.md"}), id="chatcmpl-000000000000002"))
+    session.record(chat(("3", "memory_write", write), id="chatcmpl-000000000000003"))
+    assert session.overview == "mine"
+
+
+@pytest.mark.spec("K17", "D1")
+def test_a_layer_that_only_speaks_of_a_page_has_not_shown_it(memory: Memory) -> None:
+    class Speaking(TextLayer):
+        def recall(self, moment: Moment) -> Recalled:
+            return Recalled("There is a plan.", sources=(moment.documents["detail/plan.md"].source,))
+
+    session = memory.session("one", layers=[*default_layers(), Speaking("rules", "none")])
+    session.write("detail/plan.md", "the plan")
+    session.prepare([user("hi")])
+    session.record(chat(("1", "memory_write", {"path": "detail/plan.md", "text": "gone"})))
+    assert session.read("detail/plan.md") == "the plan"
+
+
+@pytest.mark.spec("K17")
+def test_a_late_reply_overwrites_nothing_and_forgets_nothing_for_the_others(memory: Memory) -> None:
+    session = memory.session("one", layers=default_layers(ScratchpadLayer()))
+    session.scratchpad.update("begun")
+    first = session.prepare([user("hi")])
+    second = session.prepare([user("hi"), assistant("hm"), user("well?")])
+    session.record(updating({"text": "by the second"}, 1), call=second.call)
+    assert "not seen all" in only_result(session.record(updating({"text": "by the first"}, 2), call=first.call))
+    session.record(updating({"text": "by the second again"}, 3), call=None)
+    assert session.scratchpad.snapshot == "by the second again"
+
+
+@pytest.mark.spec("K17", "A4")
+def test_what_was_taken_back_is_not_held_against_what_the_model_was_shown(memory: Memory) -> None:
+    session = memory.session("one", layers=default_layers(ScratchpadLayer(schema={"type": "object"})))
+    session.scratchpad.update({"goal": "old", "n": 1})
+    session.prepare([user("hi")])
+    session.record(updating({"goal": "X"}, 1))
+    session.undo()
+    session.scratchpad.update({"n": 2})
+    assert only_result(session.record(updating({"goal": "Y"}, 2))) == "Updated: goal."

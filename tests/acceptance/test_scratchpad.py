@@ -683,7 +683,7 @@ class Whole(BaseModel):
         ({"gaol": "misspelt"}, "gaol"),
         ({"values": {"goal": "wrapped"}}, "values"),
         ({"goal": "x", "part": {"name": "n", "more": 1}}, "part.more"),
-        ({"parts": [{"name": "n"}, {"nmae": "n"}]}, "parts[1].nmae"),
+        ({"parts": [{"name": "n"}, {"name": "n", "nmae": "n"}]}, "parts[1].nmae"),
         ({"by_name": {"any": {"name": "n", "more": 1}}}, "by_name.any.more"),
     ],
 )

@@ -431,6 +431,8 @@ def test_a_closed_store_says_so_to_every_call(store: Store, call: str) -> None:
 
 JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
 # By annotation, so that a new payload is covered the day it is written, or fails here by name.
+SHOWN = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
+
 BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
     "int": st.integers(),
@@ -447,7 +449,8 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
-    "Shown": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
+    "Shown": SHOWN,
+    "Shown | None": st.none() | SHOWN,
     "tuple[tuple[str, str], ...]": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
     "tuple[tuple[str, ...], ...]": st.lists(st.lists(st.text(), max_size=3).map(tuple), max_size=3).map(tuple),
     "tuple[tuple[int, int], ...]": st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),

@@ -65,7 +65,7 @@ def a_scene(
     layers: Sequence[Layer] | None = None,
     belongings: Belongings | None = None,
     ancestors: Sequence[Mind] = (),
-    seen: Mapping[str, str] | None = None,
+    seen: Mapping[str, Sequence[str]] | None = None,
     then: str = "",
 ) -> Reach:
     return Reach(
@@ -203,7 +203,7 @@ def test_a_page_that_the_model_has_not_seen_is_shown_to_it_instead_of_overwritte
     assert (refused.error, refused.happened) == (True, ())
     assert refused.said.endswith(" It reads:\n" + "line\n" * 500)
     written = called(
-        "memory_write", write, a_scene(mind, seen={"detail/log.md": mind.documents.by_path["detail/log.md"].source})
+        "memory_write", write, a_scene(mind, seen={"detail/log.md": [mind.documents.by_path["detail/log.md"].source]})
     )
     assert written.happened == (DocumentWritten("detail/log.md", "short"),)
 
@@ -230,7 +230,7 @@ def test_who_appends_need_not_have_seen_the_page() -> None:
 
 def test_what_is_there_already_is_not_written_again() -> None:
     mind = a_mind(DocumentWritten("detail/a.md", "same"))
-    reach = a_scene(mind, seen={"detail/a.md": mind.documents.by_path["detail/a.md"].source})
+    reach = a_scene(mind, seen={"detail/a.md": [mind.documents.by_path["detail/a.md"].source]})
     assert called("memory_write", {"path": "detail/a.md", "text": "same"}, reach).happened == ()
 
 

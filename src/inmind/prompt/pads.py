@@ -197,11 +197,11 @@ class ScratchpadLayer(PlainLayer):
                 )
             sized, size = self._sized
             update = object_update(held, given, delete, padded=padded, size=size if same(sized, held) else MOST_BYTES)
-            if self.shape is not None:
-                self.shape.welcome(update.values)
             if update.changed:
                 self._check(update.state, {} if judged else held, update.delete)
                 self._sized = (update.state, update.size)
+            if self.shape is not None:
+                self.shape.welcome(update.values)
         if padded and update.changed and (stale := _stale(update, seen, held)):
             return stale
         whole = update.text is not None and not update.append

@@ -64,7 +64,7 @@ class _Edit:
         new = _without_end(other.put)
         if not any(new):  # whoever puts in a blank line wants a gap, but whoever blanks a line wants it gone
             return not other.gone or other.put == self.put
-        if not self._there.isdisjoint({*other.gone} - {*other.put, ""}):
+        if not self._there.isdisjoint({*other.gone} - {*other.put, ""}) or not self._there.issuperset(new):
             return False
         lines = _framed(new)
         at = self._text.find(lines, self._searched)

@@ -15,6 +15,8 @@ from inmind.scratchpad.paths import is_list, is_object, pointed
 
 _UNIONS = ("anyOf", "oneOf", "allOf")
 _OTHERS = "additionalProperties"
+_PATTERNS = "patternProperties"
+_KEYED = frozenset({"properties", _OTHERS, _PATTERNS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,16 @@ class _Walk:
 
     def inside(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[Stranger]:
         """`schemas`: what the value may be. A field that one of several knows is known."""
-        said = [one for schema in schemas for one in self._alternatives(schema)]
+        # Each once: alternatives that are made of one another would be as many as there are ways through them.
+        said = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
         if is_list(value):
-            items = [one["items"] for one in said if "items" in one]
             for place, item in enumerate(value):
-                yield from self.inside(item, items, (*path, place))
+                yield from self.inside(item, [_item(one, place) for one in said], (*path, place))
         elif is_object(value) and said and not any(map(_is_open, said)):
-            objects = [one for one in said if "properties" in one or _OTHERS in one]
+            objects = [one for one in said if not _KEYED.isdisjoint(one)]
             known = {name: None for one in objects for name in one.get("properties", ())}
             others = [one[_OTHERS] for one in objects if one.get(_OTHERS, False) is not False]
+            others += [other for one in objects for other in one.get(_PATTERNS, {}).values()]
             for key, inner in value.items():
                 fields = [one["properties"][key] for one in objects if key in one.get("properties", ())]
                 if fields or others:
@@ -71,4 +74,10 @@ class _Walk:
 
 def _is_open(schema: Mapping[str, Any]) -> bool:
     """Does it take any object at all?"""
-    return schema.get("type", "object") == "object" and "properties" not in schema and _OTHERS not in schema
+    return schema.get("type", "object") == "object" and _KEYED.isdisjoint(schema)
+
+
+def _item(schema: Mapping[str, Any], place: int) -> Any:
+    """What a list holds there."""
+    first = schema.get("prefixItems", ())
+    return first[place] if place < len(first) else schema.get("items")

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
 
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.scratchpad.schema import Shape, shape_of
+from inmind.scratchpad.strangers import strangers
 
 
 class Step(BaseModel):
@@ -583,3 +584,49 @@ def test_what_is_offered_is_itself_valid_and_takes_partial_updates() -> None:
     parameters = shape_of(Task).parameters
     offered = shape_of({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
     offered.check({"owner": {"age": 36}, "delete": ["owner.name"]}, {})
+
+
+class Num(BaseModel):
+    value: int
+
+
+class Add(BaseModel):
+    left: Add | Mul | Num
+    right: Add | Mul | Num
+
+
+class Mul(BaseModel):
+    left: Add | Mul | Num
+    right: Add | Mul | Num
+
+
+class Sum(BaseModel):
+    e: Add | Mul | Num
+
+
+class Inner(BaseModel):
+    a: int = 0
+
+
+class Outer(BaseModel):
+    pair: tuple[Inner, int] | None = None
+    keyed: dict[Annotated[str, StringConstraints(pattern="^k")], Inner] = {}
+
+
+@pytest.mark.spec("C6")
+def test_strangers_are_looked_for_in_time_by_what_was_sent_and_not_by_the_ways_through_a_union() -> None:
+    value: dict[str, Any] = {"value": 1, "stranger": 1}
+    for _ in range(25):
+        value = {"left": value, "right": {"value": 1}}
+    fields = shape_of(Sum).fields
+    assert fields is not None
+    assert [len(one.path) for one in strangers({"e": value}, fields)] == [27]
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize("wrong", [{"pair": [{"zz": 1}, 2]}, {"keyed": {"k1": {"zz": 1}}}])
+def test_strangers_are_found_in_tuples_and_under_keys_by_pattern(wrong: dict[str, Any]) -> None:
+    shape = shape_of(Outer)
+    shape.welcome({"pair": [{"a": 1}, 2], "keyed": {"k1": {"a": 1}}})
+    with pytest.raises(SchemaViolation, match="no such field"):
+        shape.welcome(wrong)
