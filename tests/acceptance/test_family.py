@@ -529,3 +529,13 @@ def test_a_child_that_is_asked_for_again_by_its_key_is_the_same(memory: Memory) 
     child.scratchpad.update({"goal": "mine"})
     assert parent.spawn(policy="fork", key="research").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
     assert len({child.id, parent.spawn(key="other").id, parent.spawn().id, parent.spawn().id}) == 4
+
+
+@pytest.mark.spec("C8")
+def test_pages_wait_at_the_door_of_a_parent_that_only_looks(memory: Memory) -> None:
+    looking = parent_of(memory).spawn("looking", policy="view")
+    child = looking.spawn("child", policy="fork")
+    child.write("detail/found.md", "it")
+    for _ in range(2):
+        report = looking.merge_back(child)
+        assert (report.brought, [clash.path for clash in report.conflicts]) == ((), ["detail/found.md"])

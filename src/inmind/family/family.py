@@ -58,8 +58,10 @@ class Family:
             written = pad_home(child, mind, self._resource.state, pad)
             if last.event and last.seq == now.seq and (last.pad == now.seq or written.waiting):
                 return Decision([], self._reported(last.event))
-            came = written + rest_home(child, mind)
-            home = _came_home(id, now.seq, came, pad=last.pad if came.waiting else None)
+            rest = rest_home(child, mind, self._layers)
+            came = written + rest
+            seq, wrote = (last.seq if rest.waiting else now.seq), (last.pad if written.waiting else now.seq)
+            home = _came_home(id, seq, came, pad=None if wrote == seq else wrote)
             abroad = written.happening if pad is not None and pad.scope == "resource" else ()
             here = came.happening[len(abroad) :]
             drafts = [Draft(what=home, origin=Origin.OPERATOR), *here]

@@ -132,12 +132,16 @@ def _pads_left(child: Child, layer: ScratchpadLayer | None) -> Arrivals:
     return Arrivals(conflicts=clashes, waiting=bool(clashes))
 
 
-def rest_home(child: Child, mind: Mind) -> Arrivals:
-    """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them."""
+def rest_home(child: Child, mind: Mind, layers: Sequence[Layer]) -> Arrivals:
+    """Documents that the child wrote, and things that it spoke of, where it had layers of its own for them.
+
+    `layers`: the parent's, which may only look at what its own parent has.
+    """
     came = Arrivals()
     if any(map(keeps_documents, child.layers)):
+        comes = _document_home if any(map(keeps_documents, layers)) else _document_left
         for path in child.now.documents.by_path:
-            came += _document_home(child, mind, path)
+            came += comes(child, mind, path)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
         came += Arrivals(things=_seen_since(child))
     return came
@@ -159,6 +163,13 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
         joined=(path,) if came.joined else (),
         conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
     )
+
+
+def _document_left(child: Child, mind: Mind, path: str) -> Arrivals:  # noqa: ARG001 -- as of one that comes home
+    base, theirs = child.then.documents.by_path.get(path), child.now.documents.by_path[path]
+    if base is not None and base.text == theirs.text:
+        return Arrivals()
+    return Arrivals(conflicts=(Clash(path, base.text if base else ABSENT, ABSENT, theirs.text),), waiting=True)
 
 
 def _seen_since(child: Child) -> tuple[ThingSeen, ...]:
