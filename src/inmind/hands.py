@@ -53,6 +53,32 @@ class _Carried:
     answers: list[Answer]
 
 
+class _Known:
+    """What the model knows of memory while a reply of its is carried out.
+
+    It wrote all of the calls before it had heard any answer. So beyond what it had seen it knows what it writes itself;
+    what the calls are answered it will know from the next reply on (`told`).
+    """
+
+    def __init__(self, knew: Mind) -> None:
+        paths = {**knew.shown, **knew.heard}
+        self.seen = {path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in paths}
+        self.told: dict[str, str] = {}
+        self.pad: State | None = None
+
+    def take(self, answer: Answer, before: str, after: str) -> None:
+        """An answer; with the events that had written what it is about, and have now. None where there is no such."""
+        for what in answer.happened:
+            self.pad = changed_by(what, self.pad)
+        if not after:
+            return
+        knew = answer.whole or before in self.seen.get(answer.about, ())
+        if answer.whole or (answer.happened and (knew or self.told.get(answer.about) == before)):
+            self.told[answer.about] = after
+        if answer.happened and knew:
+            self.seen[answer.about] = (after, after)
+
+
 class Hands:
     """What one session does with replies.
 
@@ -105,21 +131,20 @@ class Hands:
     ) -> _Carried:
         """The reply, what its calls of memory tools change, and their answers.
 
-        `knew`: what was in mind when the model was asked. Beyond that it knows what it writes itself; what the calls
-        are answered it will know when it reads that (`told`). `owned`: what the resource had when this was done there.
+        `knew`: what was in mind when the model was asked. `owned`: what the resource had before this, where it was done
+        there already.
         """
         belongings = owned or self._resource.state
-        seen = {path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in {**knew.shown, **knew.heard}}
-        told: dict[str, str] = {}
         spoken = FORMATS[reply.format]
         drafts = [message_added(wire, spoken) for wire in reply.wires]
         state = self._stream.foresee(mind, mind.seq, drafts, now)
         abroad: list[Draft] = []
         answers: list[Answer] = []
         results: list[Result] = []
-        pad = self._pad_known(state, belongings, seen.get(SCRATCHPAD, ()), done=owned is not None)
+        known = _Known(knew)
+        known.pad = self._pad_known(state, belongings, known.seen.get(SCRATCHPAD, ()), done=owned is not None)
         for place, call in _calls(reply):
-            answer = self._answer(call, reply, asked, self._reach(state, belongings, seen, pad))
+            answer = self._answer(call, reply, asked, self._reach(state, belongings, known))
             if answer is None:
                 continue
             done = [_changed(what, answer, by=f"{mind.stream}#{mind.seq + 1 + place}") for what in answer.happened]
@@ -131,21 +156,15 @@ class Hands:
                 belongings = self._resource.foresee(belongings, self._resource.version + len(abroad), done, now)
                 abroad += done
             after = self._source(answer.about, state, belongings)
-            for what in answer.happened:
-                pad = changed_by(what, pad)
-            known = [*seen.get(answer.about, ()), told.get(answer.about)]
-            if after and not (owned and after.startswith(f"{self._resource.name}#")):
-                if done and (answer.whole or before in known[:-1]):
-                    seen = {**seen, answer.about: (after,)}
-                if answer.whole or (done and before in known):
-                    told[answer.about] = after
+            if owned and after.startswith(f"{self._resource.name}#"):
+                after = ""  # nothing is appended there once more
+            known.take(answer, before, after)
             answers.append(answer)
             results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
-            shown = tuple(told.items())
             first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
-            drafts += [replace(first, what=replace(first.what, shown=shown)), *others]
+            drafts += [replace(first, what=replace(first.what, shown=tuple(known.told.items()))), *others]
         return _Carried([*drafts, *_usage(asked, reply)], abroad, answers)
 
     def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
@@ -198,15 +217,15 @@ class Hands:
         page = mind.documents.by_path.get(path)
         return page.source if page else ""
 
-    def _reach(self, mind: Mind, belongings: Belongings, seen: Mapping[str, Sequence[str]], pad: State | None) -> Reach:
+    def _reach(self, mind: Mind, belongings: Belongings, known: _Known) -> Reach:
         return Reach(
             mind=mind,
             belongings=belongings,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._setup.layers,
-            seen=seen,
-            page_then=partial(self._page_then, seen),
-            pad_seen=pad,
+            seen=known.seen,
+            page_then=partial(self._page_then, known.seen),
+            pad_seen=known.pad,
             resolve=self._attention.resolve,
         )
 
