@@ -409,7 +409,8 @@ class Session:
                         what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
                     )
                 raise NotFound(what="earlier event", name=target, hint=f"the newest is {mind.seq}")
-            self._check_end(target)
+            if to is not None:
+                self._check_end(target)
             return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
 
         done = self._stream.commit(decide, key=named)
@@ -422,10 +423,11 @@ class Session:
 
     def _check_end(self, seq: int) -> None:
         """A change is there whole or not at all: half of one has calls without their answers."""
-        behind = self._store.read(self._stream.name, after=seq)
-        if behind and not behind[0].opens:
-            first = next(event.seq for event in reversed(self._store.read(self._stream.name, until=seq)) if event.opens)
-            last = next((event.seq for event in behind if event.opens), behind[-1].seq + 1) - 1
+        (behind,) = self._store.read(self._stream.name, after=seq, until=seq + 1)
+        if not behind.opens:
+            opening = [event.seq for event in self._store.read(self._stream.name) if event.opens]
+            first = max(start for start in opening if start <= seq)
+            last = min((start for start in opening if start > seq), default=self._stream.version + 1) - 1
             raise InvalidInput(field="to", value=seq, expected=f"where a change ended: {first - 1} or {last}")
 
     def prompt(self, call: int) -> Prompt:

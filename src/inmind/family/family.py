@@ -54,7 +54,9 @@ class Family:
 
         def decide(mind: Mind, at: datetime) -> Decision[Mind, MergeReport]:
             last = mind.came_home.get(id, Home(now.begun, now.begun, 0))
-            child = Child(id=id, then=stream.at(last.seq), pads=stream.at(last.pad).pads, now=now, layers=layers)
+            then = stream.at(last.seq)
+            pads = then.pads if last.pad == last.seq else stream.at(last.pad).pads
+            child = Child(id=id, then=then, pads=pads, now=now, layers=layers)
             written = pad_home(child, mind, self._resource.state, pad)
             if last.event and last.seq == now.seq and (last.pad == now.seq or written.waiting):
                 return Decision([], self._reported(last.event))

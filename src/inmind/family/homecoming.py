@@ -69,6 +69,10 @@ class Child:
     layers: Sequence[Layer]
     """As they were handed on to it."""
 
+    def has_changed(self, path: str) -> bool:
+        base = self.then.documents.by_path.get(path)
+        return base is None or base.text != self.now.documents.text(path)
+
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
@@ -139,9 +143,9 @@ def rest_home(child: Child, mind: Mind, layers: Sequence[Layer]) -> Arrivals:
     """
     came = Arrivals()
     if any(map(keeps_documents, child.layers)):
-        comes = _document_home if any(map(keeps_documents, layers)) else _document_left
-        for path in child.now.documents.by_path:
-            came += comes(child, mind, path)
+        kept = any(map(keeps_documents, layers))
+        for path in filter(child.has_changed, child.now.documents.by_path):
+            came += _document_home(child, mind, path) if kept else _document_left(child, path)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
         came += Arrivals(things=_seen_since(child))
     return came
@@ -150,8 +154,6 @@ def rest_home(child: Child, mind: Mind, layers: Sequence[Layer]) -> Arrivals:
 def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     base, theirs = child.then.documents.by_path.get(path), child.now.documents.by_path[path]
     ours = mind.documents.by_path.get(path)
-    if base is not None and base.text == theirs.text:
-        return Arrivals()
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
         return Arrivals((copied_from(written, *_origins([theirs])),), brought=(path,))
@@ -165,10 +167,9 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     )
 
 
-def _document_left(child: Child, mind: Mind, path: str) -> Arrivals:  # noqa: ARG001 -- as of one that comes home
+def _document_left(child: Child, path: str) -> Arrivals:
+    """A page for which the parent has no place of its own."""
     base, theirs = child.then.documents.by_path.get(path), child.now.documents.by_path[path]
-    if base is not None and base.text == theirs.text:
-        return Arrivals()
     return Arrivals(conflicts=(Clash(path, base.text if base else ABSENT, ABSENT, theirs.text),), waiting=True)
 
 
