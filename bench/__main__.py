@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cache, imports, prepare, record, references, resolving, scratchpad, store, tokens, wrapped
+from bench import cache, compaction, imports, prepare, record, references, resolving, scratchpad, store, tokens, wrapped
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
@@ -23,6 +23,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "wrapped": wrapped.run,
     "store": store.run,
     "scratchpad": scratchpad.run,
+    "compaction": compaction.run,
     "imports": imports.run,
     "cache": cache.run,
     "tokens": tokens.run,

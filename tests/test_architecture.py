@@ -31,7 +31,7 @@ mind
 stores models
 attention testing tools desk
 parts
-hands family
+hands family archivist chronicle
 session
 memory
 replay clients

@@ -60,15 +60,19 @@ class Attention:
         self._stream, self._store, self._siblings, self.rules = stream, store, siblings, rules
         self._own_tool = own_tool
 
-    def of_messages(self, mind: Mind, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
-        """What the messages among these drafts bring to mind; it will be appended right behind them."""
-        told = heard(mind.line, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
-        return self._sighted(mind, told, len(drafts), now) if told else []
+    def told(self, mind: Mind, drafts: Sequence[Draft]) -> list[Happening]:
+        """What the messages among these drafts tell, and what tools are said to have done."""
+        messages = heard(mind.line, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
+        observed = (
+            Happening(draft.what, draft.origin, f"{mind.stream}#{mind.seq + 1 + place}")
+            for place, draft in enumerate(drafts)
+            if isinstance(draft.what, ToolObserved)
+        )
+        return [*messages, *observed]
 
-    def of_outcome(self, mind: Mind, what: ToolObserved, origin: Origin, now: datetime) -> list[Draft]:
-        """The same for what a tool did, which is appended right before."""
-        told = Happening(what, origin, f"{mind.stream}#{mind.seq + 1}")
-        return self._sighted(mind, [told], 1, now)
+    def brought(self, mind: Mind, told: Sequence[Happening], behind: int, now: datetime) -> list[Draft]:
+        """What that brings to mind; it will be appended behind so many events."""
+        return self._sighted(mind, told, behind, now) if told else []
 
     def track(self, entities: Sequence[Any], key: Key | None) -> Appended:
         """Bring things to the front one by one, so that the last of them comes to stand first."""

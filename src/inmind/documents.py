@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from inmind.errors import InvalidInput, InvalidPath
-from inmind.journal import DocumentWritten, Event, Trust, digest
+from inmind.journal import CompactionLifted, DocumentWritten, Event, Trust, digest
 
 Scope = Literal["thread", "resource"]
 
@@ -28,6 +28,9 @@ FOLDERS = ("detail", "archive")
 
 MOST_BYTES = 1_048_576
 """A document is read by a model; a megabyte of it never is. Larger texts are refused when written."""
+
+LONGEST_LINE = 24_000
+"""Characters of a line as it is read to a model; what is longer counts as several lines."""
 
 _NAME = re.compile(r"[^\W_][\w .()+@=,-]{0,119}")
 _DEVICES = frozenset("con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3".split())
@@ -68,6 +71,15 @@ def checked_text(text: object, *, field: str = "text") -> str:
     return text
 
 
+def lines_read(text: str) -> list[str]:
+    """The lines of a text as they are counted and read to a model."""
+    return [
+        line[start : start + LONGEST_LINE]
+        for line in text.split("\n")
+        for start in range(0, len(line) or 1, LONGEST_LINE)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     text: str
@@ -86,6 +98,8 @@ class Documents:
 
     def apply(self, event: Event) -> Documents:
         what = event.what
+        if isinstance(what, CompactionLifted) and what.archives:
+            return Documents({path: page for path, page in self.by_path.items() if path not in what.archives})
         if not isinstance(what, DocumentWritten):
             return self
         written = Document(text=what.text, version=event.seq, source=event.id, trust=event.trust)

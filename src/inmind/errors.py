@@ -9,6 +9,8 @@
     ├── KeyReused           KEY_REUSED         an idempotency key, or a message's id, came back with other content
     ├── LayerFailed         LAYER_FAILED       a host's layer raised, or answered with something else than it should
     ├── ExtractorFailed     EXTRACTOR_FAILED   a host's extractor raised, or answered with something else than entities
+    ├── ModelFailed         MODEL_FAILED       a model that a host has given raised; nothing was stored
+    ├── SummaryRefused      SUMMARY_REFUSED    a model's summary cannot stand for what it would replace
     ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt cannot fit the window, whatever is cut
     ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
     ├── Closed              CLOSED             the memory was closed before the call
@@ -105,6 +107,16 @@ class LayerFailed(InmindError):
         self.layer, self.reason = layer, reason
 
 
+class ModelFailed(InmindError):
+    """A model is a host's code: what it raised is the cause of this, and nothing was stored."""
+
+    code = "MODEL_FAILED"
+
+    def __init__(self, *, reason: str) -> None:
+        super().__init__(f"the model failed: {reason}; nothing was changed")
+        self.reason = reason
+
+
 class ExtractorFailed(InmindError):
     """An extractor is a host's code: what it raised is the cause of this, and nothing was stored."""
 
@@ -113,6 +125,16 @@ class ExtractorFailed(InmindError):
     def __init__(self, *, pattern: str, tool: str, reason: str) -> None:
         super().__init__(f"the extractor for {shown(pattern)} failed on {shown(tool)}: {reason}")
         self.pattern, self.tool, self.reason = pattern, tool, reason
+
+
+class SummaryRefused(InmindError):
+    """A model's summary is no text, no summary, or not safe to send. The messages that it was to replace stay."""
+
+    code = "SUMMARY_REFUSED"
+
+    def __init__(self, *, reason: str) -> None:
+        super().__init__(f"the summary was refused: {reason}; the history stays as it is")
+        self.reason = reason
 
 
 class ContextOverflow(InmindError):

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from inmind.history import Entry, Line
 from inmind.journal import Draft, Event, Happened, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
 from inmind.parts import Parts
+from inmind.prompt.compacting.making import Made
 from inmind.prompt.formats import FORMATS, format_named
 from inmind.prompt.formats.parts import Call, Message, Result, Text
 from inmind.prompt.intake import message_added, tool_names
@@ -82,20 +84,21 @@ class _Known:
 class Hands:
     """What one session does with replies.
 
-    `kept`: what its layers keep of the messages among some drafts. `prepared`: what was in mind right after some call
-    was prepared.
+    `followed`: what comes with some drafts, in their commit. `prepared`: what was in mind right after some call was
+    prepared. `compact`: what a compaction comes to that the model asks for.
     """
 
     def __init__(
         self,
         parts: Parts,
         *,
-        kept: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
+        followed: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
         prepared: Callable[[int], Mind],
+        compact: Callable[[Mind, dict[str, Any]], Made],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
         self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
-        self._kept, self._prepared = kept, prepared
+        self._followed, self._prepared, self._compact = followed, prepared, compact
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
         """Store it and carry it out, once."""
@@ -112,8 +115,7 @@ class Hands:
         def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
             knew = mind if call is None else then
             carried = self._carried_out(mind, now, asked, read, knew, owned)
-            drafts = [*carried.drafts, *self._kept(mind, now, carried.drafts)]
-            drafts += self._attention.of_messages(mind, drafts, now)
+            drafts = [*carried.drafts, *self._followed(mind, now, carried.drafts)]
             return Decision(drafts, carried, beside=() if owned else carried.abroad)
 
         done = self._stream.commit(decide, key=named, beside=self._resource)
@@ -227,6 +229,7 @@ class Hands:
             page_then=partial(self._page_then, known.seen),
             pad_seen=known.pad,
             resolve=self._attention.resolve,
+            compact=partial(self._compact, mind),
         )
 
     def _key(self, key: Key) -> tuple[Key, list[Appended]]:
@@ -301,5 +304,6 @@ def _usage(asked: Standing, reply: Reply) -> list[Draft]:
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,
+        model=reply.model,
     )
     return [Draft(what=what, origin=Origin.OPERATOR)]

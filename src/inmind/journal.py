@@ -89,6 +89,18 @@ class SessionOpened(Happened):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionImported(Happened):
+    """The session was kept in a file of its own before, and comes with what was said there."""
+
+    kind = "imported"
+    file: str
+    """Inside the home."""
+    began: str = ""
+    """When it really began, where that is known."""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageAdded(Happened):
     """A message exactly as it arrived, in the format it arrived in; but for cache marks, which are a call's."""
 
@@ -116,6 +128,89 @@ class HistorySpliced(Happened):
     start: int
     stop: int
     inserted: int
+
+
+class Item(NamedTuple):
+    """Something that must survive every rewrite of the history, in its own words. A tuple, since JSON knows tuples."""
+
+    kind: str
+    """`goal`, `rule`, `decision`, `request`, or `pinned` where the host has declared it."""
+    text: str
+    seq: int = 0
+    """The message that said it; 0 where none did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What is sent in the place of messages."""
+
+    of: tuple[tuple[int, int], ...]
+    """Numbers of those messages, as runs from first to last."""
+    wires: tuple[Mapping[str, Any], ...]
+    format: str = "openai"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", tuple((first, last) for first, last in self.of))
+        object.__setattr__(self, "wires", tuple(self.wires))
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted(Happened):
+    """Some messages are sent as stubs from now on. The conversation itself stays what it is."""
+
+    kind = "compacted"
+    target: str
+    reason: str
+    stubs: tuple[Stub, ...]
+    strategy: str = "archive"
+    messages: int = 0
+    """Messages that left the view, or of which a part did."""
+    tokens: int = 0
+    """By how much the view became shorter."""
+    archives: tuple[str, ...] = ()
+    """Pages that have them, complete."""
+    items: tuple[Item, ...] = ()
+    """What has to survive, of all that ever left the view."""
+    attached: int = 0
+    """How many of those stood nowhere else in what is sent, and were written into a stub."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stubs", tuple(_value(Stub, stub) for stub in self.stubs))
+        object.__setattr__(self, "archives", tuple(self.archives))
+        object.__setattr__(self, "items", tuple(Item(*item) for item in self.items))
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionLifted(Happened):
+    """A compaction holds no longer: its messages are sent again, with all that came since."""
+
+    kind = "lifted"
+    of: int
+    archives: tuple[str, ...] = ()
+    """Its pages, which go as they came."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "archives", tuple(self.archives))
+
+
+@dataclass(frozen=True, slots=True)
+class Retained(Happened):
+    """The host declares what must survive, or no longer has to."""
+
+    kind = "retained"
+    item: Item
+    kept: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "item", Item(*self.item))
+
+
+@dataclass(frozen=True, slots=True)
+class Titled(Happened):
+    """What a session is called in lists, where somebody has given it a name."""
+
+    kind = "titled"
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +244,8 @@ class DocumentWritten(Happened):
     kind = "document"
     path: str
     text: str
+    upkeep: bool = False
+    """Memory's own entry, as an index line: it says nothing of how far the page covers the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +346,8 @@ class UsageReported(Happened):
     prompt_tokens: int
     cached_tokens: int = 0
     completion_tokens: int = 0
+    model: str = ""
+    """The model that answered, as the provider calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +523,7 @@ BOOKKEEPING = frozenset(
         "set_aside",
         "system",
         "tail",
+        "titled",
         "tools",
         "usage",
         "wording",

@@ -18,24 +18,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, InvalidInput, UnsafeStorage
-from inmind.journal import DocumentWritten, Draft, Origin, SessionOpened, digest
+from inmind.journal import (
+    DocumentWritten,
+    Draft,
+    Event,
+    MessageAdded,
+    Origin,
+    PromptPrepared,
+    SessionImported,
+    SessionOpened,
+    Titled,
+    digest,
+)
 from inmind.mind import BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.parts import Parts, Setup
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
 from inmind.prompt.plan import Limits
+from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.base import Clock, Store
 from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
-from inmind.stores.meta import MetaFile
+from inmind.stores.meta import MetaFile, glance
 from inmind.stores.siblings import NOBODY, Siblings
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.stream import Decision, Stream
@@ -52,6 +64,7 @@ RESERVE = 4_096
 """Kept free for the model's answer."""
 LEAST_WINDOW = 1_000
 MOST_NAME = 200
+_SESSION = "session/"
 
 
 def default_home() -> Path:
@@ -75,6 +88,10 @@ class SessionInfo:
     """A session as it stands in a list."""
 
     id: str
+    title: str
+    """As somebody has named it, or the first words of what it was asked; empty where nothing was said yet."""
+    model: str
+    """The model that last answered, where one was named."""
     resource: str
     cwd: str
     messages: int
@@ -128,12 +145,16 @@ class Memory:
         language: str = "en",
         entities: EntityRules = DEFAULT_RULES,
         memory_tools: bool = True,
+        compression: CompressionPolicy = DEFAULT_POLICY,
+        summarizer: Summarizer | None = None,
     ) -> Session:
         """Open a session, or begin it, under an id that is unique in this home.
 
         An existing one keeps the folder and language it began with, and belongs to the resource it began with:
         naming another is refused, since its memory would be handed to somebody else. A host that does not `record`
-        replies turns `memory_tools` off: its model must not be offered what nobody would carry out.
+        replies turns `memory_tools` off: its model must not be offered what nobody would carry out. `compression` says
+        when memory compacts the history by itself, and `summarizer`, a function from a prompt to a text, writes the
+        summaries that `compact` is asked for.
         """
         if self._closed:
             raise Closed
@@ -147,9 +168,21 @@ class Memory:
             raise InvalidInput(field="entities", value=entities, expected="EntityRules")
         if not isinstance(memory_tools, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="memory_tools", value=memory_tools, expected="True or False")
+        if not isinstance(compression, CompressionPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="compression", value=compression, expected="a CompressionPolicy")
+        if summarizer is not None and not callable(summarizer):
+            raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
         chosen = default_layers() if layers is None else checked_layers(layers)
         private = _with_a_private_scratchpad(chosen)
-        setup = Setup(layers=chosen, limits=limits, counter=count, entities=entities, memory_tools=memory_tools)
+        setup = Setup(
+            layers=chosen,
+            limits=limits,
+            counter=count,
+            entities=entities,
+            memory_tools=memory_tools,
+            compression=compression,
+            summarizer=summarizer,
+        )
         opening = SessionOpened(resource=owner, cwd=_place(cwd), language=language)
         stream = self._begun(name, opening, ())
         opened = stream.state.opened or opening
@@ -177,12 +210,35 @@ class Memory:
         session.restore(data)
         return session
 
-    def sessions(self) -> list[SessionInfo]:
-        """All sessions of this home, the most recently used first; older single-file ones among them."""
-        found = [self._info(stream) for stream in self._store.streams("session/")]
-        known = {info.id for info in found}
-        found += [info for one in all_legacy(self.home) if (info := _legacy_info(one)).id not in known]
+    def sessions(self, *, cwd: str | Path | None = None, resource: str | None = None) -> list[SessionInfo]:
+        """The sessions of this home, the most recently used first; older single-file ones among them.
+
+        With `cwd`, those that began in this folder; with `resource`, those that belong to it.
+        """
+        here = None if cwd is None else _place(cwd)
+        owner = None if resource is None else _named(resource, "resource")
+        streams = self._store.streams(_SESSION)
+        firsts = [first for stream in streams if _fits(first := self._first(stream), here, owner)]
+        found = [self._info(first) for first in firsts]
+        if owner is None:  # those of the older kind belong to nobody yet
+            known = {stream.removeprefix(_SESSION) for stream in streams}
+            older = all_legacy(self.home, but=known)
+            found += [_legacy_info(one) for one in older if here is None or _is_of(one, here)]
         return sorted(found, key=lambda info: info.updated, reverse=True)
+
+    def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
+        """The session to go on with in a folder, the current one by default: the most recently used.
+
+        Those that were spawned from another are passed over: a sub-agent's talk is nobody's to go on with.
+        """
+        found = self.sessions(cwd=_place(cwd), resource=resource)
+        return next((info for info in found if not info.parent), None)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a session of this id, so that opening it would not begin one."""
+        if not isinstance(id, str) or not id.isprintable():
+            return False
+        return self._store.version(_SESSION + id) > 0 or find_legacy(self.home, _as_file(id)) is not None
 
     def __repr__(self) -> str:
         return f"<Memory at {str(self.home)!r}{', closed' if self._closed else ''}>"
@@ -226,13 +282,15 @@ class Memory:
     def _opened(self, id: str, stream: Stream[Mind], opened: SessionOpened, setup: Setup) -> Session:
         from inmind.session import Session  # what sessions alone need comes with the first one
 
-        session = Session(self._parts(id, stream, opened, setup), self._beget)
+        parts = self._parts(id, stream, opened, setup)
+        parts.meta.take_in()
+        session = Session(parts, self._beget)
         with self._lock:
             self._sessions.add(session)
         return session
 
     def _stream(self, id: str) -> Stream[Mind]:
-        return Stream(self._store, f"session/{id}", MindFold(f"session/{id}"), self._clock)
+        return Stream(self._store, _SESSION + id, MindFold(_SESSION + id), self._clock)
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[Mind]]:
         """The sessions that one comes from, its parent first."""
@@ -282,7 +340,7 @@ class Memory:
                 paths=RESOURCE_PATHS,
             ),
             transcript=Transcript(folder, self._store, stream.name),
-            meta=MetaFile(folder, id),
+            meta=MetaFile(folder, stream, self._store),
             attention=Attention(stream, self._store, self._siblings, setup.entities, is_memory_tool),
             scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, self._store),
             ancestors=ancestors,
@@ -290,30 +348,62 @@ class Memory:
             stream_of=self._stream,
         )
 
-    def _info(self, stream: str) -> SessionInfo:
-        summary = self._store.summary(stream)
+    def _first(self, stream: str) -> Event:
         (first,) = self._store.read(stream, until=1)
-        opened = first.what if isinstance(first.what, SessionOpened) else SessionOpened(resource="", cwd="")
-        id = stream.removeprefix("session/")
+        return first
+
+    def _info(self, first: Event) -> SessionInfo:
+        """The journal says whose it is; what it adds up to is counted only where meta.json has not done so."""
+        id, opened = first.stream.removeprefix(_SESSION), _opened_by(first)
+        folder = session_folder(self.home, id, opened.cwd)
+        said = glance(Folder(folder))
+        if said.version != self._store.version(first.stream):
+            summary = self._store.summary(first.stream)
+            said = replace(
+                said,
+                messages=summary.kinds.get(MessageAdded.kind, 0),
+                calls=summary.kinds.get(PromptPrepared.kind, 0),
+                updated=summary.updated.isoformat(),
+            )
         return SessionInfo(
             id=id,
+            title=said.title,
+            model=said.model,
             resource=opened.resource,
             cwd=opened.cwd,
-            messages=summary.kinds.get("message", 0),
-            calls=summary.kinds.get("prompt", 0),
-            created=first.at.isoformat(timespec="seconds"),
-            updated=summary.updated.isoformat(timespec="seconds"),
-            folder=session_folder(self.home, id, opened.cwd),
+            messages=said.messages,
+            calls=said.calls,
+            created=said.created or first.at.isoformat(),
+            updated=said.updated,
+            folder=folder,
             parent=opened.parent,
         )
 
 
 def session_folder(home: Path, id: str, cwd: str) -> Path:
     """sessions/--<cwd>--/<session>, the working directory with "/" as "-"; a very long one ends in its digest."""
+    return home / "sessions" / _folder_of(cwd) / _as_file(id)
+
+
+def _folder_of(cwd: str) -> str:
     where = cwd.strip("/").replace("/", "-")
     if len(where.encode()) > MOST_NAME:
         where = f"{where.encode()[: MOST_NAME - 20].decode(errors='ignore')}-{digest(cwd)}"
-    return home / "sessions" / f"--{where}--" / _as_file(id)
+    return f"--{where}--"
+
+
+def _opened_by(first: Event) -> SessionOpened:
+    return first.what if isinstance(first.what, SessionOpened) else SessionOpened(resource="", cwd="")
+
+
+def _fits(first: Event, cwd: str | None, resource: str | None) -> bool:
+    opened = _opened_by(first)
+    return (cwd is None or opened.cwd == cwd) and (resource is None or opened.resource == resource)
+
+
+def _is_of(legacy: Legacy, cwd: str) -> bool:
+    """By what it says, or by where its file lies: a folder's name cannot tell "-" from "/", and is all there is."""
+    return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == _folder_of(cwd)
 
 
 def _with_a_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
@@ -341,22 +431,30 @@ def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened, handed: Se
     inherited = any(isinstance(d.what, DocumentWritten) and d.what.path == OVERVIEW for d in handed)
     return [
         Draft(what=opening, origin=Origin.OPERATOR),
+        *([Draft(what=_imported(legacy, home), origin=Origin.FILE)] if legacy else []),
         *([] if inherited else [Draft(what=page, origin=Origin.OPERATOR)]),
         *handed,
+        *([Draft(what=Titled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
         *(legacy.drafts if legacy else ()),
     ]
 
 
+def _imported(legacy: Legacy, home: Path) -> SessionImported:
+    began = legacy.began.isoformat() if legacy.began else ""
+    return SessionImported(file=legacy.path.relative_to(home).as_posix(), began=began, model=legacy.model)
+
+
 def _legacy_info(legacy: Legacy) -> SessionInfo:
-    changed = datetime.fromtimestamp(legacy.path.stat().st_mtime, UTC).isoformat(timespec="seconds")
     return SessionInfo(
-        id=unquote(legacy.path.stem),
+        id=legacy.id,
+        title=legacy.title,
+        model=legacy.model,
         resource="",
         cwd=legacy.cwd,
         messages=len(legacy.drafts),
         calls=0,
-        created=changed,
-        updated=changed,
+        created=(legacy.began or legacy.changed).isoformat(),
+        updated=legacy.changed.isoformat(),
         folder=legacy.path.parent,
         legacy=True,
     )

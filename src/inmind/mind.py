@@ -10,12 +10,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from inmind.documents import Documents
+from inmind.documents import OVERVIEW, Documents
 from inmind.entities.window import Entities
-from inmind.history import Line
-from inmind.journal import BOOKKEEPING, ChildCameHome, Event, MessageAdded, PromptPrepared, SessionOpened
+from inmind.history import History, Line
+from inmind.journal import (
+    BOOKKEEPING,
+    ChildCameHome,
+    DocumentWritten,
+    Event,
+    MessageAdded,
+    Origin,
+    PromptPrepared,
+    SessionImported,
+    SessionOpened,
+    Titled,
+    UsageReported,
+)
+from inmind.overview import is_maintained
+from inmind.prompt.formats import FORMATS
 from inmind.prompt.standing import Standing
 from inmind.scratchpad.pad import Pads
+from inmind.text import shortened
+
+MOST_TITLE = 80
 
 
 class Home(NamedTuple):
@@ -36,7 +53,7 @@ class Mind:
     stream: str
     seq: int = 0
     opened: SessionOpened | None = None
-    line: Line = field(default_factory=Line)
+    history: History = field(default_factory=History)
     documents: Documents = field(default_factory=Documents)
     entities: Entities = field(default_factory=Entities)
     pads: Pads = field(default_factory=Pads)
@@ -55,12 +72,26 @@ class Mind:
     """What the last prompt has shown all of: pages and the scratchpad, and the event that wrote what was shown."""
     heard: Mapping[str, str] = field(default_factory=dict[str, str])
     """The same of what calls were answered, or have written."""
+    covered: int = 0
+    """Number of the event up to which the overview can know the conversation: when somebody last wrote it.
+
+    0 while nobody has, or nothing is left of it. What memory enters there by itself does not count.
+    """
+    title: str = ""
+    """What the session is called: as somebody has named it, or by the first words of what it was asked."""
+    model: str = ""
+    """The model that last answered, as the provider calls it."""
+
+    @property
+    def line(self) -> Line:
+        """The conversation, as the host has it."""
+        return self.history.line
 
 
 class MindFold:
     """Folds a session's stream."""
 
-    version = 4
+    version = 5
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -71,7 +102,7 @@ class MindFold:
     def apply(self, state: Mind, event: Event) -> Mind:
         what = event.what
         opened = what if isinstance(what, SessionOpened) else state.opened
-        line = state.line.apply(event)
+        history = state.history.apply(event)
         before, begun = state.before, state.begun
         if event.seq == begun + 1 and (event.seq == 1 or not event.opens):
             begun = event.seq
@@ -90,27 +121,31 @@ class MindFold:
             stream=state.stream,
             seq=event.seq,
             opened=opened,
-            line=line,
+            history=history,
             documents=state.documents.apply(event),
             entities=state.entities.apply(event),
             pads=state.pads.apply(event),
-            standing=state.standing.apply(event, messages=len(line)),
+            standing=state.standing.apply(event, messages=len(history.sent), kept=_kept(state.history, history)),
             begun=begun,
             before=before,
             came_home=came_home,
             shown=shown,
             heard=heard,
+            covered=_covered(state.covered, event),
+            title=_title(state.title, event),
+            model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
         )
 
     def reverted(self, past: Mind, present: Mind, event: Event) -> Mind:
-        kept = _agreeing(past.line, present.line)
-        return replace(past, seq=event.seq, standing=past.standing.reverted(present.standing, kept))
+        kept = past.history.sent.agreeing(present.history.sent[:])
+        standing = past.standing.reverted(present.standing, kept)
+        return replace(past, seq=event.seq, standing=standing, title=present.title, model=present.model)
 
     def freeze(self, state: Mind) -> dict[str, Any]:
         return {
             "seq": state.seq,
             "opened": _freeze_opened(state.opened),
-            "line": state.line.freeze(),
+            "history": state.history.freeze(),
             "documents": state.documents.freeze(),
             "entities": state.entities.freeze(),
             "pads": state.pads.freeze(),
@@ -119,6 +154,8 @@ class MindFold:
             "before": state.before,
             "came_home": dict(state.came_home),
             "seen": [dict(state.shown), dict(state.heard)],
+            "covered": state.covered,
+            "title": [state.title, state.model],
         }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Mind:
@@ -126,7 +163,7 @@ class MindFold:
             stream=self._stream,
             seq=frozen["seq"],
             opened=SessionOpened(*frozen["opened"]) if frozen["opened"] else None,
-            line=Line.thaw(frozen["line"], messages),
+            history=History.thaw(frozen["history"], messages, self._stream),
             documents=Documents.thaw(frozen["documents"], self._stream),
             entities=Entities.thaw(frozen["entities"]),
             pads=Pads.thaw(frozen["pads"], self._stream),
@@ -136,6 +173,9 @@ class MindFold:
             came_home={child: Home(*home) for child, home in frozen["came_home"].items()},
             shown=frozen["seen"][0],
             heard=frozen["seen"][1],
+            covered=frozen["covered"],
+            title=frozen["title"][0],
+            model=frozen["title"][1],
         )
 
 
@@ -178,7 +218,24 @@ def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:
     return [opened.resource, opened.cwd, opened.language, opened.parent, opened.handed]
 
 
-def _agreeing(past: Line, present: Line) -> int:
-    """Leading messages that both lines share."""
-    pairs = zip(past, present, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a.seq != b.seq), min(len(past), len(present)))
+def _kept(before: History, after: History) -> int | None:
+    """Leading messages of those that were sent which still stand in their places; None where nothing was changed."""
+    if after.sent is before.sent or len(after.line) > len(before.line):
+        return None
+    return before.sent.agreeing(after.sent[:])
+
+
+def _title(before: str, event: Event) -> str:
+    what = event.what
+    if isinstance(what, Titled):
+        return what.title
+    if before or not isinstance(what, MessageAdded) or event.origin is not Origin.USER:
+        return before
+    return shortened(FORMATS[what.format].read(what.wire).text, MOST_TITLE)
+
+
+def _covered(before: int, event: Event) -> int:
+    what = event.what
+    if not isinstance(what, DocumentWritten) or what.path != OVERVIEW or what.upkeep:
+        return before
+    return event.seq if is_maintained(what.text) else 0

@@ -10,6 +10,7 @@ from inmind.entities.rules import EntityRules
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
 from inmind.prompt.plan import Limits
+from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.base import Store
 from inmind.stores.meta import MetaFile
 from inmind.stores.stream import Stream
@@ -31,6 +32,8 @@ class Setup:
     counter: Counter
     entities: EntityRules
     memory_tools: bool
+    compression: CompressionPolicy = DEFAULT_POLICY
+    summarizer: Summarizer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,29 +13,36 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from inmind.archivist import Archivist, Due
+from inmind.chronicle import Chronicle
 from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
-from inmind.errors import Conflict, InvalidInput, NotFound
+from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.hands import Hands
+from inmind.history.compact import KEEP_ASKED
 from inmind.journal import (
     DocumentWritten,
     Draft,
     Event,
+    Item,
     MessageAdded,
     Origin,
     PromptPrepared,
+    Retained,
     Reverted,
     SessionOpened,
     Shown,
+    Titled,
     ToolObserved,
     UsageReported,
     digest,
 )
-from inmind.mind import Belongings, Mind
+from inmind.mind import MOST_TITLE, Belongings, Mind
 from inmind.parts import Parts, Setup
 from inmind.prompt.assemble import Handed, render
+from inmind.prompt.compacting.making import CompactionReport, checked_item
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
@@ -52,20 +59,30 @@ from inmind.prompt.layer import DocumentLayer, Layer, Moment, Recalled, ViewLaye
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
 from inmind.prompt.pads import SCRATCHPAD, scratchpad_of
-from inmind.prompt.plan import Plan, plan
+from inmind.prompt.plan import Occasion, Plan, crowd, plan
+from inmind.prompt.policy import Summarizer
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.recorded import Recorded
 from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.view import HistoryView, View
-from inmind.stores.base import Appended
-from inmind.stores.stream import Decision, Stream, key_for
-from inmind.tools import offered
+from inmind.stores.base import Appended, Key
+from inmind.stores.stream import Decision, Done, Stream, key_for
+from inmind.text import shortened
+from inmind.tools import is_memory_tool, offered
 
 if TYPE_CHECKING:
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.family import Family
     from inmind.family.homecoming import MergeReport
+
+
+class _Crowded(Exception):
+    """Something has to leave the conversation before this prompt is made."""
+
+    def __init__(self, due: Due) -> None:
+        super().__init__(due.wanted.reason)
+        self.due = due
 
 
 Beget = Callable[[str, SessionOpened, Sequence[Draft], Setup], "Session"]
@@ -116,7 +133,7 @@ class Session:
         self._resource.refresh()
         self._look_up()
         notices = self._notices()
-        done = self._stream.commit(lambda mind, now: self._decide_prompt(mind, now, given, spoken, notices), key=named)
+        done = self._prepared(given, spoken, notices, named)
         self._show(done.events)
         if done.answer is None:
             (event,) = self._store.read(self._stream.name, after=done.appended.last - 1, until=done.appended.last)
@@ -195,10 +212,12 @@ class Session:
             named = key_for(key, "observe", what.tool, what.arguments, what.result, error, origin)
 
         def decide(mind: Mind, now: datetime) -> Decision[Mind, None]:
-            seen = self._attention.of_outcome(mind, what, origin, now)
-            return Decision([Draft(what=what, origin=origin), *seen], None)
+            seen = Draft(what=what, origin=origin)
+            return Decision([seen, *self._followed(mind, now, [seen])], None)
 
-        return self._stream.commit(decide, key=named).appended
+        done = self._stream.commit(decide, key=named)
+        self._show(done.events)
+        return done.appended
 
     def report_usage(
         self,
@@ -222,7 +241,7 @@ class Session:
         standing = self._stream.refresh().standing
         of = standing.calls if call is None else _whole(call, "call")
         counted = standing.sent.counted if of == standing.calls > 0 else self._prompt_of(of)[1].used
-        what = UsageReported(call=of, counted=counted, **numbers)
+        what = UsageReported(of, counted, prompt_tokens, cached_tokens, completion_tokens)
         named = key_for(key, "report_usage", of, numbers)
         return self._stream.append(Draft(what=what, origin=Origin.OPERATOR), key=named)
 
@@ -302,6 +321,16 @@ class Session:
     def overview(self) -> str:
         return self.read(OVERVIEW)
 
+    def event(self, kind: str, text: str, *, key: str | None = None) -> Appended:
+        """Tell what has happened: task_started, task_completed, decision_made, bug_found, context_changed.
+
+        Memory enters it on the overview in the section where it is looked for, once and in a line.
+        """
+        self._take_in()
+        appended = self._chronicle.event(kind, checked_text(text), key_for(key, "event", kind, text))
+        self._show()
+        return appended
+
     def read(self, path: str) -> str:
         """The newest text of a document, with whatever people have just written into its file."""
         scope, name = resolve(path)
@@ -336,6 +365,7 @@ class Session:
         seen = self._seen.get(name, 0) if base is None else _whole(base, "base")
 
         def decide(documents: Documents) -> list[Draft]:
+            """Nothing if it says that already."""
             have = documents.version(name)
             if have != seen:
                 theirs = documents.text(name)
@@ -344,7 +374,7 @@ class Session:
             return [] if same else [Draft(what=DocumentWritten(path=name, text=text), origin=origin)]
 
         if scope == "thread":
-            done = self._stream.commit(lambda mind, _: Decision(decide(mind.documents), True), key=named)
+            done = self._stream.commit(partial(self._with_upkeep, lambda mind: decide(mind.documents)), key=named)
         else:
             done = self._resource.commit(lambda owned, _: Decision(decide(owned.documents), True), key=named)
         self._show()
@@ -358,6 +388,61 @@ class Session:
         self._take_in()
         both = {**self._refreshed("thread").by_path, **self._refreshed("resource").by_path}
         return {path: document.version for path, document in sorted(both.items())}
+
+    def rename(self, title: str, *, key: str | None = None) -> Appended:
+        """Call the session by a name of its own in lists; without one it goes by the first words that it was asked."""
+        name = shortened(checked_text(title, field="title"), MOST_TITLE)
+        if not name:
+            raise InvalidInput(field="title", value=title, expected="a name")
+        appended = self._stream.append(Draft(what=Titled(name), origin=Origin.USER), key=key_for(key, "rename", title))
+        self._show()
+        return appended
+
+    # -- the history ---------------------------------------------------------------------------------------
+
+    def compact(
+        self,
+        target: str = "all",
+        *,
+        strategy: str = "archive",
+        keep_recent: int = KEEP_ASKED,
+        archive_to: str | None = None,
+        model: Summarizer | None = None,
+        key: str | None = None,
+    ) -> CompactionReport:
+        """Take old turns, or what tools have answered, out of what is sent: `conversation`, `tools` or `all`.
+
+        All of it goes into a page of archive/, or the one named by `archive_to`, and a stub says where it is. With the
+        strategy `summarize` the stub tells it in short: in the words of `model`, a function from a prompt to a text, or
+        in its own. The active turn stays, and so do the last `keep_recent` turns and answers of tools. What must
+        survive is checked and reported item by item. `undo_compaction` brings it all back.
+        """
+        self._take_in()
+        report, events = self._archivist.compact(
+            target=target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to, model=model, key=key
+        )
+        self._show(events)
+        return report
+
+    def undo_compaction(self, *, key: str | None = None) -> int:
+        """Send again what the last compaction in force took out, whatever was said since; answers with its event."""
+        self._take_in()
+        lifted, events = self._archivist.lift(key=key)
+        self._show(events)
+        return lifted
+
+    @property
+    def retained(self) -> tuple[Item, ...]:
+        """What must survive every compaction, as far as it was declared or has left the conversation."""
+        return self._stream.refresh().history.items
+
+    def retain(self, text: str, *, key: str | None = None) -> Appended:
+        """Declare something that must survive every compaction, word for word."""
+        return self._retained(text, key, kept=True)
+
+    def release(self, text: str, *, key: str | None = None) -> Appended:
+        """What was declared by `retain` no longer has to."""
+        return self._retained(text, key, kept=False)
 
     # -- looking back --------------------------------------------------------------------------------------
 
@@ -438,7 +523,7 @@ class Session:
         """For each part of a prompt: which layer, how many tokens, from which events, and why."""
         event, prepared = self._prompt_of(self._stream.refresh().standing.calls if call is None else call)
         mind = self._stream.at(event.seq - 1)
-        return explained(mind.standing, mind.line, prepared, counter=self._meter.count)
+        return explained(mind.standing, mind.history.sent, prepared, counter=self._meter.count)
 
     def __repr__(self) -> str:
         mind = self._stream.state
@@ -448,7 +533,15 @@ class Session:
 
     @cached_property
     def _hands(self) -> Hands:
-        return Hands(self._parts, kept=self._kept, prepared=self._asked)
+        return Hands(self._parts, followed=self._followed, prepared=self._asked, compact=self._archivist.by_model)
+
+    @cached_property
+    def _chronicle(self) -> Chronicle:
+        return Chronicle(self._stream, is_memory_tool)
+
+    @cached_property
+    def _archivist(self) -> Archivist:
+        return Archivist(self._parts, self._meter, self._view.message)
 
     def _asked(self, call: int) -> Mind:
         """What was in mind right after a call was prepared."""
@@ -460,38 +553,97 @@ class Session:
 
         return Family(self._parts)
 
-    def _decide_prompt(
-        self, mind: Mind, now: datetime, given: Given, spoken: Format, notices: tuple[str, ...]
-    ) -> Decision[Mind, tuple[Prompt, View]]:
+    def _prepared(
+        self, given: Given, spoken: Format, notices: tuple[str, ...], key: Key | None
+    ) -> Done[tuple[Prompt, View]]:
+        """Commit the next prompt; where a compaction is due before it, that is a change of its own.
+
+        Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
+        """
+        compacted = ""
+        for _ in range(MOST_RELIEFS):
+            decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices, compacted=compacted)
+            try:
+                return self._stream.commit(decide, key=key)
+            except _Crowded as crowded:
+                self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
+                if self._archivist.relieve(crowded.due):
+                    compacted = crowded.due.wanted.reason
+        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices, compacted=compacted or "-")
+        return self._stream.commit(decide, key=key)
+
+    def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
+        return Decision(self._taken_in(mind, now, given, spoken), None)
+
+    def _taken_in(self, mind: Mind, now: datetime, given: Given, spoken: Format) -> list[Draft]:
+        """What the host has handed in, and what that brings to mind."""
         theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
         ours = self.tools(spoken.name) if self._setup.memory_tools else []
-        drafts = taken_in(mind.standing, mind.line, given, [*theirs, *ours], spoken)
-        drafts += self._kept(mind, now, drafts)
-        drafts += self._attention.of_messages(mind, drafts, now)
+        drafts = taken_in(mind.standing, mind.history, given, [*theirs, *ours], spoken)
+        return [*drafts, *self._followed(mind, now, drafts)]
+
+    def _with_upkeep(self, decide: Callable[[Mind], list[Draft]], mind: Mind, now: datetime) -> Decision[Mind, bool]:
+        drafts = decide(mind)
+        return Decision([*drafts, *(self._followed(mind, now, drafts) if drafts else [])], True)
+
+    def _followed(self, mind: Mind, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
+        """What comes with these, in their commit: what layers keep of them, what they bring to mind, and what memory
+        enters on the overview."""
+        kept = self._kept(mind, now, drafts)
+        told = self._attention.told(mind, [*drafts, *kept])
+        more = [*kept, *self._attention.brought(mind, told, len(drafts) + len(kept), now)]
+        wrote = any(isinstance(draft.what, DocumentWritten) for draft in (*drafts, *kept))
+        then = partial(self._stream.foresee, mind, mind.seq, [*drafts, *more], now)
+        return [*more, *self._chronicle.entered(then, mind, told, wrote=wrote)]
+
+    def _decide_prompt(
+        self, mind: Mind, now: datetime, *, given: Given, spoken: Format, notices: tuple[str, ...], compacted: str
+    ) -> Decision[Mind, tuple[Prompt, View]]:
+        """`compacted`: why the history has just been compacted for this prompt; it is not looked at again then."""
+        drafts = self._taken_in(mind, now, given, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
-        view = self._view.of(mind.line, spoken.name)
+        view = self._view.of(mind.history.sent, spoken.name)
         recalled = self._recall(mind, now)
-        planned = plan(
-            mind.standing,
-            mind.line,
-            view,
-            recalled,
+        planned = self._planned(mind, view, recalled, now, compacted=bool(compacted))
+        mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
+        wires = self._view.copies(view)
+        shown = self._shown_whole(mind, planned, recalled)
+        prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view), shown=shown)
+        rendered = render(mind.standing, mind.history.sent, prepared, view, wires, self._handed)
+        asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
+        foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
+        call = foreseen.standing.calls
+        report = report_on(call, mind.standing, planned, view, notices, compacted=compacted)
+        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
+        return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
+
+    def _planned(
+        self, mind: Mind, view: View, recalled: Sequence[tuple[Layer, Recalled]], now: datetime, *, compacted: bool
+    ) -> Plan:
+        """The plan of a prompt, unless something has to leave the conversation first."""
+        occasion = Occasion(
+            standing=mind.standing,
+            line=mind.history.sent,
+            view=view,
+            recalled=recalled,
             shared=self._shared(mind, view),
             limits=self._limits,
             meter=self._meter,
             now=now,
         )
-        mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
-        wires = self._view.copies(view)
-        shown = self._shown_whole(mind, planned, recalled)
-        prepared = replace(planned.prepared, marks=marks_of(given, mind.line, view), shown=shown)
-        rendered = render(mind.standing, mind.line, prepared, view, wires, self._handed)
-        asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
-        foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
-        call = foreseen.standing.calls
-        report = report_on(call, mind.standing, planned, view, notices)
-        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
-        return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
+        try:
+            planned = plan(occasion)
+        except ContextOverflow:
+            if not compacted:
+                self._look_for_relief(mind, occasion, None)
+            raise
+        if not compacted:
+            self._look_for_relief(mind, occasion, planned)
+        return planned
+
+    def _look_for_relief(self, mind: Mind, occasion: Occasion, planned: Plan | None) -> None:
+        if (due := self._archivist.due(mind, crowd(occasion, planned))) is not None:
+            raise _Crowded(due)
 
     def _shown_whole(self, mind: Mind, planned: Plan, recalled: Sequence[tuple[Layer, Recalled]]) -> Shown | None:
         """Pages, and the scratchpad, that a prompt shows all of; of an object each field is a whole, so it counts also
@@ -507,12 +659,23 @@ class Session:
             seen[SCRATCHPAD] = pad.source(stream, pads)
         return None if seen == mind.shown else tuple(seen.items())
 
+    def _retained(self, text: str, key: str | None, *, kept: bool) -> Appended:
+        item = Item("pinned", checked_item(text))
+
+        def decide(mind: Mind, _: datetime) -> Decision[Mind, None]:
+            known = any(one.text == item.text for one in mind.history.pinned)
+            if not kept and not known:
+                raise NotFound(what="retained text", name=item.text, hint="see session.retained for those there are")
+            return Decision([] if known == kept else [Draft(what=Retained(item, kept), origin=Origin.OPERATOR)], None)
+
+        return self._stream.commit(decide, key=key_for(key, "retain" if kept else "release", text)).appended
+
     def _shared(self, mind: Mind, view: View) -> int:
         """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
         call, earlier = self._sent
         if earlier is not None and call == mind.standing.calls:
             return view.shared_with(earlier)
-        return presumably_shared(mind.standing, mind.line, view)
+        return presumably_shared(mind.standing, mind.history.sent, view)
 
     def _kept(self, mind: Mind, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
         """What layers keep of the assistant's messages among these; committed together with them."""
@@ -529,8 +692,7 @@ class Session:
 
     def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, bool]:
         drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.line, wires, spoken)]
-        drafts += self._kept(mind, now, drafts)
-        return Decision([*drafts, *self._attention.of_messages(mind, drafts, now)], True)
+        return Decision([*drafts, *self._followed(mind, now, drafts)], True)
 
     def _recall(self, mind: Mind, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(mind, now)
@@ -547,10 +709,10 @@ class Session:
             resource=self.resource,
             now=now,
             documents={**belongings.documents.by_path, **mind.documents.by_path},
-            messages=mind.line.wires,
+            messages=mind.history.sent.wires,
             entities=mind.entities,
             pads={"thread": mind.pads, "resource": belongings.pads},
-            visible=mind.line.holds if own and not mind.standing.spliced else _nothing,
+            visible=mind.history.sent.holds if own else _nothing,
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
         )
 
@@ -571,7 +733,7 @@ class Session:
         mind = self._stream.at(event.seq - 1)
         return rebuilt(
             mind.standing,
-            mind.line,
+            mind.history.sent,
             prepared,
             at=event.at,
             counter=self._meter.count,
@@ -622,6 +784,9 @@ class Session:
 
 MOST = 2**53
 """Larger numbers do not survive JSON everywhere, and nothing here is that many."""
+
+MOST_RELIEFS = 3
+"""Compactions that are tried before one prompt, where other writers change the conversation meanwhile."""
 
 _LIST = (list, tuple)
 _RECALLED = (Recalled, type(None))

@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-TAGS = ("memory_guide", "memory_changes", "memory", "working_memory", "context_meta", "system_message")
+TAGS = (
+    "memory_guide",
+    "memory_changes",
+    "memory",
+    "working_memory",
+    "compacted_history",
+    "context_meta",
+    "system_message",
+)
 
 # What opens one of our blocks, behind its bracket. Possessive, so that no run of spaces is ever tried twice.
 _TAG = rf"[\s/\\]*+(?:{'|'.join(TAGS)})\b"
@@ -99,6 +107,16 @@ def places_of(id: str, text: str) -> Iterator[int]:
             if not inside:
                 yield place
             place = text.find(spelt, place + 1)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text on one line, of at most so many characters; what is longer ends between two words, in an ellipsis."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    kept = line[: most - 1].rstrip()
+    words = kept.rpartition(" ")[0]
+    return f"{words if len(words) > most // 2 else kept}…"
 
 
 def counted(number: int, noun: str) -> str:

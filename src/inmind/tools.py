@@ -14,11 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from inmind.documents import OVERVIEW, Scope, checked_text, resolve
+from inmind.documents import LONGEST_LINE, OVERVIEW, Scope, checked_text, lines_read, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
+from inmind.history.compact import TARGETS
 from inmind.journal import DocumentWritten, Happened, Trust
 from inmind.mind import Belongings, Mind
 from inmind.overview.sections import section_of, with_section
+from inmind.prompt.compacting.making import Made
 from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
@@ -28,7 +30,7 @@ from inmind.scratchpad.pad import State
 from inmind.text import counted, cut, inert
 
 MOST_LINES = 400
-MOST_CHARACTERS = 24_000
+MOST_CHARACTERS = LONGEST_LINE
 """What one `memory_read` answers with at most: an answer that fills the window helps nobody."""
 
 MOST_CONFLICT = 4_000
@@ -50,6 +52,7 @@ class Reach:
     pad_seen: State | None
     """The scratchpad as the model knew it; None where it did not, or only a part of a text."""
     resolve: Callable[[str], object]
+    compact: Callable[[dict[str, Any]], Made]
 
     def knows(self, path: str) -> bool:
         """Does the model know all of a page as it is?"""
@@ -230,7 +233,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     text = reach.pad_text if path == SCRATCHPAD else reach.text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(reach))}")
-    lines = _lines(text)
+    lines = lines_read(text)
     first = arguments.get("from_line") or 1
     if isinstance(first, str) and first.isdecimal():
         first = int(first)
@@ -249,15 +252,6 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
     return Answer(said=said or "(empty)", about=path if path == SCRATCHPAD else resolve(path)[1], whole=whole)
-
-
-def _lines(text: str) -> list[str]:
-    """One that is longer than an answer counts as several."""
-    return [
-        line[start : start + MOST_CHARACTERS]
-        for line in text.split("\n")
-        for start in range(0, len(line) or 1, MOST_CHARACTERS)
-    ]
 
 
 def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
@@ -318,6 +312,15 @@ def _own_page(path: str) -> str:
 
 def _has_pages(layer: Layer) -> bool:
     return isinstance(layer, DocumentLayer) and resolve(layer.path)[0] == "thread"
+
+
+# -- compact_history ---------------------------------------------------------------------------------------
+
+
+def _compact(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+    made = reach.compact(arguments)
+    happened = tuple(draft.what for draft in made.drafts)
+    return Answer(said=str(made.report), happened=happened, about=OVERVIEW, built_on=("", Trust.DATA))
 
 
 # -- resolve_reference -------------------------------------------------------------------------------------
@@ -390,6 +393,25 @@ TOOLS: tuple[Tool, ...] = (
         layer=_has_pages,
         declare=_always("List what memory_read can read.", _object({})),
         run=_list,
+    ),
+    Tool(
+        name="compact_history",
+        wire="compact_history",
+        layer=_has_pages,
+        declare=_always(
+            "Take old turns (conversation), tool outputs (tools) or both (all) out of what you are sent. All of it is "
+            "archived, and memory_read reads it.",
+            _object(
+                {
+                    "target": {"type": "string", "enum": list(TARGETS)},
+                    "strategy": {"type": "string", "enum": ["archive", "summarize"]},
+                    "keep_recent": {"type": "integer"},
+                    "archive_to": _TEXT,
+                },
+                required=("target",),
+            ),
+        ),
+        run=_compact,
     ),
     Tool(
         name="resolve_reference",

@@ -51,6 +51,30 @@ def test_sessions_are_listed(used: Path) -> None:
     assert (row["id"], row["resource"], row["messages"]) == ("support-42", "ada", 3)
 
 
+@pytest.mark.spec("E1")
+def test_sessions_are_listed_by_title_by_folder_and_by_resource(home: Path) -> None:
+    with Memory.open(home) as memory:
+        memory.session("one", resource="ada", cwd=Path.cwd()).add([user("fix [/bold] in\x1b[2J the parser")])
+        memory.session("two", resource="bob", cwd="/elsewhere").add([user("write the docs")])
+    listed = inmind("sessions", home=home).stdout
+    assert "write the docs" in listed
+    assert "\x1b" not in listed
+    titles = {row["id"]: row["title"] for row in json.loads(inmind("sessions", "--json", home=home).stdout)}
+    assert titles == {"one": "fix [/bold] in\x1b[2J the parser", "two": "write the docs"}
+    here = inmind("sessions", "--here", home=home).stdout
+    assert ("fix [/bold]" in here, "write" in here) == (True, False)
+    assert [row["id"] for row in json.loads(inmind("sessions", "--resource", "bob", "--json", home=home).stdout)] == [
+        "two"
+    ]
+
+
+def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(used: Path) -> None:
+    assert inmind("sessions", "--here", home=used).stdout.startswith("No such sessions in ")
+    ran = inmind("sessions", "--resource", " ", home=used)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("inmind: INVALID_INPUT: resource: ")
+
+
 def test_a_home_that_is_not_there_is_not_made_and_says_what_to_do_next(home: Path) -> None:
     ran = inmind("sessions", home=home)
     assert (ran.returncode, home.exists()) == (1, False)

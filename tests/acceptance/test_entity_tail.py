@@ -6,16 +6,36 @@ import json
 from typing import Any
 
 import pytest
-from builders import assistant, user
+from builders import a_call, a_result, assistant, user
 
 from inmind import Memory, Prompt, Session
 
 ORDER = {"order_id": "#W6390527", "items": [{"item_id": "8384507844", "name": "Desk Lamp"}]}
 TALK = [message for n in range(40) for message in (user(f"{n}: " + "so it goes " * 20), assistant("I see. " * 30))]
+LOOKED_UP = [user("Where is it?"), a_call("c1", "get_order"), a_result("c1", json.dumps(ORDER))]
+"""Somebody asks for an order, and the agent finds it."""
 
 
 def sent(session: Session, *messages: dict[str, Any]) -> str:
     return json.dumps(session.prepare([*TALK, *messages]).messages, ensure_ascii=False)
+
+
+@pytest.mark.spec("B10", "D4")
+def test_what_the_conversation_shows_is_not_said_again_at_its_end(session: Session) -> None:
+    sent(session)
+    assert session.prepare([*TALK, *LOOKED_UP]).report.tokens["changes"] == 0
+    assert session.entities[0].id == "#W6390527"
+
+
+@pytest.mark.spec("B10", "D4")
+def test_what_a_host_drops_from_the_conversation_is_in_the_very_next_prompt(session: Session) -> None:
+    sent(session)
+    talk = [*TALK, *LOOKED_UP, user("Thanks.")]
+    session.prepare(talk)
+    for left in (talk[-1:], [*TALK[:8], talk[-1]]):
+        prompt = json.dumps(session.prepare(left).messages)
+        assert "#W6390527" in prompt
+        assert "8384507844" in prompt
 
 
 @pytest.mark.spec("B10")

@@ -40,32 +40,31 @@ images:
 """,
     "borrowed_history": """\
 Where is order 118?
-  call 1: 462 tokens, 0 of them as before
-  call 2: 550 tokens, 389 of them as before
+  call 1: 340 tokens, 0 of them as before
+  call 2: 392 tokens, 275 of them as before
   It is packed.
 What is in it?
-  call 3: 566 tokens, 441 of them as before
+  call 3: 408 tokens, 327 of them as before
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 571 tokens, 457 of them as before
+  call 4: 444 tokens, 343 of them as before
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
 Served from cache: 60%
 """,
     "own_layer": """\
 <memory layer="failures">
-- Error: host web-3 is out of disk space, build 118 not copied.
-- Error: host web-2 is out of disk space, build 118 not copied.
+- Error: host web-6 is out of disk space, build 118 not copied.
+- Error: host web-5 is out of disk space, build 118 not copied.
 [older failures are in the conversation]
 </memory>
 cut: failures: 4 lines
-  178  guide               included
+  167  guide               included
    15  memory:house rules  included
-  135  memory:overview     included
+   32  memory:overview     included
    55  memory:failures     cut
   218  history             included
-   74  changes             included
-   73  context_meta        included
+   65  context_meta        included
 """,
     "task_scratchpad": """\
 Deploy v2 of the shop.

@@ -361,7 +361,8 @@ def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: 
 @pytest.mark.spec("C5")
 def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
     tools = {tool["name"]: tool for tool in session.tools("mcp")}
-    assert list(tools) == ["working_memory_update", "memory_read", "memory_write", "memory_list", "resolve_reference"]
+    pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
+    assert list(tools) == ["working_memory_update", *pages, "resolve_reference"]
     assert tools["memory_list"]["annotations"]["readOnlyHint"]
     assert tools["memory_write"]["inputSchema"]["required"] == ["path", "text"]
     with pytest.raises(InvalidInput):

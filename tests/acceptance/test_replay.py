@@ -67,7 +67,15 @@ def test_the_json_has_everything_for_each_recording_each_file_and_all(tmp_path: 
         "why_nothing",
         "with_memory",
         "without_memory",
+        "full_history",
         "price_ratio",
+        "against_full_history",
+        "compacting_only_when_full",
+        "compactions",
+        "prompts_over_window",
+        "unpaired_calls",
+        "must_survive",
+        "missing_items",
         "ids",
         "lost_ids",
         "ids_from_nowhere",
@@ -100,6 +108,16 @@ def test_every_form_is_played(tmp_path: Path, content: object, prompts: int) -> 
     assert shown(a_file(tmp_path, content))["total"]["prompts"] == prompts
 
 
+def test_the_recordings_of_a_file_can_be_played_as_one_session(tmp_path: Path) -> None:
+    path = a_file(tmp_path, [{"messages": CHAT}, {"messages": CHAT}], name="chats.json")
+    apart, whole = shown(path)["total"], shown(path, "--joined")["total"]
+    assert (apart["recordings"], whole["recordings"]) == (2, 1)
+    assert apart["prompts"] == whole["prompts"] == 8
+    assert whole["full_history"]["tokens"] > apart["full_history"]["tokens"]
+    assert whole["unpaired_calls"] == 0
+    assert shown(a_file(tmp_path, {"simulations": []}), "--joined")["total"]["recordings"] == 0
+
+
 def test_standard_input_is_a_file_like_any_other() -> None:
     report = shown("-", stdin=lines(CHAT))
     assert (report["files"][0]["name"], report["total"]["prompts"]) == ("-", 4)
@@ -116,11 +134,31 @@ def test_prices_follow_the_given_rates(tmp_path: Path) -> None:
 
 def test_a_small_window_shows_what_was_cut(tmp_path: Path) -> None:
     talk = [message for n in range(20) for message in (user(f"{n} " + "word " * 200), assistant("yes " * 200))]
-    report = shown(a_file(tmp_path, talk), "--window", "4000")
-    for side in ("with_memory", "without_memory"):
-        assert report["total"][side]["cut_messages"] > 0
-        assert report["total"][side]["cut_tokens"] > 0
-    assert report["window"] == 4000
+    path = a_file(tmp_path, talk)
+    report = shown(path, "--window", "4000")
+    total = report["total"]
+    assert (report["window"], total["prompts_over_window"]) == (4000, 0)
+    assert total["without_memory"]["cut_messages"] > 0
+    assert total["without_memory"]["cut_tokens"] > 0
+    assert total["with_memory"]["cut_messages"] == 0  # it sets aside, and drops nothing
+    assert total["compactions"]["messages"] > 0
+    said = " ".join(replay(path, "--window", "4000").stdout.decode().split())
+    assert f"{total['compactions']['count']} compactions (" in said
+    assert f"took {total['compactions']['messages']} messages and" in said
+    assert f"0 of {total['must_survive']['items']} items that must survive were missing." in said
+
+
+@pytest.mark.spec("E4")
+def test_what_it_saves_to_compact_as_soon_as_it_pays_is_said_when_asked(tmp_path: Path) -> None:
+    talk = [message for n in range(60) for message in (user(f"{n} " + "word " * 200), assistant("yes " * 200))]
+    path = a_file(tmp_path, talk)
+    assert shown(path)["total"]["compacting_only_when_full"] is None
+    total = shown(path, "--thrifty")["total"]
+    saved = total["compacting_only_when_full"]
+    assert saved["price_ratio"] == pytest.approx(total["with_memory"]["price"] / saved["price"])
+    assert saved["price_ratio"] < 1
+    said = " ".join(replay(path, "--thrifty").stdout.decode().split())
+    assert f"costs {saved['price_ratio']:.2f}x what compacting only when full does" in said
 
 
 def test_what_the_model_would_have_seen_can_be_kept_and_looked_at(tmp_path: Path) -> None:

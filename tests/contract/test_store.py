@@ -29,8 +29,10 @@ from inmind.journal import (
     Draft,
     Event,
     Happened,
+    Item,
     MessageAdded,
     Origin,
+    Stub,
     Trust,
 )
 from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Store
@@ -433,6 +435,7 @@ JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
 # By annotation, so that a new payload is covered the day it is written, or fails here by name.
 SHOWN = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
 
+ITEMS = st.builds(Item, kind=st.text(), text=st.text(), seq=st.integers())
 BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
     "int": st.integers(),
@@ -470,6 +473,17 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         max_size=3,
     ).map(tuple),
     "tuple[ThingSeen, ...]": st.lists(any_things(), max_size=3).map(tuple),
+    "Item": ITEMS,
+    "tuple[Item, ...]": st.lists(ITEMS, max_size=3).map(tuple),
+    "tuple[Stub, ...]": st.lists(
+        st.builds(
+            Stub,
+            of=st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
+            wires=st.lists(JSON_OBJECTS, max_size=2).map(tuple),
+            format=st.text(),
+        ),
+        max_size=3,
+    ).map(tuple),
 }
 
 

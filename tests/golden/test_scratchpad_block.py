@@ -115,7 +115,7 @@ def test_what_changed_since_is_said_at_the_end_of_the_prompt_by_the_lines_of_its
     session.scratchpad.update({"goal": "Ship v2", "owner": "Ada"}, delete=["blockers"])
     assert changes(session.prepare([user("hi"), user("and?")])).rstrip() == text("""
         <memory_changes>
-        Changed since the memory above was shown (+ added, - removed):
+        Since then (+ added, - removed):
         working-memory:
         -   "goal": "Deploy v2",
         +   "goal": "Ship v2",

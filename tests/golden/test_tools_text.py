@@ -43,6 +43,21 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
         ),
         tool("memory_list", "List what memory_read can read.", {"type": "object", "properties": {}}),
         tool(
+            "compact_history",
+            "Take old turns (conversation), tool outputs (tools) or both (all) out of what you are sent. All of it is "
+            "archived, and memory_read reads it.",
+            {
+                "type": "object",
+                "properties": {
+                    "target": {"type": "string", "enum": ["conversation", "tools", "all"]},
+                    "strategy": {"type": "string", "enum": ["archive", "summarize"]},
+                    "keep_recent": {"type": "integer"},
+                    "archive_to": TEXT,
+                },
+                "required": ["target"],
+            },
+        ),
+        tool(
             "resolve_reference",
             'Find which thing a person means ("that page", "the other one"), also one that is no longer listed.',
             {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},

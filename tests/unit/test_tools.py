@@ -18,6 +18,7 @@ from inmind import DocumentLayer, Layer, ScratchpadLayer, TextLayer, default_lay
 from inmind.errors import InvalidInput
 from inmind.journal import DocumentWritten, Event, Happened, Origin, PadWritten, Trust
 from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
+from inmind.prompt.compacting.making import CompactionReport, Made
 from inmind.prompt.formats.parts import Call
 from inmind.prompt.layer import ViewLayer
 from inmind.tools import (
@@ -69,6 +70,7 @@ def a_scene(
     then: str = "",
 ) -> Reach:
     return Reach(
+        compact=lambda _: Made([], CompactionReport(reason="nothing is old enough")),
         mind=mind or a_mind(),
         belongings=belongings or Belongings(),
         ancestors=ancestors,
@@ -120,7 +122,7 @@ def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
     def names(*layers: Layer) -> list[str]:
         return [tool["name"] for tool in offered(layers, "mcp")]
 
-    pages = ["memory_read", "memory_write", "memory_list"]
+    pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
     assert names() == names(TextLayer("rules", "none")) == []
     assert names(DocumentLayer("overview", "overview.md")) == pages
     assert names(DocumentLayer("state", "MEMORY.md")) == []

@@ -13,7 +13,8 @@ from typing import Annotated, Any, NoReturn, cast
 import apsw
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from inmind import InmindError, Memory, Rates, Session
 from inmind.doors.demo import play
@@ -24,7 +25,7 @@ from inmind.errors import NotFound
 from inmind.journal import encode
 from inmind.memory import DATABASE, WINDOW, default_home
 from inmind.scratchpad.block import text_of
-from inmind.text import counted, printable
+from inmind.text import counted, printable, shortened
 
 app = typer.Typer(
     name="inmind",
@@ -37,6 +38,9 @@ show = typer.Typer(help="Show what a session has in mind.", no_args_is_help=True
 app.add_typer(show, name="show")
 
 _home: Path | None = None
+
+_MOST_TITLE = 40
+"""So that a list of sessions has a line for each, in a window of usual width; --json has all of it."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -76,6 +80,12 @@ def replay(
     ],
     window: Annotated[int, typer.Option(help="Tokens that the model takes; a small one shows what is cut.")] = WINDOW,
     limit: Annotated[int | None, typer.Option(min=1, help="Play only the first so many of each file.")] = None,
+    as_one: Annotated[
+        bool, typer.Option("--joined", help="Play all recordings of a file as one long session.")
+    ] = False,
+    thrifty: Annotated[
+        bool, typer.Option("--thrifty", help="Compact as soon as it pays, and say what that saved.")
+    ] = False,
     keep: Annotated[
         Path | None, typer.Option(help="Keep the sessions in this new folder, for `inmind --home DIR show prompt …`.")
     ] = None,
@@ -91,12 +101,14 @@ def replay(
 ) -> None:
     """Play recorded conversations through memory: tokens, price and ids, with memory and without.
 
-    Reads OpenAI chat lists, Anthropic messages, sessions of Claude Code, and runs of tau-bench, tau2-bench,
-    AgentDojo and SWE-agent. No model is called, and nothing is kept without --keep.
+    Reads OpenAI chat lists, Anthropic messages, sessions of Claude Code, runs of tau-bench, tau2-bench,
+    AgentDojo and SWE-agent, and BEAM chats. No model is called, and nothing is kept without --keep.
     """
     with _failing_in_one_line():
         rates = Rates.per_million(input=input_price, cached=cached_price, written=written_price)
-        replayed = replay_files(files, window=window, limit=limit, keep=keep)
+        replayed = replay_files(
+            files, window=window, limit=limit, as_one=as_one, thrifty=rates if thrifty else None, keep=keep
+        )
         if as_json:
             return _print_json(replay_as_json(replayed, rates=rates, window=window))
         show_replay(_console(), replayed, rates=rates, each=each)
@@ -104,18 +116,25 @@ def replay(
 
 
 @app.command()
-def sessions(as_json: AsJson = False) -> None:
+def sessions(
+    here: Annotated[bool, typer.Option("--here", help="Only those that began in the current folder.")] = False,
+    resource: Annotated[str | None, typer.Option(help="Only those that belong to it.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the sessions of this home, the most recently used first."""
     with _failing_in_one_line(), _memory() as memory:
-        found = memory.sessions()
+        found = memory.sessions(cwd="." if here else None, resource=resource)
         if as_json:
             return _print_json([{**_fields(info), "folder": str(info.folder)} for info in found])
-        table = Table("session", "resource", "said", "calls", "last used (UTC)", "working directory", box=None)
+        session = Column("session", no_wrap=True)  # whole, since it is what other commands are given
+        table = Table(session, "title", "resource", "said", "calls", "last used (UTC)", "working directory", box=None)
         for info in found:
             used = info.updated[:16].replace("T", " ")
-            row = (info.id, info.resource, str(info.messages), str(info.calls), used, info.cwd)
-            table.add_row(*(printable(cell) for cell in row))
-        _console().print(table if found else f"No sessions in {memory.home} yet.", soft_wrap=not found)
+            title = shortened(info.title, _MOST_TITLE)
+            row = (info.id, title, info.resource, str(info.messages), str(info.calls), used, info.cwd)
+            table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be read as markup
+        none = f"No such sessions in {memory.home}." if here or resource else f"No sessions in {memory.home} yet."
+        _console().print(table if found else none, soft_wrap=not found)
     return None
 
 
@@ -251,7 +270,7 @@ def _memory() -> Generator[Memory]:
 def _session(id: str) -> Generator[Session]:
     """An existing session: looking at one must not begin it."""
     with _memory() as memory:
-        if id not in {info.id for info in memory.sessions()}:
+        if id not in memory:
             raise NotFound(what="session", name=id, hint="`inmind sessions` lists those there are")
         yield memory.session(id)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -14,9 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from inmind import InmindError, Rates
-from inmind.replay import Recording, ReplayReport, read, replay, short, total
-from inmind.replay.report import Uses, percentile
-from inmind.text import counted, printable
+from inmind.prompt.policy import CompressionPolicy
+from inmind.replay import Recording, ReplayReport, joined, read, replay, short, total
+from inmind.replay.report import Side, Uses, percentile
+from inmind.text import counted, printable, shortened
 
 MOST_LISTED = 20
 """Ids that are named one by one; the JSON has them all."""
@@ -41,10 +44,26 @@ class BrokenFiles(Exception):
         self.errors = errors
 
 
-def replay_files(paths: Sequence[str], *, window: int, limit: int | None, keep: Path | None = None) -> Replayed:
+def replay_files(
+    paths: Sequence[str],
+    *,
+    window: int,
+    limit: int | None = None,
+    as_one: bool = False,
+    thrifty: Rates | None = None,
+    keep: Path | None = None,
+) -> Replayed:
+    """Play all of them: by default as a session compacts by itself; thrifty, with that beside it to compare with."""
     recorded = list(_read_all(paths, limit))
-    reports = replay((recording for _, several in recorded for recording in several), window=window, keep=keep)
-    shown = _with_progress(reports, recorded)
+    if as_one:
+        recorded = [(path, [joined(several, name=short(path))] if several else []) for path, several in recorded]
+    recordings = [recording for _, several in recorded for recording in several]
+    if thrifty is None:
+        shown = _with_progress(replay(recordings, window=window, keep=keep), len(recordings))
+    else:
+        pays = replay(recordings, window=window, compression=CompressionPolicy.when_it_pays(thrifty), keep=keep)
+        plays = zip(pays, replay(recordings, window=window), strict=True)
+        shown = _with_progress((replace(once, when_full=again.memory) for once, again in plays), len(recordings))
     return [(path, [next(shown) for _ in several]) for path, several in recorded]
 
 
@@ -72,7 +91,7 @@ def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: boo
         console.print()
         console.print(_comparison(whole, rates))
         console.print()
-    for sentence in (*_silences(replayed), *_in_words(whole)):
+    for sentence in (*_silences(replayed), *_in_words(whole, rates)):
         console.print(Text(printable(sentence)))
     for line in _listed(whole):
         console.print(Text(printable(line)), soft_wrap=True)
@@ -95,12 +114,12 @@ def as_json(replayed: Replayed, *, rates: Rates, window: int) -> dict[str, Any]:
     }
 
 
-def _with_progress(reports: Iterator[ReplayReport], recorded: Sequence[tuple[str, list[Recording]]]) -> Iterator[Any]:
+def _with_progress(reports: Iterator[ReplayReport], recordings: int) -> Iterator[ReplayReport]:
     """A bar on a terminal, gone when it is done; nothing in a pipe."""
     stderr = Console(stderr=True)
     columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
-        task = progress.add_task("", total=sum(len(several) for _, several in recorded))
+        task = progress.add_task("", total=recordings)
         for report in reports:
             progress.advance(task)
             yield report
@@ -134,26 +153,30 @@ def _cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
 def _comparison(report: ReplayReport, rates: Rates) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("", no_wrap=True)
-    for heading in ("with memory", "without", "ratio"):
+    for heading in ("with memory", "without", "ratio", "full history", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
-    memory, bare = report.memory, report.bare
-    tokens = memory.ledger.tokens / bare.ledger.tokens if bare.ledger.tokens else None
-    table.add_row("tokens sent", f"{memory.ledger.tokens:,}", f"{bare.ledger.tokens:,}", _times(tokens))
-    table.add_row("served from cache", f"{memory.ledger.cached_share:.1%}", f"{bare.ledger.cached_share:.1%}")
-    prices = (f"${side.ledger.price(rates):,.4f}" for side in (memory, bare))
-    table.add_row("price", *prices, _times(report.price_ratio(rates)))
-    table.add_row("ids lost", f"{report.ids.lost:,}", f"{report.ids.lost_without_memory:,}")
-    table.add_row("messages cut", f"{memory.cut_messages:,}", f"{bare.cut_messages:,}")
-    table.add_row("tokens cut", f"{memory.cut_tokens:,}", f"{bare.cut_tokens:,}")
-    table.add_row("calls that did not fit", f"{memory.did_not_fit:,}", f"{bare.did_not_fit:,}")
+
+    def row(what: str, shown: Callable[[Side], str], ratio: Callable[[Side], float | None] | None = None) -> None:
+        others = ((shown(other), _times(ratio(other)) if ratio else "") for other in (report.bare, report.full))
+        table.add_row(what, shown(report.memory), *chain.from_iterable(others))
+
+    row("tokens sent", lambda side: f"{side.ledger.tokens:,}", lambda side: report.token_ratio(against=side))
+    row("served from cache", lambda side: f"{side.ledger.cached_share:.1%}")
+    row("price", lambda side: f"${side.ledger.price(rates):,.4f}", lambda side: report.price_ratio(rates, against=side))
+    table.add_row("ids lost", f"{report.ids.lost:,}", f"{report.ids.lost_without_memory:,}", "", "0")
+    row("messages cut", lambda side: f"{side.cut_messages:,}")
+    row("tokens cut", lambda side: f"{side.cut_tokens:,}")
+    row("calls that did not fit", lambda side: f"{side.did_not_fit:,}")
     return table
 
 
-def _in_words(report: ReplayReport) -> Iterator[str]:
+def _in_words(report: ReplayReport, rates: Rates) -> Iterator[str]:
     if report.prompts:
         yield from _of_uses(report.ids, "id")
         yield from _of_uses(report.names, "name") if report.names else ()
         yield from _of_sizes(report)
+        yield from _of_compactions(report, rates)
+        yield from _of_prompts(report)
         yield (
             f"prepare: {1000 * median(report.seconds):.1f} ms (median), "
             f"{1000 * percentile(report.seconds, 95):.1f} ms (p95)."
@@ -189,6 +212,27 @@ def _of_sizes(report: ReplayReport) -> Iterator[str]:
         )
 
 
+def _of_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
+    several = report.compactions
+    if several:
+        reasons = ", ".join(f"{count} since {reason}" for reason, count in sorted(several.by_reason.items()))
+        yield (
+            f"{counted(len(several), 'compaction')} ({reasons}) took {counted(several.messages, 'message')} and "
+            f"{several.tokens:,} tokens out of view, into {counted(several.archives, 'archive')}; the largest stub has "
+            f"{several.largest_stub:,} tokens."
+        )
+    if report.when_full is not None:
+        ratio = report.price_ratio(rates, against=report.when_full)
+        yield f"Compacting as soon as it pays costs {_times(ratio)} what compacting only when full does."
+
+
+def _of_prompts(report: ReplayReport) -> Iterator[str]:
+    yield (
+        f"Of {counted(report.prompts, 'prompt')} {report.over_window} were over the window; {report.unpaired} calls or "
+        f"results stood alone; {len(report.unsaid)} of {report.must_survive:,} items that must survive were missing."
+    )
+
+
 def _silences(replayed: Replayed) -> Iterator[str]:
     """Files, and recordings of them, in which nothing could be played."""
     for path, reports in replayed:
@@ -212,6 +256,8 @@ def _listed(report: ReplayReport) -> Iterator[str]:
             yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
         if len(uses) > MOST_LISTED:
             yield f"  and {len(uses) - MOST_LISTED} more: see --json"
+    for one in report.unsaid[:MOST_LISTED]:
+        yield f"Missing: {one.kind} {shortened(one.text, 60)!r}, prompt {one.prompt} of {one.recording}"
 
 
 def _times(ratio: float | None) -> str:

@@ -11,7 +11,8 @@
 
 Types stand in the order of their most recent thing. A part that is a thing of its own is not said twice. When the block
 is over its budget, a part that several things share stays with the most recent of them, then the names of parts go,
-then the oldest parts, and the block says how many went; the things themselves go last, oldest first.
+then the parts, and the block says how many went: first those that the conversation shows anyway, then the oldest. The
+things themselves go last, oldest first.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ DELETED = " [deleted]"
 BESIDE = "also listed"
 
 
+def _nowhere(_: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A thing and those of its parts that stand with it."""
@@ -47,8 +52,10 @@ def block(entities: Entities) -> str:
     return f"{BANNER}\n{lines(entities).text}"
 
 
-def lines(entities: Entities, *, budget: int | None = None, count: Counter = len) -> Cut:
-    """The block below its banner, inside a budget if there is one."""
+def lines(
+    entities: Entities, *, budget: int | None = None, count: Counter = len, visible: Callable[[str], bool] = _nowhere
+) -> Cut:
+    """The block below its banner, inside a budget if there is one. `visible`: does the conversation show this event?"""
     if not entities.window:
         return Cut(EMPTY, 0)
     stand = _standing(entities.window, once=False)
@@ -56,18 +63,24 @@ def lines(entities: Entities, *, budget: int | None = None, count: Counter = len
     whole = Cut(_render(stand, left_out=hidden, names=len(stand)), hidden)
     if budget is None or count(whole.text) <= budget:
         return whole
-    return _fitted(_standing(entities.window, once=True), hidden, budget, count)
+    stand = _standing(entities.window, once=True)
+    return _fitted(stand, hidden, _going(stand, visible), budget=budget, count=count)
 
 
 def since(
     entities: Entities, sources: Container[str], visible: Callable[[str], bool], *, budget: int, count: Counter
-) -> str:
-    """What was spoken of since a block was shown that came from these sources, in one line inside a budget.
+) -> str | None:
+    """What the model cannot know of things that were spoken of since a block was shown that came from these sources,
+    in one line inside a budget. None where the block differs and nothing was spoken of: its lines tell how.
 
-    Where the message that told of it still stands in the conversation, the order and the name are enough; where it
-    does not, the parts are said too, those of the most recent things first.
+    A thing stands in the message that told of it. Only when that is gone, or never was in the conversation, is it said
+    here, with its parts, those of the most recent things first; and when it has died, since the block still has it
+    alive.
     """
-    fresh = [entity for entity in entities if entity.source not in sources]
+    spoken = [entity for entity in entities if entity.source not in sources]
+    if not spoken:
+        return None
+    fresh = [entity for entity in spoken if entity.deleted or not visible(entity.told_in)]
     full = [_in_one_line(entity, parts=not visible(entity.told_in)) for entity in fresh]
     short = [
         _in_one_line(entity, parts=False) + ("" if visible(entity.told_in) else _unsaid(entity)) for entity in fresh
@@ -94,9 +107,8 @@ def _in_one_line(entity: Entity, *, parts: bool) -> str:
     return ", ".join(said)
 
 
-def _fitted(stand: Sequence[_Line], hidden: int, budget: int, count: Counter) -> Cut:
+def _fitted(stand: Sequence[_Line], hidden: int, going: Sequence[str], *, budget: int, count: Counter) -> Cut:
     """The most that fits: the names of parts go first, oldest things first, then parts, then things."""
-    going = _going(stand)
 
     def without_names(n: int) -> Cut:
         return Cut(_render(stand, left_out=hidden, names=len(stand) - n), hidden)
@@ -130,12 +142,14 @@ def _standing(window: Sequence[Entity], *, once: bool) -> list[_Line]:
     return stand
 
 
-def _going(stand: Sequence[_Line]) -> list[str]:
-    """The parts in the order in which they have to go: what an older list held beside its best, then the oldest."""
+def _going(stand: Sequence[_Line], visible: Callable[[str], bool]) -> list[str]:
+    """The parts in the order in which they have to go: what the conversation shows too, then what an older list held
+    beside its best, then the oldest."""
     oldest = [(line, part) for line in reversed(stand) for part in reversed(line.parts)]
     newest = stand[0].entity.source
-    first = [part.id for line, part in oldest if part.beside and line.entity.source != newest]
-    return list(dict.fromkeys([*first, *(part.id for _, part in oldest)]))
+    shown = [part.id for line, part in oldest if visible(line.entity.told_in)]
+    beside = [part.id for line, part in oldest if part.beside and line.entity.source != newest]
+    return list(dict.fromkeys([*shown, *beside, *(part.id for _, part in oldest)]))
 
 
 def _render(stand: Sequence[_Line], *, left_out: int, names: int) -> str:

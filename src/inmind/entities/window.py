@@ -73,6 +73,13 @@ class Entities:
         return next((e for known in (self.window, self.beyond) for e in known if e.id == id), None)
 
     @property
+    def ids_by_recency(self) -> list[str]:
+        """Every id that was ever seen: those in mind first, the things most recently spoken of before all others."""
+        things = (entity.id for entity in self.window)
+        parts = (part.id for entity in self.window for part in entity.parts)
+        return list(dict.fromkeys([*things, *parts, *(id for id, _ in self.ids)]))
+
+    @property
     def beyond(self) -> Iterator[Entity]:
         """Things that are known and not in the window, the last to leave first."""
         return (entity for _, entity in self.left if entity)

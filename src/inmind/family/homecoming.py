@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inmind.documents import Document
+from inmind.documents import OVERVIEW, Document
 from inmind.entities.checkpoint import thing_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
 from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, ThingSeen, Trust
 from inmind.mind import Belongings, Mind
+from inmind.overview.index import bare
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
 from inmind.scratchpad.pad import Pad, Pads
@@ -71,7 +72,7 @@ class Child:
 
     def has_changed(self, path: str) -> bool:
         base = self.then.documents.by_path.get(path)
-        return base is None or base.text != self.now.documents.text(path)
+        return base is None or _theirs(path, base.text) != _theirs(path, self.now.documents.text(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
         return Arrivals((copied_from(written, *_origins([theirs])),), brought=(path,))
-    came = reconciled(base.text if base else "", ours.text, theirs.text)
+    came = reconciled(_theirs(path, base.text if base else ""), ours.text, _theirs(path, theirs.text))
     origins = _origins([theirs, ours] if came.joined else [theirs])
     return Arrivals(
         (copied_from(replace(written, text=came.text), *origins),) if came.text is not None else (),
@@ -165,6 +166,11 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
         joined=(path,) if came.joined else (),
         conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
     )
+
+
+def _theirs(path: str, text: str) -> str:
+    """A page as somebody wrote it: what memory has entered there is about the session that it was entered for."""
+    return bare(text) if path == OVERVIEW else text
 
 
 def _document_left(child: Child, path: str) -> Arrivals:

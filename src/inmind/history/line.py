@@ -7,7 +7,7 @@ first `length` items of storage that newer lines go on filling. A line that is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -26,6 +26,8 @@ class Entry:
     digest: str
     ours: bool = False
     """Memory's own answer to a call."""
+    stub: bool = False
+    """It is sent in the place of messages, from this one on."""
 
 
 class Line:
@@ -87,7 +89,7 @@ class Line:
     def apply(self, event: Event) -> Line:
         what = event.what
         if isinstance(what, MessageAdded):
-            return self._grown(_entry(event.seq, event.id, what))
+            return self.grown(_entry(event.seq, event.id, what))
         if isinstance(what, HistorySpliced):
             new = self._entries[self.length - what.inserted : self.length]
             rest = self._entries[what.stop : self.length - what.inserted]
@@ -111,9 +113,9 @@ class Line:
         entries = [_entry(e.seq, e.id, e.what) for e in events if isinstance(e.what, MessageAdded)]
         return cls()._with(entries)
 
-    def _grown(self, entry: Entry) -> Line:
+    def grown(self, entry: Entry) -> Line:
         if len(self._entries) != self.length:  # a newer line went on from here: this one takes its own storage
-            return self._until(self.length)._grown(entry)
+            return self._until(self.length).grown(entry)
         self._chain.append(digest(self.name(), entry.digest))
         self._wires.append(entry.wire)
         self._entries.append(entry)
@@ -122,10 +124,20 @@ class Line:
         grown.length = self.length + 1
         return grown
 
+    def changed(self, entries: Sequence[Entry]) -> Line:
+        """The line of these entries; what they begin with as this one does is not worked out again."""
+        return self._until(same := self.agreeing(entries))._with(entries[same:])
+
+    def agreeing(self, entries: Sequence[Entry]) -> int:
+        """How many of these stand at the beginning of this line."""
+        pairs = zip(self._entries[: self.length], entries, strict=False)
+        differing = (n for n, (a, b) in enumerate(pairs) if a is not b and (a.seq, a.digest) != (b.seq, b.digest))
+        return next(differing, min(self.length, len(entries)))
+
     def _with(self, entries: Iterable[Entry]) -> Line:
         line = self
         for entry in entries:
-            line = line._grown(entry)
+            line = line.grown(entry)
         return line
 
     def _until(self, length: int) -> Line:

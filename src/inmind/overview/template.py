@@ -1,12 +1,18 @@
 """The page a new session starts from, and the test whether anybody has written on it.
 
 The comments guide a model that sees the file in every request; they are not content, so a page that has only
-headings and comments still counts as empty, in whichever language it was begun.
+headings and comments still counts as empty, in whichever language it was begun. Nor are the lines that memory keeps
+there itself: the history may be cut to what somebody has understood of it, not to what was noted by rule.
 """
 
 from __future__ import annotations
 
 import re
+from enum import IntEnum
+
+from inmind.overview.head import has_values, parted
+from inmind.overview.own import is_own
+from inmind.overview.sections import headings_in
 
 LANGUAGES = ("en", "zh")
 
@@ -58,11 +64,34 @@ _TEMPLATES = {"en": _ENGLISH, "zh": _CHINESE}
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
+class Section(IntEnum):
+    """The sections of a template, by their place in it."""
+
+    TASK = 0
+    DECISIONS = 1
+    FACTS = 2
+    PROBLEMS = 3
+    ACTIONS = 4
+
+    def headings(self, language: str) -> list[str]:
+        """What it is called: in this language first, then in the others, since a page may have been begun in any."""
+        return [_HEADINGS[one][self] for one in (language, *LANGUAGES)]
+
+
+_HEADINGS = {
+    language: [words for _, level, words in headings_in(page.split("\n")) if level == 2]
+    for language, page in _TEMPLATES.items()
+}
+
+
 def template(language: str) -> str:
     return _TEMPLATES[language]
 
 
 def is_maintained(text: str) -> bool:
-    """Has anybody written a line here that is neither heading nor comment?"""
-    lines = _COMMENT.sub("", text).splitlines()
-    return any(line.strip() and not line.lstrip().startswith("#") for line in lines)
+    """Has anybody written a line here that is neither heading nor comment, nor memory's own?"""
+    head, page = parted(text)
+    lines = _COMMENT.sub("", page).splitlines()
+    return has_values(head) or any(
+        line.strip() and not line.lstrip().startswith("#") and not is_own(line) for line in lines
+    )

@@ -25,8 +25,8 @@ REWRITE = 1.15
 CHEAP = 500
 """Tokens behind the anchor that are written anew without a second thought: a conversation that has just begun."""
 
-Since = Callable[[AnchoredBlock, Callable[[str], int]], str]
-"""A layer's own way of saying what changed since a block of it was shown."""
+Since = Callable[[AnchoredBlock, Callable[[str], int]], str | None]
+"""A layer's own way of saying what changed since a block of it was shown; None to have the lines said that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,19 @@ def settle(
     stake: Stake,
     own: Mapping[str, Since] = {},
 ) -> Settled:
-    """Move the anchor, or say the changes in the tail. `own`: layers that have their own way of saying theirs."""
+    """Move the anchor, or say the changes in the tail. `own`: layers that have their own way of saying theirs.
+
+    One that has nothing to say, since the conversation shows it, still comes along when the anchor moves.
+    """
     if anchor is None:
         return Settled(moved="first call", changes="")
+    if _texts(anchor.blocks) == _texts(blocks):
+        return Settled(moved="", changes="")
     changes, sources = changes_between(anchor.blocks, blocks, own, count)
     known = {block.layer for block in anchor.blocks}
     fresh = tuple(block for block in blocks if block.layer not in known and block.text)
-    if not changes and not fresh:
-        return Settled(moved="", changes="")
-    if not stake.rides:
+    told = bool(changes or fresh)
+    if told and not stake.rides:
         return Settled(moved="no message carries changes", changes="")
     if cold:
         return Settled(moved="the provider's cache is cold", changes="")
@@ -100,7 +104,7 @@ def settle(
     cost = REWRITE * (stake.anchored + stake.behind)
     if size > MOST_CHANGE * stake.anchored and (stake.behind <= CHEAP or stake.ridden + size >= cost):
         return Settled(moved=f"changes exceed {MOST_CHANGE:.0%}", changes="")
-    if stake.anchored + stake.frame + size > stake.room:
+    if stake.anchored + (stake.frame + size if told else 0) > stake.room:
         return Settled(moved="no room for changes", changes="")
     sources = tuple(dict.fromkeys([*sources, *(source for block in fresh for source in block.sources)]))
     return Settled(moved="", changes=changes, fresh=fresh, sources=sources)
@@ -118,17 +122,27 @@ def changes_between(
     said: list[str] = []
     sources: list[str] = []
     for layer in dict.fromkeys([*(layer for layer in new if layer in old), *old]):
-        then, now = old[layer], new.get(layer)
-        if now is None:
-            said.append(f"{layer}: nothing any more")
-        elif then.text != now.text:
-            since = own[layer](then, count) if layer in own else ""
-            told = f"{layer}, the most recent first: {since}" if since else _difference(layer, then.text, now.text)
+        now = new.get(layer)
+        if told := _told(old[layer], now, own.get(layer), count):
             said.append(told)
-        else:
-            continue
-        sources.extend(now.sources if now else ())
+            sources.extend(now.sources if now else ())
     return "\n".join(said), tuple(dict.fromkeys(sources))
+
+
+def _told(then: AnchoredBlock, now: AnchoredBlock | None, since: Since | None, count: Callable[[str], int]) -> str:
+    """What is said of one layer; nothing where it is the same, or where it has itself nothing to say."""
+    if now is None:
+        return f"{then.layer}: nothing any more"
+    if now.text == then.text:
+        return ""
+    said = since(then, count) if since is not None else None
+    if said is None:
+        return _difference(then.layer, then.text, now.text)
+    return said and f"{then.layer}, the most recent first: {said}"
+
+
+def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
+    return {block.layer: block.text for block in blocks if block.text}
 
 
 @lru_cache(maxsize=64)

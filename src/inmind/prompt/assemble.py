@@ -14,7 +14,7 @@ from inmind.journal import PromptPrepared, digest, to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.marks import marked
 from inmind.prompt.formats.parts import Head, Wire
-from inmind.prompt.meter import Reading, context_meta, describe
+from inmind.prompt.meter import context_meta, describe, reading_of
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import View, copied
 from inmind.prompt.wording import changes_text, memory_text
@@ -70,12 +70,7 @@ def render(
 
 
 def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:
-    reading = Reading(
-        tokens_used=standing.calibration.correct(prepared.used),
-        tokens_max=prepared.window,
-        messages=len(line),
-        memory_size=sum(len(block.text.encode()) for block in standing.blocks),
-    )
+    reading = reading_of(standing, line, prepared.used, prepared.window)
     changes = changes_text(standing.wording, standing.tail, standing.fresh)
     meta = context_meta(reading, standing.wording, _named(line, prepared))
     return f"{changes}\n{meta}" if changes else meta

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inmind.entities.sight import Happening
 from inmind.entities.success import failed
-from inmind.history import Line
+from inmind.history import Entry, Line
 from inmind.journal import Draft, MessageAdded, Origin, ToolObserved, to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Message, Opaque, Part, Result, Text
@@ -38,6 +38,15 @@ def heard(
         said = (one for one in _told_by(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
         told += [Happening(one, draft.origin, source) for one in said]
     return told
+
+
+def outcomes_in(entries: Sequence[Entry]) -> Iterator[ToolObserved]:
+    """What tools did, by messages that are in the conversation already."""
+    calls: dict[str, Call] = {}
+    for entry in entries:
+        message = FORMATS[entry.format].read(entry.wire)
+        calls.update((call.id, call) for call in message.calls)
+        yield from (_outcome(result, calls.get(result.id), entry.wire) for result in message.results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +90,19 @@ def words_told(line: Line, *, system: object, observed: Iterable[ToolObserved]) 
 def _told_by(message: Message, line: Line, calls: dict[str, Call], draft: Draft) -> Iterator[str | ToolObserved]:
     for result in message.results:
         call = calls.get(result.id) or _call_before(line, result.id)
-        name = str(draft.what.wire.get("name") or "") if isinstance(draft.what, MessageAdded) else ""
-        yield ToolObserved(
-            tool=call.name if call else name,
-            arguments=call.arguments if call else None,
-            result=_answer(result),
-            error=result.error,
-            call_id=result.id,
-        )
+        yield _outcome(result, call, draft.what.wire if isinstance(draft.what, MessageAdded) else {})
     if draft.origin is Origin.USER and message.text:
         yield message.text
+
+
+def _outcome(result: Result, call: Call | None, wire: Mapping[str, Any]) -> ToolObserved:
+    return ToolObserved(
+        tool=call.name if call else str(wire.get("name") or ""),
+        arguments=call.arguments if call else None,
+        result=_answer(result),
+        error=result.error,
+        call_id=result.id,
+    )
 
 
 def _call_before(line: Line, id: str) -> Call | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from inmind.errors import InvalidInput, KeyReused
-from inmind.history import Entry, Line, added_to, match
+from inmind.history import Entry, History, Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust, digest_of
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.marks import Marks, in_bare_words, mark_before, marks_in, placed, unmarked
@@ -49,12 +49,12 @@ class Given:
         return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
 
 
-def taken_in(standing: Standing, line: Line, given: Given, offered: Sequence[Any], spoken: Format) -> list[Draft]:
+def taken_in(standing: Standing, history: History, given: Given, offered: Sequence[Any], spoken: Format) -> list[Draft]:
     """The events that bring the journal up to what the host has.
 
     With the journal's own history, a system prompt or tools that are not given stay as they were.
     """
-    drafts = _said_since(line, given, spoken)
+    drafts = _said_since(history, given, spoken)
     owned = given.wires is None
     if not (owned and given.system is None):
         now = SystemSet(system=_system(given, standing, spoken), format=spoken.name)
@@ -180,8 +180,9 @@ _ORIGINS = {
 }
 
 
-def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
+def _said_since(history: History, given: Given, spoken: Format) -> list[Draft]:
     """Messages that the journal does not have yet."""
+    line = history.line
     if given.wires is None:
         return []
     added = added_to(line, given.wires)
@@ -192,13 +193,25 @@ def _said_since(line: Line, given: Given, spoken: Format) -> list[Draft]:
         return [message_added(unmarked(wire), spoken) for wire in fresh]
     # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
     theirs = [without_ours(unmarked(wire)) for wire in checked_messages(given.wires, spoken, at=given.lead)]
-    sync = match(line, _as_recorded(theirs, line, spoken))
+    sync = match(line, _as_recorded(_with_archived(theirs, history), line, spoken))
     answered = {entry.digest for entry in line if entry.ours}
     drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.new]
     if sync.spliced:
         spliced = HistorySpliced(sync.start, sync.stop, len(sync.new))
         drafts.append(Draft(what=spliced, origin=Origin.OPERATOR))
     return drafts + [message_added(wire, spoken) for wire in sync.added]
+
+
+def _with_archived(theirs: Sequence[Wire], history: History) -> list[Wire]:
+    """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
+    stubs = {entry.digest: entry for entry in history.sent if entry.stub}
+    if not stubs:
+        return list(theirs)
+    told: list[Wire] = []
+    for wire in theirs:
+        entry = stubs.get(digest_of(wire))
+        told += [wire] if entry is None else (one.wire for one in history.behind(entry))
+    return told
 
 
 def _without_those_of_ours(marks: Marks, wires: Sequence[Any]) -> Marks:

@@ -17,6 +17,7 @@ from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
 from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Trust
+from inmind.overview.shown import as_shown
 from inmind.scratchpad.pad import Pads
 from inmind.text import Cut
 from inmind.tokens import Counter
@@ -65,8 +66,9 @@ class Recalled:
     """What the block is called in the prompt; `working_memory` is the scratchpad's."""
     shorten: Callable[[int, Counter], Cut] | None = None
     """How to say it in so many tokens; without this it is cut at the end."""
-    since: Callable[[AnchoredBlock, Counter], str] | None = None
-    """What to say beside a block that was shown earlier; without this it is the lines that differ."""
+    since: Callable[[AnchoredBlock, Counter], str | None] | None = None
+    """What to say beside a block that was shown earlier, which may be nothing; None, or without this, it is the lines
+    that differ."""
 
     def __post_init__(self) -> None:
         checked_text(self.text, field="text")
@@ -168,7 +170,7 @@ class TextLayer(PlainLayer):
 
 @dataclass(frozen=True)
 class DocumentLayer(PlainLayer):
-    """A document, shown whole: overview.md for a session, MEMORY.md for a resource."""
+    """A document, all that is written in it: overview.md for a session, MEMORY.md for a resource."""
 
     name: str
     path: str
@@ -181,10 +183,10 @@ class DocumentLayer(PlainLayer):
 
     def recall(self, moment: Moment) -> Recalled | None:
         document = moment.documents.get(self.path)
-        if document is None or not document.text.strip():
+        if document is None or not (text := as_shown(document.text)).strip():
             return None
         return Recalled(
-            document.text.strip("\n"),
+            text,
             sources=(document.source,),
             pointer=f"[cut to fit: the rest is in {self.path}]",
             trust=document.trust,
@@ -206,7 +208,7 @@ class EntityLayer(PlainLayer):
             sources=tuple(dict.fromkeys(entity.source for entity in entities)),
             trust=Trust.DATA if len(entities) else Trust.OPERATOR,
             banner=BANNER,
-            shorten=lambda budget, count: lines(entities, budget=budget, count=count),
+            shorten=lambda budget, count: lines(entities, budget=budget, count=count, visible=moment.visible),
             since=lambda shown, count: since(
                 entities, shown.sources, moment.visible, budget=self.budget.max, count=count
             ),

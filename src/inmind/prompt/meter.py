@@ -7,7 +7,7 @@ would push the history out of the provider's cache. It is never stored in the hi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Any
 
@@ -15,6 +15,7 @@ from inmind.history import Entry, Line
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Image, Opaque, Part, Result, Text
+from inmind.prompt.standing import Standing
 from inmind.prompt.view import View
 from inmind.text import inert
 from inmind.tokens import PER_IMAGE, PER_MESSAGE
@@ -28,6 +29,9 @@ BANDS = (
 EMERGENCY = "emergency_compression"
 STRONG_FROM = 50
 NAMED = 3
+
+MOST_META = 150
+"""Tokens of a context_meta that names the largest messages."""
 
 
 def band(percent: float) -> str:
@@ -47,6 +51,16 @@ class Reading:
     @property
     def percent(self) -> float:
         return 100 * self.tokens_used / self.tokens_max
+
+
+def reading_of(standing: Standing, line: Line, used: int, window: int) -> Reading:
+    """What the meter tells of so many tokens by our count."""
+    return Reading(
+        tokens_used=standing.calibration.correct(used),
+        tokens_max=window,
+        messages=len(line),
+        memory_size=sum(len(block.text.encode()) for block in standing.blocks),
+    )
 
 
 def context_meta(reading: Reading, wording: Mapping[str, str], named: Sequence[str]) -> str:
@@ -99,20 +113,19 @@ class Meter:
         biggest = nlargest(NAMED, range(max(0, len(line) - 1)), key=self._tokens.__getitem__)
         return tuple((line[index].seq, self._tokens[index]) for index in biggest)
 
-    def meta(self, wording: Mapping[str, str], *, strong: bool) -> int:
-        """What context_meta is counted as: it reports the count it is part of, so a large one stands for all."""
-        name = f"context_meta:{strong}"
-        if name not in self._of_message:
-            used = 999_999 if strong else 499_999
-            reading = Reading(tokens_used=used, tokens_max=1_000_000, messages=9_999, memory_size=9_999)
-            named = ["assistant message 9999 (99999 tokens)"] * NAMED if strong else []
-            self._of_message[name] = self.count(context_meta(reading, wording, named))
-        return self._of_message[name]
+    def meta(self, reading: Reading, wording: Mapping[str, str]) -> int:
+        """What context_meta is counted as, given a reading of everything else.
+
+        It reports the count that it is part of, and may name messages: a little more stands for both.
+        """
+        whole = replace(reading, tokens_used=reading.tokens_used + MOST_META)
+        named = ["assistant message 9999 (99999 tokens)"] * NAMED if whole.percent > STRONG_FROM else []
+        return self.count(context_meta(whole, wording, named))
 
     def message(self, entry: Entry) -> int:
         known = self._of_message.get(entry.digest)
         if known is None:
-            known = self._of_message[entry.digest] = PER_MESSAGE + self._wire(entry.format, entry.wire)
+            known = self._of_message[entry.digest] = self.wire(entry.format, entry.wire)
         return known
 
     def value(self, name: str, value: object) -> int:
@@ -125,7 +138,7 @@ class Meter:
     def _named_wire(self, view: View, index: int) -> int:
         known = self._of_message.get(view.names[index])
         if known is None:
-            known = PER_MESSAGE + self._wire(view.format, view.wires[index])
+            known = self.wire(view.format, view.wires[index])
             self._of_message[view.names[index]] = known
         return known
 
@@ -138,13 +151,14 @@ class Meter:
             self._sums.append(self._sums[-1] + tokens)
         self._counted = line.name()
 
-    def _wire(self, format: str, wire: Mapping[str, Any]) -> int:
+    def wire(self, format: str, wire: Mapping[str, Any]) -> int:
+        """Tokens of a message of some format."""
         content = wire.get("content")
         if isinstance(content, str) and len(wire) == 2:
-            return self.count(content)
-        return sum(self._part(part) for part in FORMATS[format].read(wire).parts)
+            return PER_MESSAGE + self.count(content)
+        return PER_MESSAGE + sum(self.part(part) for part in FORMATS[format].read(wire).parts)
 
-    def _part(self, part: Part) -> int:
+    def part(self, part: Part) -> int:
         match part:
             case Text():
                 return self.count(part.text)
@@ -153,6 +167,6 @@ class Meter:
             case Call():
                 return self.count(part.name) + self.count(part.arguments) + PER_MESSAGE
             case Result():
-                return sum(self._part(inner) for inner in part.parts) + PER_MESSAGE
+                return sum(self.part(inner) for inner in part.parts) + PER_MESSAGE
             case Opaque():
                 return self.count(to_json(part.body))

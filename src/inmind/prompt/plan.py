@@ -6,7 +6,7 @@ room that leaves, then how the layers share it, then whether the anchor moves, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,14 +14,17 @@ from itertools import takewhile
 
 from inmind.errors import ContextOverflow
 from inmind.history import Line
+from inmind.history.compact import Room
 from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, Trust, WordingSet
 from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
+from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import Layer, Recalled
-from inmind.prompt.meter import STRONG_FROM, Meter
+from inmind.prompt.meter import STRONG_FROM, Meter, reading_of
+from inmind.prompt.policy import FULL, RELIEVED
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import View
-from inmind.prompt.wording import WORDING, block_text, changes_text
+from inmind.prompt.wording import block_text, changes_text, wording_for
 from inmind.text import Cut, cut
 from inmind.tokens import MARGIN, PER_MESSAGE, Counter
 
@@ -56,26 +59,103 @@ class Plan:
     cold: bool
 
 
-def plan(
-    standing: Standing,
-    line: Line,
-    view: View,
-    recalled: Sequence[tuple[Layer, Recalled]],
-    *,
-    shared: int,
-    limits: Limits,
-    meter: Meter,
-    now: datetime,
-) -> Plan:
-    """Decide one call. `shared`: leading wires of the view that stood at their places in the previous prompt."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """All that one call is decided on."""
+
+    standing: Standing
+    line: Line
+    """The conversation, as it is sent."""
+    view: View
+    recalled: Sequence[tuple[Layer, Recalled]]
+    shared: int
+    """Leading wires of the view that stood at their places in the previous prompt."""
+    limits: Limits
+    meter: Meter
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """How full the window is, as far as the conversation could be shorter; in tokens by our count."""
+
+    available: int
+    """What the window has beside system prompt, tools and the answer."""
+    around: int
+    """What stands there beside the conversation: memory, and the words around it."""
+    history: int
+    fixed: int
+    """Of that, what cannot be shorter: the guide and the meter."""
+    percent: float
+    """Of the whole window, as the meter tells it."""
+    moves: bool
+    """What stands behind the anchor is written anew anyway."""
+
+    @property
+    def full(self) -> bool:
+        return self.around + self.history > FULL * self.available
+
+    @property
+    def over(self) -> bool:
+        return self.around + self.history > self.available
+
+    @property
+    def hopeless(self) -> bool:
+        """System prompt and tools leave nothing that a compaction could make room in."""
+        return self.available <= 2 * self.fixed
+
+    @property
+    def least_gain(self) -> int:
+        """Tokens below which a compaction is not worth its page."""
+        return max(100, self.available // 20)
+
+    @property
+    def room(self) -> Room:
+        """In a window that memory itself half fills, the conversation still gets a quarter; and before what is recent
+        has to leave, memory makes do with half of what it wants."""
+        aim = max(int(RELIEVED * self.available) - self.around, self.available // 4)
+        most = max(int(FULL * self.available) - self.around, aim + self.available // 8)
+        least = self.fixed + (self.around - self.fixed) // 2
+        return Room(aim=aim, most=most, limit=max(most, self.available - least), stub=0)
+
+
+def crowd(occasion: Occasion, planned: Plan | None) -> Crowd:
+    """How a plan fills the window; None where it could not be made, since too much is said.
+
+    Memory counts with what it wants: where the conversation has taken its place, that is the first to notice.
+    """
+    standing, meter = occasion.standing, occasion.meter
+    told = replace(standing, wording=_wording(standing))
+    tokens = _without_memory(told, occasion.line, occasion.view, meter)
+    fixed = tokens["guide"] + _most_meta(told, occasion)
+    wanted = ((layer, _framed(meter, _block(layer, said), said.text)) for layer, said in occasion.recalled)
+    around = fixed + sum(min(size, layer.budget.max) for layer, size in wanted)
+    used = sum(planned.tokens.values()) if planned else sum(tokens.values()) + around
+    moved = planned is None or any(isinstance(draft.what, AnchorMoved) for draft in planned.drafts)
+    moves = moved or (planned is not None and planned.cold) or (standing.spliced and not occasion.shared)
+    spendable = int(occasion.limits.spendable / standing.calibration.cautious)
+    return Crowd(
+        available=max(0, spendable - tokens["system"] - tokens["tools"]),
+        around=around,
+        history=tokens["history"],
+        fixed=fixed,
+        percent=100 * standing.calibration.correct(used) / occasion.limits.window,
+        moves=moves and standing.calls > 0,
+    )
+
+
+def plan(occasion: Occasion) -> Plan:
+    """Decide one call."""
+    standing, line, view, recalled = occasion.standing, occasion.line, occasion.view, occasion.recalled
+    limits, meter, shared = occasion.limits, occasion.meter, occasion.shared
     drafts: list[Draft] = []
-    if standing.wording != WORDING:
-        standing = replace(standing, wording=WORDING)
-        drafts.append(Draft(what=WordingSet(wording=dict(WORDING)), origin=Origin.OPERATOR))
+    if (wording := _wording(standing)) != standing.wording:
+        standing = replace(standing, wording=wording)
+        drafts.append(Draft(what=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
     tokens = _without_memory(standing, line, view, meter)
-    room = _room(standing, limits, sum(tokens.values()) + meter.meta(standing.wording, strong=True))
+    room = _room(standing, limits, sum(tokens.values()) + _most_meta(standing, occasion))
     blocks = _fill(recalled, room, meter)
-    cold = is_cold(standing, now, limits.cache_seconds)
+    cold = is_cold(standing, occasion.now, limits.cache_seconds)
     settled = settle(
         standing.anchor,
         blocks,
@@ -90,7 +170,7 @@ def plan(
             room=tokens["guide"] + room,
             frame=meter.count(changes_text(standing.wording, ".")),
             rides=view.carrier is not None,
-            rewritten=standing.spliced and not shared,
+            rewritten=standing.compacted or (standing.spliced and not shared),
         ),
     )
     trust = min((said.trust for _, said in recalled), default=Trust.OPERATOR)
@@ -128,8 +208,8 @@ def measure(standing: Standing, line: Line, view: View, meter: Meter, window: in
         return {**tokens, "changes": 0, "context_meta": 0}
     told = changes_text(standing.wording, standing.tail, standing.fresh)
     changes = meter.count(told) if told else 0
-    strong = _is_strong(standing, sum(tokens.values()) + changes, window)
-    return {**tokens, "changes": changes, "context_meta": meter.meta(standing.wording, strong=strong)}
+    reading = reading_of(standing, line, sum(tokens.values()) + changes, window)
+    return {**tokens, "changes": changes, "context_meta": meter.meta(reading, standing.wording)}
 
 
 def _without_memory(standing: Standing, line: Line, view: View, meter: Meter) -> dict[str, int]:
@@ -139,6 +219,17 @@ def _without_memory(standing: Standing, line: Line, view: View, meter: Meter) ->
         "guide": meter.count(standing.wording["guide"]) + PER_MESSAGE,
         "history": meter.wires(line, view),
     }
+
+
+def _wording(standing: Standing) -> Mapping[str, str]:
+    """What we say depends on the tools that are offered: a sentence about another is wasted."""
+    return wording_for(frozenset(tool_names(standing.offered)))
+
+
+def _most_meta(standing: Standing, occasion: Occasion) -> int:
+    """What the meter takes where the window is full."""
+    window = occasion.limits.window
+    return occasion.meter.meta(reading_of(standing, occasion.line, window, window), standing.wording)
 
 
 def _is_strong(standing: Standing, without_meta: int, window: int) -> bool:
@@ -156,7 +247,7 @@ def _room(standing: Standing, limits: Limits, needed: int) -> int:
 
 def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -> tuple[AnchoredBlock, ...]:
     """Each layer's text inside what it was granted, in slot order."""
-    whole = [AnchoredBlock(layer.name, said.text, 0, said.sources, said.banner, said.tag) for layer, said in recalled]
+    whole = [_block(layer, said) for layer, said in recalled]
     wishes = [
         Wish(wanted=_framed(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
         for block, (layer, said) in zip(whole, recalled, strict=True)
@@ -169,6 +260,10 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
         kept = _shortened(said, _stepped(grant, wish), partial(_framed, meter, block))
         filled.append(replace(block, text=kept.text, left_out=kept.lines_left_out))
     return tuple(filled)
+
+
+def _block(layer: Layer, said: Recalled) -> AnchoredBlock:
+    return AnchoredBlock(layer.name, said.text, 0, said.sources, said.banner, said.tag)
 
 
 def _shortened(said: Recalled, budget: int, count: Counter) -> Cut:

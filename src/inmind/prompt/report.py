@@ -35,6 +35,8 @@ class Report:
     left_out: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    compacted: str = ""
+    """Why the history was compacted for this call; empty when it was not."""
 
     @property
     def tokens_percent(self) -> float:
@@ -64,7 +66,9 @@ class Prompt:
         return self.request.get("instructions" if self.format == "responses" else "system")
 
 
-def report_on(call: int, standing: Standing, planned: Plan, view: View, notices: tuple[str, ...]) -> Report:
+def report_on(
+    call: int, standing: Standing, planned: Plan, view: View, notices: tuple[str, ...], *, compacted: str = ""
+) -> Report:
     correct, prepared, anchor = standing.calibration.correct, planned.prepared, standing.anchor
     used = correct(prepared.used)
     return Report(
@@ -80,4 +84,5 @@ def report_on(call: int, standing: Standing, planned: Plan, view: View, notices:
         left_out=tuple(f"{left.what}: {left.why}" for left in view.left_out),
         repaired=view.repaired,
         notices=notices,
+        compacted=compacted,
     )

@@ -15,6 +15,8 @@ from typing import Any
 from inmind.journal import (
     AnchoredBlock,
     AnchorMoved,
+    Compacted,
+    CompactionLifted,
     Event,
     HistorySpliced,
     PromptPrepared,
@@ -70,6 +72,8 @@ class Standing:
     """Tokens of changes that tails have said since the anchor was set, over all calls."""
     spliced: bool = False
     """Messages have been taken out of the conversation since the anchor was set."""
+    compacted: bool = False
+    """Or were compacted, or came back, so that what stands behind the anchor is written anew anyway."""
     calls: int = 0
     asked: datetime | None = None
     sent: Sent = field(default_factory=Sent)
@@ -96,8 +100,10 @@ class Standing:
         blocks = (f"{block.layer}:{_name(block.banner + block.text)}" for block in self.blocks)
         return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
 
-    def apply(self, event: Event, *, messages: int) -> Standing:
-        """`messages`: how many the line has."""
+    def apply(self, event: Event, *, messages: int, kept: int | None = None) -> Standing:
+        """`messages`: how many are sent. `kept`: how many of those before still stand where they did, if not all."""
+        if kept is not None:
+            return self._rewritten(event, kept)
         if event.kind not in _CONCERNS:
             return self
         match event.what:
@@ -113,13 +119,10 @@ class Standing:
                 return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
             case AnchorMoved() as what:
                 anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
-                return replace(self, anchor=anchor, tail="", fresh=(), tail_sources=(), ridden=0, spliced=False)
+                moved = replace(self, anchor=anchor, tail="", fresh=(), tail_sources=())
+                return replace(moved, ridden=0, spliced=False, compacted=False)
             case TailChanged() as what:
                 return replace(self, tail=what.text, fresh=what.fresh, tail_sources=event.sources)
-            case HistorySpliced(start=start, stop=stop):
-                kept = min(self.sent.messages, start)
-                spliced = self.spliced or stop > start
-                return replace(self, sent=replace(self.sent, messages=kept), spliced=spliced)
             case UsageReported() as what:
                 return self._reported(what)
             case _:
@@ -145,7 +148,7 @@ class Standing:
             "sources": dict(self.sources),
             "wording": dict(self.wording),
             "anchor": _freeze_anchor(self.anchor),
-            "tail": [self.tail, list(self.tail_sources), self.ridden, self.spliced],
+            "tail": [self.tail, list(self.tail_sources), self.ridden, self.spliced, self.compacted],
             "fresh": [_freeze_block(block) for block in self.fresh],
             "calls": self.calls,
             "asked": microseconds(self.asked) if self.asked else None,
@@ -158,7 +161,7 @@ class Standing:
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any]) -> Standing:
         parts, messages, counted = frozen["sent"]
-        tail, sources, ridden, spliced = frozen["tail"]
+        tail, sources, ridden, spliced, compacted = frozen["tail"]
         factor, samples = frozen["calibration"]
         (system_format, system), (tools, offered) = frozen["system"], frozen["tools"]
         return cls(
@@ -176,6 +179,7 @@ class Standing:
             tail_sources=tuple(sources),
             ridden=ridden,
             spliced=spliced,
+            compacted=compacted,
             calls=frozen["calls"],
             asked=moment(frozen["asked"]) if frozen["asked"] is not None else None,
             sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
@@ -183,6 +187,13 @@ class Standing:
             usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
         )
+
+    def _rewritten(self, event: Event, kept: int) -> Standing:
+        """Messages were taken out of the conversation, put into it, or are sent as something shorter."""
+        what, sent = event.what, replace(self.sent, messages=min(self.sent.messages, kept))
+        gone = isinstance(what, Compacted) or (isinstance(what, HistorySpliced) and what.stop > what.start)
+        compacted = self.compacted or isinstance(what, Compacted | CompactionLifted)
+        return replace(self, sent=sent, spliced=self.spliced or gone, compacted=compacted)
 
     def _prepared(self, what: PromptPrepared, event: Event, messages: int) -> Standing:
         correct = self.calibration.correct
@@ -216,7 +227,6 @@ _CONCERNS = frozenset(
         WordingSet,
         AnchorMoved,
         TailChanged,
-        HistorySpliced,
         UsageReported,
     )
 )

@@ -15,7 +15,7 @@ from inmind.history import Entry, Line
 from inmind.journal import digest, to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.pairing import Arrangement, LeftOut, Said, arrange
-from inmind.prompt.formats.parts import Wire
+from inmind.prompt.formats.parts import Message, Wire
 from inmind.prompt.formats.values import is_list, is_object
 
 
@@ -75,11 +75,21 @@ class HistoryView:
     _ids: set[str] = field(default_factory=set[str])
     _open: set[str] = field(default_factory=set[str])
     _handed: list[Wire] = field(default_factory=list[Wire])
+    _read: dict[str, Message] = field(default_factory=dict[str, Message])
+
+    def message(self, entry: Entry) -> Message:
+        """What a message says; each is read once."""
+        known = self._read.get(entry.digest)
+        if known is None:
+            if len(self._read) >= MOST_READ:
+                self._read.clear()
+            known = self._read[entry.digest] = FORMATS[entry.format].read(entry.wire)
+        return known
 
     def of(self, line: Line, format: str) -> View:
         if format != self._format or not line.begins_with(self._settled, self._name):
             self._start_over(format)
-        said = [_said(entry) for entry in line[self._settled :]]
+        said = [Said(entry.format, entry.wire, self.message(entry)) for entry in line[self._settled :]]
         calls = [call.id for one in said for call in one.message.calls]
         results = {result.id for one in said for result in one.message.results}
         fresh = arrange(said, FORMATS[format], begins=not self._settled)
@@ -146,5 +156,5 @@ def copied(value: Any) -> Any:
     return value
 
 
-def _said(entry: Entry) -> Said:
-    return Said(format=entry.format, wire=entry.wire, message=FORMATS[entry.format].read(entry.wire))
+MOST_READ = 20_000
+"""Messages whose reading is remembered."""

@@ -7,13 +7,12 @@ that is still sent. Each id is looked for once, however many calls use it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from itertools import accumulate
 
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call, Image, Opaque, Part, Result, Text
 from inmind.replay.recording import Recording
+from inmind.replay.sent import words_of
 from inmind.text import places_of
 
 HEAD = -1
@@ -26,7 +25,7 @@ class Appearances:
     def __init__(self, recording: Recording) -> None:
         spoken = FORMATS[recording.format]
         said = [spoken.read(wire) for wire in recording.messages]
-        texts = ["\n".join(text for part in message.parts for text in _texts(part)) for message in said]
+        texts = [words_of(message) for message in said]
         texts.insert(0, f"{to_json(recording.system)}\n{to_json(recording.tools)}")
         self._text = _BETWEEN.join(texts)
         self._starts = [0, *accumulate(len(text) + len(_BETWEEN) for text in texts)]
@@ -54,18 +53,3 @@ class Appearances:
     def user_said_it_first(self, id: str) -> bool:
         first = next(iter(self.places(id)), HEAD)
         return first != HEAD and self._roles[first] == "user"
-
-
-def _texts(part: Part) -> Iterator[str]:
-    match part:
-        case Text(text=text):
-            yield text
-        case Call(arguments=arguments):
-            yield arguments
-        case Result(parts=parts):
-            for inner in parts:
-                yield from _texts(inner)
-        case Opaque(body=body):
-            yield to_json(body)
-        case Image():
-            pass

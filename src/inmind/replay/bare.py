@@ -2,6 +2,9 @@
 
 It only ever appends, which is the best that a provider's cache can meet; whatever it sent the time before it finds
 there again. A price against this one is a price against somebody who does caching right.
+
+Without a window it sends its full history, which no model of some size takes: the price that a long run would have if
+forgetting were no question.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from inmind.replay.host import Host, Sizes
 
 
 class BareAgent:
-    def __init__(self, host: Host, sizes: Sizes, spendable: int) -> None:
+    def __init__(self, host: Host, sizes: Sizes, spendable: int | None = None) -> None:
         self.host = host
         self._sizes, self._spendable = sizes, spendable
         self._sent: tuple[int, int] | None = None
@@ -26,7 +29,7 @@ class BareAgent:
     def _send(self, start: int, stop: int) -> Ledger:
         head = self._sizes.head
         tokens = head + self._sizes.between(start, stop)
-        if tokens > self._spendable:
+        if self._spendable is not None and tokens > self._spendable:
             raise ContextOverflow(needed=tokens, spendable=self._spendable)
         cached = 0
         if self._sent is not None:

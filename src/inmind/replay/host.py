@@ -1,9 +1,8 @@
 """What a host does that has no other way out of a full window: it drops the oldest turns.
 
 A turn goes whole, so that no call is parted from its result, and the one being answered stays. Half of the room is
-made free at once: dropping a little with every call would send the history anew with every call. The same rule serves
-the agent with memory and the bare one it is compared with. A session that compacts by itself never raises, and then
-nothing is dropped here.
+made free at once: dropping a little with every call would send the history anew with every call. It is what the bare
+agent does; a session compacts by itself, and raises only where even that is not enough.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from inmind.errors import ContextOverflow
 from inmind.history import Entry
 from inmind.journal import digest_of
 from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Wire
 from inmind.prompt.meter import Meter
 from inmind.replay.recording import Recording
 from inmind.tokens import estimator
@@ -28,11 +28,17 @@ class Sizes:
     """Tokens of a recording's parts, by the counter that sessions have."""
 
     def __init__(self, recording: Recording) -> None:
-        meter = Meter(estimator())
-        entries = (Entry(0, "", recording.format, wire, digest_of(wire)) for wire in recording.messages)
-        self._sums = [0, *accumulate(map(meter.message, entries))]
-        self.head = meter.value("system", recording.system) + meter.value("tools", recording.tools)
+        self._meter, self._format = Meter(estimator()), recording.format
+        self._sums = [0, *accumulate(map(self.message, recording.messages))]
+        self.head = self.value(recording.system) + self.value(recording.tools)
         """System prompt and tools."""
+
+    def message(self, wire: Wire) -> int:
+        return self._meter.message(Entry(0, "", self._format, wire, digest_of(wire)))
+
+    def value(self, value: object) -> int:
+        """Of what stands beside the messages."""
+        return self._meter.value(digest_of(value), value) if value else 0
 
     def between(self, start: int, stop: int) -> int:
         return self._sums[stop] - self._sums[start]
@@ -72,10 +78,6 @@ class Host:
                 self.cut_messages += start - self.start
                 self.cut_tokens += self._sizes.between(self.start, start)
                 self.start = start
-
-    def can_drop(self, stop: int) -> bool:
-        """Is there a turn before the active one?"""
-        return bool(self._later_turns(stop))
 
     def _dropped(self, full: ContextOverflow, stop: int) -> int:
         """The next turn from which the conversation fits half of the room it has; at the latest the active one."""

@@ -1,8 +1,8 @@
 """Recorded conversations, played call by call through sessions.
 
 For every message that the agent sent, the session prepares the prompt that the model would have been sent, from the
-messages before it; beside it stands what an agent without memory would have sent. What the model then really did is in
-the recording: the ids that it used tell what it needed to know.
+messages before it; beside it stands what an agent without memory would have sent, in the same window and without one.
+What the model then really did is in the recording: the ids that it used tell what it needed to know.
 
 The home is a temporary one, unless somebody wants to look into it afterwards. Time stands still but for a few seconds
 between two calls, so that a replay finds the provider's cache as warm as a working agent does, whenever it runs.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
+from inmind.history.retain import MOST_GOAL
+from inmind.journal import Item
 from inmind.memory import RESERVE, WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.formats import FORMATS
@@ -32,12 +35,14 @@ from inmind.prompt.formats.parts import Call
 from inmind.prompt.layer import EntityLayer
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.plan import Limits
+from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy
 from inmind.prompt.report import Prompt
 from inmind.replay.appearances import Appearances
 from inmind.replay.bare import BareAgent
 from inmind.replay.host import Host, Sizes, turns_of
 from inmind.replay.recording import Recording
-from inmind.replay.report import ReplayReport, Side, Use, added
+from inmind.replay.report import ReplayReport, Side, Unsaid, Use, added
+from inmind.replay.sent import Sent
 from inmind.session import Session
 from inmind.text import stands_in
 
@@ -46,15 +51,18 @@ BETWEEN_CALLS = timedelta(seconds=5)
 MOST_RESERVED = 1 / 8
 """Of a window that is forced down: the reserve of a large one would be all of it."""
 
-ENTITIES = EntityLayer()
-BLOCK = f"memory:{ENTITIES.name}"
+BLOCK = f"memory:{EntityLayer().name}"
 """What a prompt's report calls the tokens of that layer."""
 THE_HOSTS_OWN = frozenset({"tools", "system", "history"})
 """Parts of a prompt that are there without memory too."""
 
 
 def replay(
-    recordings: Iterable[Recording], *, window: int = WINDOW, keep: Path | None = None
+    recordings: Iterable[Recording],
+    *,
+    window: int = WINDOW,
+    compression: CompressionPolicy = DEFAULT_POLICY,
+    keep: Path | None = None,
 ) -> Generator[ReplayReport]:
     """Play each in a session of its own, and report as each ends; the sessions stay in the folder `keep`, if given."""
     reserve = min(RESERVE, int(window * MOST_RESERVED))
@@ -64,8 +72,16 @@ def replay(
         for number, recording in enumerate(recordings, start=1):
             id = f"recording-{number}"
             # The agent of a recording cannot call what it was never offered: with memory's tools it would be another.
-            session = memory.session(id, resource=id, window=window, reserve=reserve, cwd=home, memory_tools=False)
-            yield _Play(recording, session, limits.spendable).through(clock)
+            session = memory.session(
+                id,
+                resource=id,
+                window=window,
+                reserve=reserve,
+                cwd=home,
+                memory_tools=False,
+                compression=compression,
+            )
+            yield _Play(recording, session, limits).through(clock)
 
 
 @contextmanager
@@ -90,39 +106,51 @@ class _Clock:
 class _Play:
     """One recording on its way through one session."""
 
-    def __init__(self, recording: Recording, session: Session, spendable: int) -> None:
+    def __init__(self, recording: Recording, session: Session, limits: Limits) -> None:
         self._recording, self._session = recording, session
         self._spoken = FORMATS[recording.format]
         self._appearances = Appearances(recording)
         sizes, turns = Sizes(recording), turns_of(recording)
-        self._sizes, self._spendable = sizes, spendable
+        self._sizes, self._turns, self._limits = sizes, turns, limits
         self._host = Host(turns, sizes)
-        self._bare = BareAgent(Host(turns, sizes), sizes, spendable)
+        self._bare = BareAgent(Host(turns, sizes), sizes, limits.spendable)
+        self._full = BareAgent(Host(turns, sizes), sizes)
         self._taken_in = 0  # messages that the session has heard of
-        self._around = 0  # tokens of a prompt beside its history and its entities
         self._seconds: list[float] = []
         self._entity_tokens: list[int] = []
         self._memory_tokens: list[int] = []
         self._uses: list[Use] = []
+        self._over_window = self._unpaired = self._must_survive = 0
+        self._unsaid: list[Unsaid] = []
 
     def through(self, clock: _Clock) -> ReplayReport:
-        ledger = Ledger()
+        bare, full = Ledger(), Ledger()
         for stop in self._asked_at():
             clock.now += BETWEEN_CALLS
             prompt = self._host.ask(stop, partial(self._prepare, stop=stop))
-            bare = self._bare.ask(stop)
-            if prompt is None:  # what the other one could still have sent is not held against it
+            costs, in_full = self._bare.ask(stop), self._full.ask(stop)
+            if prompt is None:  # what the others could still have sent is not held against them
                 continue
-            ledger = added(ledger, bare or Ledger())
+            bare, full = added(bare, costs or Ledger()), added(full, in_full or Ledger())
             tokens = prompt.report.tokens
             self._entity_tokens.append(tokens.get(BLOCK, 0) + tokens["changes"])
             self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in THE_HOSTS_OWN))
-            self._uses += self._used_at(stop, sent_bare=bare is not None)
+            sent = Sent.of(prompt, self._sizes)
+            self._inspect(sent, stop)
+            self._uses += self._used_at(stop, sent, sent_bare=costs is not None)
+        compacted = [compaction.what for compaction in self._session.mind.history.compactions]
         return ReplayReport(
             name=self._recording.name,
             memory=_side(self._host, self._session.ledger),
-            bare=_side(self._bare.host, ledger),
+            bare=_side(self._bare.host, bare),
+            full=_side(self._full.host, full),
             uses=self._uses,
+            over_window=self._over_window,
+            unpaired=self._unpaired,
+            must_survive=self._must_survive,
+            unsaid=self._unsaid,
+            compacted=compacted,
+            stub_tokens=[sum(map(self._sizes.message, stub.wires)) for what in compacted for stub in what.stubs],
             entity_tokens=self._entity_tokens,
             memory_tokens=self._memory_tokens,
             seconds=self._seconds,
@@ -140,7 +168,6 @@ class _Play:
         recording = self._recording
         begun = perf_counter()
         try:
-            self._leave_room(start, stop)
             prompt = self._session.prepare(
                 recording.messages[start:stop],
                 system=recording.system,
@@ -155,25 +182,27 @@ class _Play:
             raise
         self._seconds.append(perf_counter() - begun)
         self._taken_in = stop
-        self._around = sum(
-            size for part, size in prompt.report.tokens.items() if part not in ("history", "changes", BLOCK)
-        )
         return prompt
 
-    def _leave_room(self, start: int, stop: int) -> None:
-        """Memory gets what the history leaves of the window: before that is too little, the host drops a turn."""
-        needed = self._around + ENTITIES.budget.max + self._sizes.between(start, stop)
-        if self._around and needed > self._spendable and self._host.can_drop(stop):
-            raise ContextOverflow(needed=needed, spendable=self._spendable)
+    def _inspect(self, sent: Sent, stop: int) -> None:
+        """What a prompt owes: that it fits, that the provider takes it, and that what must survive is in it."""
+        self._over_window += sent.tokens > self._limits.window - self._limits.reserve
+        self._unpaired += sent.unpaired
+        owed = {item.text: item.kind for item in (*self._session.mind.history.items, *self._request_at(stop))}
+        self._must_survive += len(owed)
+        for text in sent.missing(owed):
+            gone = Unsaid(recording=self._recording.name, prompt=len(self._seconds), kind=owed[text], text=text)
+            self._unsaid.append(gone)
 
-    def _used_at(self, stop: int, *, sent_bare: bool) -> Iterator[Use]:
+    def _request_at(self, stop: int) -> Iterator[Item]:
+        """What the user asked for last, told by the recording alone; of a long message, what it begins with."""
+        said = self._spoken.read(self._recording.messages[self._turns[bisect_left(self._turns, stop) - 1]])
+        if said.role == "user" and said.text.strip():
+            yield Item(kind="request", text=said.text.strip()[:MOST_GOAL])
+
+    def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
         calls = self._spoken.read(self._recording.messages[stop]).calls
-        if not calls:
-            return
-        mind = self._session.mind
-        blocks = (*mind.standing.blocks, *mind.standing.fresh)
-        memory = "\n".join([*(block.text for block in blocks), mind.standing.tail])
-        said = self._appearances
+        said, entities = self._appearances, self._session.mind.entities
         for call in calls:
             for found in _handles_of(call):
                 yield Use(
@@ -184,8 +213,8 @@ class _Play:
                     id=found.id,
                     kind=found.kind,
                     known=said.known(found.id, stop),
-                    held=_in_mind(mind.entities, found),
-                    in_prompt=said.sent(found.id, self._host.start, stop) or stands_in(memory, found.id),
+                    held=_in_mind(entities, found),
+                    in_prompt=stands_in(sent.text, found.id),
                     in_bare=sent_bare and said.sent(found.id, self._bare.host.start, stop),
                     user_given=said.user_said_it_first(found.id),
                 )

@@ -7,6 +7,7 @@
     [{task_id, traj: [...]}]                           tau-bench
     {info, simulations: [{messages}]}                  tau2-bench
     [{traj: {history: [...]}}]                         SWE-agent
+    [{chat: [{turns: [[...]]}]}]                       BEAM
 
 Everything is checked here, so that a file is either played whole or refused with the place and what was expected;
 what is left out is counted.
@@ -14,7 +15,7 @@ what is left out is counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -28,7 +29,9 @@ from inmind.replay.claude_code import claude_code, is_claude_code
 from inmind.replay.files import Content, Placed, content_of
 from inmind.replay.recording import Recording
 
-EXPECTED = "messages: an OpenAI or Anthropic list, a Claude Code session, tau-bench, tau2-bench or SWE-agent runs"
+EXPECTED = (
+    "messages: an OpenAI or Anthropic list, a Claude Code session, tau-bench, tau2-bench or SWE-agent runs, BEAM chats"
+)
 
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 _NAMES = ("task_id", "user_task_id", "instance_id", "id", "name", "file")
@@ -70,12 +73,13 @@ def _case(placed: Placed, *, name: str) -> Recording:
     case = placed.value
     if is_list(case):
         return _conversation(Placed({}, placed.place), _items(placed), name)
-    for keys in (("messages",), ("traj",), ("traj", "history"), ("history",)):
+    for keys in (("messages",), ("traj",), ("traj", "history"), ("history",), ("chat",)):
         found = case
         for key in keys:
             found = found.get(key) if is_object(found) else None
         if is_list(found):
-            return _conversation(placed, _items(Placed(found, f"{placed.place}: {'.'.join(keys)}")), name)
+            said = _said(Placed(found, f"{placed.place}: {'.'.join(keys)}"))
+            return _conversation(placed, list(said), name)
     raise InvalidInput(field=placed.place, value=case, expected=EXPECTED)
 
 
@@ -139,6 +143,17 @@ def _tools(case: dict[str, Any]) -> list[Any] | None:
     if is_list(tools) and tools:
         return tools
     return [{"type": "function", "function": function} for function in functions] if is_list(functions) else None
+
+
+def _said(placed: Placed) -> Iterator[Placed]:
+    """The messages of a list, also where they stand in turns, and those in batches."""
+    for item in _items(placed):
+        turns = item.value.get("turns") if is_object(item.value) else None
+        if is_list(turns):
+            for turn in _items(Placed(turns, f"{item.place}.turns")):
+                yield from _items(turn) if is_list(turn.value) else [turn]
+        else:
+            yield item
 
 
 def _items(placed: Placed) -> list[Placed]:

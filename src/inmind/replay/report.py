@@ -3,6 +3,9 @@
 Every id or name that the agent's calls used is a fact about one moment (was it held, was it anywhere in the prompt, had
 it been said at all); the counts are read off those facts, so that no two of them can contradict each other. Names are
 counted apart: a call is more often the first to say one, and a model can tell it again without having been told.
+
+Prices stand against two others: an agent without memory in the same window, which forgets, and one with no window at
+all, which sends its full history on every call.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from statistics import mean, median
 from typing import Any
 
+from inmind.journal import Compacted
 from inmind.prompt.ledger import Ledger, Rates
 
 
@@ -123,8 +127,59 @@ class Uses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unsaid:
+    """Something that must survive, and did not stand in one prompt."""
+
+    recording: str
+    prompt: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compactions:
+    """Counts over what was taken out of view."""
+
+    each: Sequence[Compacted]
+    stub_tokens: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    @property
+    def by_reason(self) -> Mapping[str, int]:
+        return Counter(what.reason for what in self.each)
+
+    @property
+    def messages(self) -> int:
+        return sum(what.messages for what in self.each)
+
+    @property
+    def tokens(self) -> int:
+        return sum(what.tokens for what in self.each)
+
+    @property
+    def archives(self) -> int:
+        return sum(len(what.archives) for what in self.each)
+
+    @property
+    def largest_stub(self) -> int:
+        return max(self.stub_tokens, default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "count": len(self),
+            "by_reason": dict(self.by_reason),
+            "messages": self.messages,
+            "tokens": self.tokens,
+            "archives": self.archives,
+            "largest_stub": self.largest_stub,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one of the two agents sent, the one with memory or the bare one."""
+    """What one of the agents sent: the one with memory, the bare one, or the one without a window."""
 
     ledger: Ledger = field(default_factory=Ledger)
     cut_messages: int = 0
@@ -149,7 +204,22 @@ class ReplayReport:
     recordings: int = 1
     memory: Side = field(default_factory=Side)
     bare: Side = field(default_factory=Side)
+    full: Side = field(default_factory=Side)
+    """Every message on every call, whatever a window takes."""
+    when_full: Side | None = None
+    """The agent with memory once more, compacting only where it has to; None where nobody asked for it."""
     uses: Sequence[Use] = ()
+    over_window: int = 0
+    """Prompts with more tokens than the model takes less the room for its answer."""
+    unpaired: int = 0
+    """Calls and results that do not stand together in a prompt."""
+    must_survive: int = 0
+    """Items that had to stand in prompts: the last request in each, and what left the view and must survive."""
+    unsaid: Sequence[Unsaid] = ()
+    """Those that did not."""
+    compacted: Sequence[Compacted] = ()
+    stub_tokens: Sequence[int] = ()
+    """Of each stub that ever stood for messages."""
     memory_tokens: Sequence[int] = ()
     """What memory adds to each prompt: the guide, the overview, the entities, the meter."""
     entity_tokens: Sequence[int] = ()
@@ -182,13 +252,24 @@ class ReplayReport:
     def names(self) -> Uses:
         return Uses([use for use in self.uses if use.kind == "name"])
 
-    def price_ratio(self, rates: Rates) -> float | None:
-        bare = self.bare.ledger.price(rates)
-        return self.memory.ledger.price(rates) / bare if bare else None
+    @property
+    def compactions(self) -> Compactions:
+        return Compactions(self.compacted, self.stub_tokens)
+
+    def price_ratio(self, rates: Rates, *, against: Side | None = None) -> float | None:
+        """With memory, against the agent without it or the one that is named."""
+        other = (against or self.bare).ledger.price(rates)
+        return self.memory.ledger.price(rates) / other if other else None
+
+    def token_ratio(self, *, against: Side | None = None) -> float | None:
+        """The same in tokens: what it comes to where nothing is cached."""
+        other = (against or self.bare).ledger.tokens
+        return self.memory.ledger.tokens / other if other else None
 
     def as_json(self, rates: Rates) -> dict[str, Any]:
         """Everything, under names that stay."""
         ids, names = self.ids, self.names
+        price_when_full = None if self.when_full is None else self.price_ratio(rates, against=self.when_full)
         return {
             "name": self.name,
             "recordings": self.recordings,
@@ -196,7 +277,22 @@ class ReplayReport:
             "why_nothing": self.why_nothing or None,
             "with_memory": _side(self.memory, rates),
             "without_memory": _side(self.bare, rates),
+            "full_history": _side(self.full, rates),
             "price_ratio": self.price_ratio(rates),
+            "against_full_history": {
+                "price_ratio": self.price_ratio(rates, against=self.full),
+                "token_ratio": self.token_ratio(against=self.full),
+            },
+            "compacting_only_when_full": self.when_full
+            and {**_side(self.when_full, rates), "price_ratio": price_when_full},
+            "compactions": self.compactions.as_json(),
+            "prompts_over_window": self.over_window,
+            "unpaired_calls": self.unpaired,
+            "must_survive": {"items": self.must_survive, "missing": len(self.unsaid)},
+            "missing_items": [
+                {"recording": one.recording, "prompt": one.prompt, "kind": one.kind, "text": one.text}
+                for one in self.unsaid
+            ],
             "ids": {**ids.as_json(), "from_nowhere": ids.from_nowhere},
             "lost_ids": [_found(use) for use in ids.each if use.lost],
             "ids_from_nowhere": [_found(use) for use in ids.each if use.from_nowhere],
@@ -213,29 +309,27 @@ class ReplayReport:
 
 
 def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
-    memory, bare, left_out = Side(), Side(), Counter[str]()
-    uses: list[Use] = []
-    memory_tokens: list[int] = []
-    entity_tokens: list[int] = []
-    seconds: list[float] = []
-    recordings = 0
-    for report in reports:
-        recordings += report.recordings
-        memory, bare = memory + report.memory, bare + report.bare
-        uses += report.uses
-        memory_tokens += report.memory_tokens
-        entity_tokens += report.entity_tokens
-        seconds += report.seconds
-        left_out.update(report.left_out)
+    """Sums of numbers and sides, and all facts one after the other."""
+    each = list(reports)
+    again = [report.when_full for report in each if report.when_full is not None]
+    left_out = sum((Counter(report.left_out) for report in each), Counter[str]())
     return ReplayReport(
         name=name,
-        recordings=recordings,
-        memory=memory,
-        bare=bare,
-        uses=uses,
-        memory_tokens=memory_tokens,
-        entity_tokens=entity_tokens,
-        seconds=seconds,
+        recordings=sum(report.recordings for report in each),
+        memory=sum((report.memory for report in each), Side()),
+        bare=sum((report.bare for report in each), Side()),
+        full=sum((report.full for report in each), Side()),
+        when_full=sum(again, Side()) if again else None,
+        uses=[use for report in each for use in report.uses],
+        over_window=sum(report.over_window for report in each),
+        unpaired=sum(report.unpaired for report in each),
+        must_survive=sum(report.must_survive for report in each),
+        unsaid=[one for report in each for one in report.unsaid],
+        compacted=[what for report in each for what in report.compacted],
+        stub_tokens=[tokens for report in each for tokens in report.stub_tokens],
+        memory_tokens=[tokens for report in each for tokens in report.memory_tokens],
+        entity_tokens=[tokens for report in each for tokens in report.entity_tokens],
+        seconds=[took for report in each for took in report.seconds],
         left_out=left_out,
     )
 

@@ -1,5 +1,8 @@
 """Sessions of the older kind, one file each: `<id>.jsonl` with a message a line, and `<id>.meta.json`.
 
+What is known of a session (where it belongs, its title, its model, when it began) stands in the file beside it or in
+lines of its own; the file beside it has the last word.
+
 They are read, never written: the first opening brings the messages into the journal and the file stays as it is.
 Nobody has watched over these files, so whatever stands there is skipped and said, and no message is trusted for more
 than a person's words, whatever role it claims.
@@ -10,34 +13,51 @@ from __future__ import annotations
 import errno
 import json
 import logging
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from inmind.errors import InvalidInput
 from inmind.journal import Draft, Trust
+from inmind.mind import MOST_TITLE
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.values import check_text, is_list, is_object
 from inmind.prompt.intake import message_added
+from inmind.text import shortened
 
 log = logging.getLogger("inmind")
 
 _ANTHROPIC = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 
+_ABOUT = frozenset({"session", "session_info"})
+"""Types of the lines that tell of the session instead of being a message."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Legacy:
     path: Path
-    cwd: str
+    changed: datetime
     drafts: tuple[Draft, ...]
+    cwd: str = ""
+    title: str = ""
+    model: str = ""
+    began: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return unquote(self.path.stem)
 
 
 def find_legacy(home: Path, file: str) -> Legacy | None:
     return next((found for path in _paths(home) if path.stem == file and (found := _read(path))), None)
 
 
-def all_legacy(home: Path) -> list[Legacy]:
-    return [found for path in _paths(home) if (found := _read(path))]
+def all_legacy(home: Path, *, but: Container[str]) -> list[Legacy]:
+    """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
+    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _read(path))]
 
 
 def _paths(home: Path) -> list[Path]:
@@ -47,20 +67,34 @@ def _paths(home: Path) -> list[Path]:
 def _read(path: Path) -> Legacy | None:
     """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
     try:
-        text = _text(path)
+        text, changed = _text(path), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         log.warning("%s is no session of the older kind and is left alone: %s", path, error.strerror)
         return None
     drafts: list[Draft] = []
+    about: dict[str, Any] = {}
     # At "\n" and nowhere else: U+2028 and its like end a line for Python and stand inside a text for JSON.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            drafts.append(_draft(json.loads(line)))
+            said = json.loads(line)
+            if is_object(said) and said.get("type") in _ABOUT:
+                about |= said | {"created": about.get("created", said.get("timestamp"))}
+            else:
+                drafts.append(_draft(said))
         except (ValueError, RecursionError, InvalidInput) as error:
             log.warning("%s line %d is not a message and stays only in the file: %s", path.name, number, error)
-    return Legacy(path=path, cwd=_cwd(path), drafts=tuple(drafts))
+    about |= _beside(path)
+    return Legacy(
+        path=path,
+        changed=changed,
+        drafts=tuple(drafts),
+        cwd=_words(about, "cwd"),
+        title=shortened(_words(about, "title", "name"), MOST_TITLE),
+        model=_words(about, "model"),
+        began=_time(_words(about, "createdAt", "created_at", "created")),
+    )
 
 
 def _text(path: Path) -> str:
@@ -83,12 +117,30 @@ def _has_anthropic_blocks(wire: Any) -> bool:
     return is_list(content) and any(is_object(block) and block.get("type") in _ANTHROPIC for block in content)
 
 
-def _cwd(path: Path) -> str:
-    """The working directory, from the file beside it; the folder's name cannot tell "-" from "/"."""
+def _beside(path: Path) -> dict[str, Any]:
     try:
         meta = json.loads(_text(path.with_name(f"{path.stem}.meta.json")))
-        cwd = meta.get("cwd", "") if is_object(meta) else ""
-        check_text(cwd, "cwd")
-    except (OSError, ValueError, RecursionError, InvalidInput):
-        return ""
-    return "" if "\x00" in cwd else cwd
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return meta if is_object(meta) else {}
+
+
+def _words(about: Mapping[str, Any], *keys: str) -> str:
+    """The first of these that has words which can be kept."""
+    for key in keys:
+        value = about.get(key)
+        try:
+            check_text(value, key)
+        except InvalidInput:
+            continue
+        if value and "\x00" not in value:
+            return value
+    return ""
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        told = datetime.fromisoformat(text)
+        return (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

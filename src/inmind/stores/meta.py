@@ -1,46 +1,159 @@
-"""meta.json: what a session list shows, for people and tools that look into the folder."""
+"""meta.json: a session at a glance, for lists of sessions and for whoever looks into the folder.
+
+A list must not read thousands of journals, so it takes its numbers from here wherever the file is as new as the stream.
+The file is a view and is written anew when a session opens, whatever has become of it. Only its title is a person's to
+edit: the next opening makes it the session's.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
+from dataclasses import dataclass
+from typing import Any
 
-from inmind.errors import InmindError
-from inmind.mind import Mind
+from inmind.documents import ARCHIVE
+from inmind.errors import InmindError, InvalidInput, StoreError
+from inmind.journal import (
+    Compacted,
+    Draft,
+    MessageAdded,
+    Origin,
+    PromptPrepared,
+    SessionImported,
+    SessionOpened,
+    Titled,
+)
+from inmind.mind import MOST_TITLE, Mind
+from inmind.prompt.formats.values import check_text, is_object
+from inmind.stores.base import Store
 from inmind.stores.files import Folder
+from inmind.stores.stream import Stream
+from inmind.text import shortened
+
+log = logging.getLogger("inmind")
 
 FILE = "meta.json"
 
 EVERY = 200
-"""Events between two writings while a session runs; it is also written when the session opens and closes."""
+"""Events between two writings while a session runs. It is also written when the session opens and closes, and as soon
+as it has a title or another model: those are what people look for in a list."""
+
+SHARE = 20
+"""A long session is written once in a twentieth of its length: counting its events reads all of them."""
+
+_MOST_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """What the file says that a list shows, as of event `version`; of event 0, if its numbers cannot be believed."""
+
+    title: str = ""
+    model: str = ""
+    created: str = ""
+    version: int = 0
+    messages: int = 0
+    calls: int = 0
+    updated: str = ""
+
+
+def glance(folder: Folder) -> Glance:
+    """Anybody may have written there: what does not read says nothing."""
+    said = _said(folder)
+    texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
+    numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
+    return Glance(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
 
 
 class MetaFile:
-    def __init__(self, folder: Folder, session: str) -> None:
-        self._folder, self._session = folder, session
-        self._written = -1
+    """Keeps meta.json of one session."""
+
+    def __init__(self, folder: Folder, stream: Stream[Mind], store: Store) -> None:
+        self._folder, self._stream, self._store = folder, stream, store
+        self._version = -1
+        self._called: tuple[str, str] | None = None
+
+    def take_in(self) -> None:
+        """Make a title that somebody has written into the file the session's own."""
+        try:
+            if title := self._edited(self._stream.state):
+                self._stream.append(Draft(what=Titled(title), origin=Origin.FILE))
+        except StoreError as error:
+            log.warning("the title in %s was not taken in: %s", self._folder.path / FILE, error)
 
     def lags(self, mind: Mind) -> bool:
-        return self._written < 0 or mind.seq - self._written >= EVERY
+        due = max(EVERY, self._version // SHARE)
+        return mind.seq - self._version >= due or self._called != (mind.title, mind.model)
 
     def write(self, mind: Mind) -> str:
         """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
-        if mind.seq == self._written or mind.opened is None:
+        if mind.seq == self._version or mind.opened is None:
             return ""
-        meta = {
-            "id": self._session,
-            "resource": mind.opened.resource,
-            "cwd": mind.opened.cwd,
-            "language": mind.opened.language,
-            "parent": mind.opened.parent or None,
-            "messages_in_history": len(mind.line),
-            "calls": mind.standing.calls,
-            "version": mind.seq,
-            "asked": mind.standing.asked.isoformat() if mind.standing.asked else None,
-        }
+        # Also when it fails: a place that cannot be written is not tried again at every call.
+        self._version, self._called = mind.seq, (mind.title, mind.model)
         try:
             with self._folder.locked():
-                self._folder.replace(FILE, (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode())
+                data = self._written(mind, mind.opened, title=self._edited(mind) or mind.title)
+                if self._folder.read(FILE, most=len(data)).data != data:
+                    self._folder.replace(FILE, data)
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
-        self._written = mind.seq
         return ""
+
+    def _edited(self, mind: Mind) -> str:
+        """The title in the file, if somebody has written it there; it stays until the next opening takes it in.
+
+        The file may lag, after a kill for one: an old title is none that somebody wrote. What it had to say when it was
+        written is in the journal, so that can be told without keeping anything beside it.
+        """
+        said = glance(self._folder)
+        title = shortened(said.title, MOST_TITLE)
+        if title in ("", mind.title) or not 0 < said.version <= mind.seq:
+            return ""
+        return "" if title == self._stream.at(said.version).title else title
+
+    def _written(self, mind: Mind, opened: SessionOpened, *, title: str) -> bytes:
+        summary = self._store.summary(mind.stream)
+        first, *begun = self._store.read(mind.stream, until=2)
+        older = next((event.what for event in begun if isinstance(event.what, SessionImported)), None)
+        meta = {
+            "id": mind.stream.removeprefix("session/"),
+            "title": title,
+            "model": mind.model,
+            "resource": opened.resource,
+            "cwd": opened.cwd,
+            "language": opened.language,
+            "parent": opened.parent or None,
+            "imported": older.file if older else None,
+            "messages": summary.kinds.get(MessageAdded.kind, 0),
+            "messages_in_history": len(mind.line),
+            "calls": summary.kinds.get(PromptPrepared.kind, 0),
+            "compactions": summary.kinds.get(Compacted.kind, 0),
+            "archives": sum(path.startswith(ARCHIVE) for path in mind.documents.by_path),
+            "created": (older and older.began) or first.at.isoformat(),
+            "updated": summary.updated.isoformat(),
+            "asked": mind.standing.asked.isoformat() if mind.standing.asked else None,
+            "version": mind.seq,
+        }
+        return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _said(folder: Folder) -> dict[str, Any]:
+    try:
+        said = json.loads(folder.read(FILE, most=_MOST_BYTES).data or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if is_object(said) else {}
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_text(value: object) -> bool:
+    try:
+        check_text(value, FILE)
+    except InvalidInput:
+        return False
+    return True

@@ -49,7 +49,14 @@ log = logging.getLogger("inmind")
 APPLICATION_ID = 0x696E6D64
 """Written into the file's header, so that nobody's other database is taken for a memory."""
 
-MIGRATIONS = ("0001_journal", "0002_snapshots", "0003_live_files", "0004_entities", "0005_scratchpads")
+MIGRATIONS = (
+    "0001_journal",
+    "0002_snapshots",
+    "0003_live_files",
+    "0004_entities",
+    "0005_scratchpads",
+    "0006_compactions",
+)
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
 BUSY_SECONDS = 30.0

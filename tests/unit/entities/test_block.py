@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pytest
 from builders import a_page, an_event, in_mind
@@ -114,18 +113,51 @@ def test_the_newest_list_is_kept_before_older_parts() -> None:
     assert "hit-800" in cut
 
 
-def test_what_came_since_is_said_in_one_line_with_its_parts_only_where_nobody_can_see_them() -> None:
-    before = in_mind(a_page("page-1", "Home"))
-    order = ThingSeen("order", "#W6390527", 'The "big" one', parts=(Part("item", "8384507844", "Desk Lamp"),))
-    after = before.apply(an_event(EntitiesSeen((order,)), 2))
-    shown_before = {entity.source for entity in before}
-    said = partial(since, budget=100, count=COUNT)
-    assert said(after, shown_before, lambda _: True) == "order \"The 'big' one\" (#W6390527)"
-    assert said(after, shown_before, lambda _: False).endswith("(#W6390527), items: Desk Lamp 8384507844")
-    assert said(before, shown_before, lambda _: False) == ""
+def after(before: Entities, *things: ThingSeen) -> Entities:
+    return before.apply(an_event(EntitiesSeen(things), 2))
+
+
+HOME = in_mind(a_page("page-1", "Home"))
+ORDER = ThingSeen("order", "#W6390527", 'The "big" one', parts=(Part("item", "8384507844", "Desk Lamp"),))
+
+
+def said_since(entities: Entities, *, visible: bool) -> str | None:
+    shown_before = {entity.source for entity in HOME}
+    return since(entities, shown_before, lambda _: visible, budget=100, count=COUNT)
+
+
+def test_what_came_since_is_said_in_one_line_with_its_parts_only_where_nobody_can_see_it() -> None:
+    now = after(HOME, ORDER)
+    assert said_since(now, visible=True) == ""
+    assert said_since(now, visible=False) == "order \"The 'big' one\" (#W6390527), items: Desk Lamp 8384507844"
+
+
+def test_what_died_since_is_said_also_where_everybody_saw_it() -> None:
+    now = after(HOME, a_page("page-1", "Home", how="deleted"))
+    assert said_since(now, visible=True) == 'page "Home" (page-1) [deleted]'
+
+
+def test_where_nothing_was_spoken_of_since_the_lines_have_to_tell_what_differs() -> None:
+    assert said_since(HOME, visible=False) is None
+
+
+def an_order(n: int) -> ThingSeen:
+    return ThingSeen("order", f"#W100000{n}", parts=tuple(Part("item", f"{n}38450784{item}") for item in range(3)))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=6), BUDGETS)
+def test_no_part_goes_that_nobody_can_see_while_one_stands_that_the_conversation_shows(
+    visible: list[bool], budget: int
+) -> None:
+    entities = in_mind(*(an_order(n) for n in range(len(visible))))
+    seen = {entity.told_in for entity, shown in zip(entities, visible, strict=True) if shown}
+    text = lines(entities, budget=budget, count=COUNT, visible=seen.__contains__).text
+    standing = [entity.told_in in seen for entity in entities for part in entity.parts if part.id in text]
+    gone = [entity.told_in in seen for entity in entities for part in entity.parts if part.id not in text]
+    assert not (any(standing) and not all(gone))
 
 
 @given(WINDOWS, st.integers(30, 200))
 def test_what_came_since_keeps_to_its_budget(entities: Entities, budget: int) -> None:
     said = since(entities, (), lambda _: False, budget=budget, count=COUNT)
-    assert COUNT(said) <= max(budget, COUNT("(12 more)"))
+    assert COUNT(said or "") <= max(budget, COUNT("(12 more)"))

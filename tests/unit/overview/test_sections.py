@@ -59,6 +59,31 @@ def test_a_heading_inside_of_fenced_code_is_text() -> None:
     assert with_section(fenced, "B", "new") == fenced.replace("old", "new")
 
 
+def test_a_heading_that_is_commented_out_is_none() -> None:
+    hidden = "<!--\n## B\n-->\n\n## B\n\nold\n"
+    assert with_section(hidden, "B", "new") == hidden.replace("old", "new")
+
+
+@pytest.mark.parametrize("opening", ["```", "~~~~ sh", "<!--", "```a`", "````\n```"])
+def test_what_nobody_closes_hides_nothing(opening: str) -> None:
+    page = f"# A\n\n{opening}\n\n## B\n\nold\n"
+    assert with_section(page, "B", "new") == page.replace("old", "new")
+
+
+@pytest.mark.spec("F4")
+def test_the_head_of_a_page_has_no_headings() -> None:
+    page = "---\n# Task\nmeta: 1\n---\n# Task\n\nold\n"
+    assert with_section(page, "Task", "new") == page.replace("old", "new")
+    assert with_section("---\nmeta: 1\n---", "Task", "new") == "---\nmeta: 1\n---\n## Task\n\nnew\n"
+
+
+@pytest.mark.parametrize("line", ["```a\n", "``` ", "# ", "<!--\n", "#" * 7, " ", "- ", "~" * 50 + "\n", "---\n#\r\n"])
+def test_a_long_page_takes_no_longer_than_its_length(line: str) -> None:
+    """A page of a megabyte is allowed: what takes time by its square would take hours."""
+    page = (line * 500_000)[:500_000] + "\n## B\n\nold\n"
+    assert with_section(page, "B", "new") == page.replace("old", "new")
+
+
 def test_with_a_section_all_that_stands_below_it_is_replaced() -> None:
     assert with_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inmind.overview import LANGUAGES, is_maintained, template
+from inmind.overview.template import Section
 
 
 @pytest.mark.spec("F1")
@@ -24,6 +25,28 @@ def test_one_line_of_content_makes_a_page_maintained(language: str) -> None:
 @pytest.mark.parametrize("text", ["", "\n\n", "# only\n## headings", "<!-- never closed\nso all of it is comment"])
 def test_headings_comments_and_blank_lines_are_not_content(text: str) -> None:
     assert not is_maintained(text)
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("head", ["meta:\n  version: 1\n", "issues:\n- a\n", "# why\n{a: 1}\n", "a: 'b'  # why\n"])
+def test_a_head_with_values_is_content(head: str) -> None:
+    assert is_maintained(f"---\n{head}---\n{template('en')}")
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("head", ["", "# why\n\n", "meta:\nproject: {}\nissues: [ ] # none\n", "a: ''\nb: ~\n"])
+def test_a_head_that_says_nothing_yet_is_not(head: str) -> None:
+    assert not is_maintained(f"---\n{head}---\n{template('en')}")
+
+
+def test_every_section_is_known_by_its_headings() -> None:
+    assert [section.headings("zh")[:2] for section in Section] == [
+        ["当前任务", "Current task"],
+        ["关键决策", "Key decisions"],
+        ["已知信息", "Known facts"],
+        ["待解决问题", "Open problems"],
+        ["最近操作", "Recent actions"],
+    ]
 
 
 def test_the_template_stays_small() -> None:

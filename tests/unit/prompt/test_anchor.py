@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import a_block
 
-from inmind.prompt.anchor import MOST_CALLS, Anchor, Settled, Stake, changes_between, settle
+from inmind.prompt.anchor import MOST_CALLS, Anchor, Settled, Since, Stake, changes_between, settle
 
 PAGE = "# Memory\n\n## Task\n- build the page\n\n## Facts\n- it is page-1\n" + "- a fact that stays\n" * 20
 
@@ -82,3 +82,34 @@ def test_a_layer_that_goes_is_said_and_one_that_comes_is_shown_whole() -> None:
     at_stake = Stake(anchored=1_000, behind=5_000, ridden=0, room=10_000)
     said = settle(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, stake=at_stake)
     assert (said.changes, said.fresh) == ("rules: nothing any more", (a_block("b", "notes"),))
+
+
+THINGS, MORE = a_block("pages: page-1", "entities"), a_block("pages: page-2, page-1", "entities")
+
+
+def with_nothing_to_say(*, call: int = 2, cold: bool = False, room: int = 2_000, rewritten: bool = False) -> Settled:
+    anchor = Anchor(blocks=(THINGS,), reason="first call", seq=1, call=1)
+    at_stake = Stake(anchored=1_000, behind=5_000, ridden=0, room=room, frame=50, rides=False, rewritten=rewritten)
+    silent: dict[str, Since] = {"entities": lambda _, __: ""}
+    return settle(anchor, [MORE], call=call, cold=cold, count=len, stake=at_stake, own=silent)
+
+
+@pytest.mark.spec("D4")
+def test_a_layer_that_has_nothing_to_say_moves_no_anchor_and_fills_no_tail() -> None:
+    assert with_nothing_to_say() == Settled(moved="", changes="")
+    assert with_nothing_to_say(room=1_000) == Settled(moved="", changes="")
+
+
+@pytest.mark.spec("D4")
+def test_its_block_is_sent_anew_when_the_anchor_moves_for_another_reason() -> None:
+    assert with_nothing_to_say(cold=True).moved == "the provider's cache is cold"
+    assert with_nothing_to_say(rewritten=True).moved == "the history was rewritten"
+    assert with_nothing_to_say(call=1 + MOST_CALLS).moved == "50 calls"
+    assert with_nothing_to_say(room=999).moved == "no room for changes"
+
+
+def test_what_a_layer_says_itself_takes_the_place_of_the_lines_that_differ_unless_it_leaves_it_to_them() -> None:
+    own: dict[str, Since] = {"entities": lambda _, __: "page-2"}
+    assert changes_between([THINGS], [MORE], own)[0] == "entities, the most recent first: page-2"
+    own = {"entities": lambda _, __: None}
+    assert changes_between([THINGS], [MORE], own) == changes_between([THINGS], [MORE])

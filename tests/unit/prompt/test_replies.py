@@ -68,13 +68,13 @@ WHOLE: list[tuple[str, Json, Any, Reply]] = [
         "openai",
         a_completion({**HELLO, "tool_calls": [CALL]}, "tool_calls"),
         ChatCompletion,
-        Reply(format="openai", wires=({**HELLO, "tool_calls": [CALL]},), id="chatcmpl-1"),
+        Reply(format="openai", wires=({**HELLO, "tool_calls": [CALL]},), id="chatcmpl-1", model="m"),
     ),
     (
         "responses",
         a_response(REASONING, ITEM, FUNCTION_CALL),
         Response,
-        Reply(format="responses", wires=(REASONING, ITEM, FUNCTION_CALL), id="resp_1"),
+        Reply(format="responses", wires=(REASONING, ITEM, FUNCTION_CALL), id="resp_1", model="m"),
     ),
     (
         "anthropic",
@@ -84,6 +84,7 @@ WHOLE: list[tuple[str, Json, Any, Reply]] = [
             format="anthropic",
             wires=({"role": "assistant", "content": [THINKING, TEXT, TOOL_USE]},),
             id="msg_1",
+            model="m",
             usage=Usage(prompt_tokens=20, cached_tokens=0, completion_tokens=5),
         ),
     ),

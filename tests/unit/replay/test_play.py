@@ -12,7 +12,9 @@ import pytest
 from builders import a_call, a_result, assistant, user
 from recorded_transcripts import ANTHROPIC, CHAT
 
+from inmind import Rates
 from inmind.errors import InvalidInput
+from inmind.prompt.policy import CompressionPolicy
 from inmind.replay import Recording, ReplayReport, replay
 
 pytestmark = pytest.mark.spec("I8")
@@ -65,6 +67,36 @@ def test_an_agent_without_memory_finds_all_that_it_sent_before_in_the_cache() ->
 
 def sum_of_prompts_before_the_last(turns: int) -> int:
     return played(chatter(turns)[:-2]).bare.ledger.tokens
+
+
+def test_full_history_sends_all_of_it_whatever_the_window() -> None:
+    wide, narrow = played(chatter(20)), played(chatter(20), window=4_000)
+    assert narrow.full == wide.full == wide.bare
+    assert narrow.bare.ledger.tokens < narrow.full.ledger.tokens
+    assert (narrow.full.cut_messages, narrow.full.did_not_fit) == (0, 0)
+
+
+def test_every_prompt_fits_pairs_its_calls_and_has_the_last_request() -> None:
+    report = played([user("Build a shop. Always answer in French."), *chatter(12)[1:], *CHAT[1:]], window=4_000)
+    assert (report.over_window, report.unpaired, report.unsaid) == (0, 0, [])
+    assert report.must_survive > report.prompts == 16  # the goal beside the request, once it has left the view
+
+
+def test_what_was_taken_out_of_view_is_counted() -> None:
+    report = played(chatter(30), window=4_000)
+    several = report.compactions
+    assert several.messages >= 30
+    assert several.tokens > 0
+    assert several.archives >= len(several) > 1
+    assert 0 < several.largest_stub < 1_000
+    assert not played(chatter(3)).compactions
+
+
+def test_compacting_as_soon_as_it_pays_is_cheaper_on_a_long_run() -> None:
+    talk, policy = chatter(60), CompressionPolicy.when_it_pays(Rates())
+    (thrifty,) = replay([a_recording(talk)], window=64_000, compression=policy)
+    assert len(thrifty.compactions) > 0 == len(played(talk, window=64_000).compactions)
+    assert thrifty.memory.ledger.price() < played(talk, window=64_000).memory.ledger.price()
 
 
 def test_with_a_warm_cache_memory_leaves_most_of_the_prompt_in_it() -> None:
@@ -125,18 +157,25 @@ def test_in_a_small_window_memory_still_has_the_id_that_the_history_has_lost() -
     made = [user("Make a page"), a_call("c1", "create_page"), a_result("c1", '{"page": {"id": "page-123"}}')]
     report = played([*made, assistant("Done."), *chatter(12), user("Show it"), *a_lookup(2, "page-123")], window=4_000)
     (use,) = report.uses
-    assert report.memory.cut_messages > 0
+    assert report.compactions.messages > 0
     assert report.bare.cut_tokens > 0
     assert (use.held, use.lost, use.lost_without_memory) == (True, False, True)
 
 
-def test_ids_in_messages_that_were_dropped_before_they_were_ever_sent_are_known_to_memory() -> None:
+def test_a_result_larger_than_the_window_is_sent_in_part_and_its_ids_are_known() -> None:
     long = f'{{"page": {{"id": "page-123", "text": "{WORDS * 30}"}}}}'
     shown = [user("Show my page"), a_call("c1", "get_page"), a_result("c1", long), assistant("Too long.")]
     report = played([*shown, user("Rename it"), *a_lookup(2, "page-123"), assistant("Done.")], window=4_000)
     (use,) = report.uses
-    assert report.memory.did_not_fit == report.bare.did_not_fit == 1
+    assert (report.memory.did_not_fit, report.bare.did_not_fit) == (0, 1)
+    assert (report.over_window, report.unpaired) == (0, 0)
     assert (use.held, use.lost, use.lost_without_memory) == (True, False, True)
+
+
+def test_a_call_that_even_a_compaction_makes_no_room_for_is_counted_and_what_was_said_is_heard() -> None:
+    tools = [{"type": "function", "function": {"name": "look", "description": WORDS * 40}}]
+    report = played(CHAT[1:], window=4_000, tools=tools)
+    assert (report.prompts, report.memory.did_not_fit, report.bare.did_not_fit) == (0, 4, 4)
 
 
 def test_a_history_that_fills_the_window_leaves_the_ids_their_place() -> None:
@@ -147,7 +186,7 @@ def test_a_history_that_fills_the_window_leaves_the_ids_their_place() -> None:
         talk = [user("Make pages"), *made, assistant("Done."), *chatter(length), user("Show them"), *used]
         report = played(talk, window=4_000)
         later = [use for use in report.uses if use.prompt > len(pages)]
-        assert report.memory.cut_messages > 0
+        assert report.compactions.messages > 0
         assert [use.id for use in later if use.lost] == []
 
 

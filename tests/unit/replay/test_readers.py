@@ -127,6 +127,17 @@ def test_swe_agent_runs_are_read_from_their_history(tmp_path: Path) -> None:
     assert set(recording.messages[0]) == {"role", "content"}
 
 
+def test_chats_in_batches_of_turns_are_one_conversation_each(tmp_path: Path) -> None:
+    """As BEAM writes them, with its own marks beside each message."""
+    hello = {**user("Hi"), "id": 0, "time_anchor": "March-15-2024", "question_type": "main_question"}
+    turns = [[hello, {**assistant("Hello"), "id": 1}], [user("And now?"), assistant("Later.")]]
+    batches = [{"batch_number": 1, "turns": turns}, {"batch_number": 2, "turns": [[user("Bye"), assistant("Bye.")]]}]
+    first, second = read(a_file(tmp_path, [{"id": "100K/1", "chat": batches}, {"chat": batches[1:]}], name="beam.json"))
+    assert first.name == "beam #1 (100K/1)"
+    assert [wire["content"] for wire in first.messages] == ["Hi", "Hello", "And now?", "Later.", "Bye", "Bye."]
+    assert (first.messages[0], second.messages) == (user("Hi"), [user("Bye"), assistant("Bye.")])
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -146,6 +157,9 @@ def test_a_users_message_ends_up_as_one_that_a_provider_takes(tmp_path: Path, co
         ([{"messages": CHAT}, {"qa": ["?"]}], "[1]"),
         ([user("Hi"), {"role": "robot", "content": "Hi"}], "[1].role"),
         ([{"messages": [user("Hi"), 7]}], "[0]: messages[1]"),
+        ([{"chat": [{"turns": [[user("Hi"), 7]]}]}], "[0]: chat[0].turns[0][1]"),
+        ([{"chat": [{"turns": [7]}]}], "[0]: chat[0].turns[0]"),
+        ([{"chat": [{"turns": 7}]}], "[0]: chat[0].role"),
         ([[user("Hi")], [user("Hi"), 7]], "[1][1]"),
         ([[user("Hi")], "Hi"], "[1]"),
         ({"messages": [{"role": "tool", "content": "x"}]}, ": messages[0].tool_call_id"),

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind import Ledger, Rates
+from inmind.journal import Compacted
 from inmind.replay import ReplayReport, total
-from inmind.replay.report import Side, Use, percentile
+from inmind.replay.report import Side, Unsaid, Use, percentile
 
 pytestmark = pytest.mark.spec("I8")
 
@@ -90,6 +91,45 @@ def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_rati
     assert ReplayReport(name="r").price_ratio(RATES) is None
 
 
+def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> None:
+    report = ReplayReport(
+        name="r", memory=Side(ledger=Ledger(cached=10, written=4)), full=Side(ledger=Ledger(cached=60, written=10))
+    )
+    shown = report.as_json(RATES)["against_full_history"]
+    assert shown["price_ratio"] == pytest.approx((10 * 0.1 + 4 * 1.25) / (60 * 0.1 + 10 * 1.25))
+    assert shown["token_ratio"] == pytest.approx(14 / 70)
+
+
+def test_what_a_second_play_cost_is_said_only_where_there_was_one() -> None:
+    report = ReplayReport(name="r", memory=Side(ledger=Ledger(written=4)))
+    assert report.as_json(RATES)["compacting_only_when_full"] is None
+    twice = replace(report, when_full=Side(ledger=Ledger(written=5)))
+    assert twice.as_json(RATES)["compacting_only_when_full"]["price_ratio"] == pytest.approx(4 / 5)
+
+
+def test_compactions_are_counted_by_their_reasons_with_all_that_they_took() -> None:
+    full = Compacted(target="all", reason="full", stubs=(), messages=30, tokens=900, archives=("archive/001-a.md",))
+    asked = Compacted(target="all", reason="asked", stubs=(), messages=2, tokens=100)
+    report = ReplayReport(name="r", compacted=[full, asked, full], stub_tokens=[90, 120, 60])
+    assert report.as_json(RATES)["compactions"] == {
+        "count": 3,
+        "by_reason": {"full": 2, "asked": 1},
+        "messages": 62,
+        "tokens": 1900,
+        "archives": 2,
+        "largest_stub": 120,
+    }
+    assert ReplayReport(name="r").compactions.largest_stub == 0
+
+
+def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
+    gone = Unsaid(recording="r", prompt=7, kind="rule", text="Never on Friday.")
+    shown = ReplayReport(name="r", must_survive=40, unsaid=[gone], over_window=2, unpaired=3).as_json(RATES)
+    assert shown["must_survive"] == {"items": 40, "missing": 1}
+    assert shown["missing_items"] == [{"recording": "r", "prompt": 7, "kind": "rule", "text": "Never on Friday."}]
+    assert (shown["prompts_over_window"], shown["unpaired_calls"]) == (2, 3)
+
+
 def reports() -> st.SearchStrategy[ReplayReport]:
     numbers = st.integers(0, 1000)
     ledgers = st.builds(Ledger, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
@@ -102,6 +142,10 @@ def reports() -> st.SearchStrategy[ReplayReport]:
         in_prompt=st.booleans(),
         in_bare=st.booleans(),
     )
+    unsaid = st.builds(Unsaid, recording=st.just("r"), prompt=numbers, kind=st.just("rule"), text=st.text(max_size=3))
+    compacted = st.builds(
+        Compacted, target=st.just("all"), reason=st.sampled_from(["full", "asked"]), stubs=st.just(()), messages=numbers
+    )
     left_out = st.dictionaries(st.sampled_from(["a", "b"]), numbers)
     times = st.lists(st.floats(0, 1), max_size=3)
     sizes = st.lists(numbers, max_size=3)
@@ -110,7 +154,15 @@ def reports() -> st.SearchStrategy[ReplayReport]:
         name=st.just("r"),
         memory=sides,
         bare=sides,
+        full=sides,
+        when_full=st.none() | sides,
         uses=st.lists(uses, max_size=4),
+        over_window=numbers,
+        unpaired=numbers,
+        must_survive=numbers,
+        unsaid=st.lists(unsaid, max_size=2),
+        compacted=st.lists(compacted, max_size=2),
+        stub_tokens=sizes,
         memory_tokens=sizes,
         entity_tokens=sizes,
         seconds=times,
@@ -134,6 +186,9 @@ def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
     assert len(whole.ids) + len(whole.names) == sum(len(part.uses) for part in parts)
     assert whole.memory.ledger.tokens == sum(part.memory.ledger.tokens for part in parts)
     assert whole.bare.cut_tokens == sum(part.bare.cut_tokens for part in parts)
+    assert whole.full.ledger.tokens == sum(part.full.ledger.tokens for part in parts)
+    assert whole.compactions.messages == sum(part.compactions.messages for part in parts)
+    assert (whole.when_full is None) == all(part.when_full is None for part in parts)
 
 
 @given(st.lists(st.integers(0, 100), min_size=1), st.integers(1, 100))

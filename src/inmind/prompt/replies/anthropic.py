@@ -20,6 +20,7 @@ from inmind.prompt.replies.reply import (
     id_of,
     is_count,
     kind_of,
+    model_of,
     no_reply,
     peek,
     unended,
@@ -66,7 +67,9 @@ class AnthropicReplies:
         wire = {"role": role, "content": [_block(block) for block in content] if is_list(content) else content}
         FORMATS[NAME].check(wire, field=field)
         usage = _usage(reply.get("usage"))
-        return Reply(format=NAME, wires=(wire,), id=id_of(reply), usage=usage, whole=reason not in _CUT)
+        return Reply(
+            format=NAME, wires=(wire,), id=id_of(reply), model=model_of(reply), usage=usage, whole=reason not in _CUT
+        )
 
     def pieces(self) -> AnthropicPieces:
         return AnthropicPieces()
@@ -93,7 +96,7 @@ class AnthropicPieces:
                 raise InvalidInput(field=f"{field}.index", value=index, expected="the index of a block that has begun")
             self._deltas[index].append(_part(chunk, "delta", field))
         elif kind == "content_block_stop":
-            self._closed.add(peek(chunk, "index"))
+            self._closed.add(_index(chunk, field))
         elif kind == "message_delta":
             usage = plain(peek(chunk, "usage"), f"{field}.usage")
             self._message.update(without_nothing(_part(chunk, "delta", field)))

@@ -14,7 +14,17 @@ from inmind.errors import InvalidInput
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.openai import NAME
 from inmind.prompt.formats.values import is_list, is_object, object_at, objects_at, plain
-from inmind.prompt.replies.reply import Reply, Usage, id_of, no_reply, peek, unended, usage_of, without_nothing
+from inmind.prompt.replies.reply import (
+    Reply,
+    Usage,
+    id_of,
+    model_of,
+    no_reply,
+    peek,
+    unended,
+    usage_of,
+    without_nothing,
+)
 
 _BESIDE_CONTENT = (
     "tool_calls",
@@ -54,7 +64,9 @@ class ChatReplies:
             raise unended(choice.get("error", reason), field=f"{place}.finish_reason")
         message = _message(object_at(choice, "message", place), f"{place}.message")
         usage = _usage(reply.get("usage"))
-        return Reply(format=NAME, wires=(message,), id=id_of(reply), usage=usage, whole=reason not in _CUT)
+        return Reply(
+            format=NAME, wires=(message,), id=id_of(reply), model=model_of(reply), usage=usage, whole=reason not in _CUT
+        )
 
     def pieces(self) -> ChatPieces:
         return ChatPieces()
@@ -63,6 +75,7 @@ class ChatReplies:
 class ChatPieces:
     def __init__(self) -> None:
         self._id: Any = None
+        self._model: Any = None
         self._usage: Any = None
         self._deltas: list[dict[str, Any]] = []
         self._reason: Any = None
@@ -77,6 +90,7 @@ class ChatPieces:
         if not is_object(given):
             raise InvalidInput(field=field, value=given, expected="a chunk: an object")
         self._id = self._id or given.get("id")
+        self._model = given.get("model") or self._model
         self._usage = given.get("usage") or self._usage
         for choice, place in objects_at({"choices": given.get("choices") or []}, "choices", field):
             if (choice.get("index") or 0) != 0:
@@ -96,7 +110,7 @@ class ChatPieces:
             if not any(value for key, value in message.items() if key != "role"):
                 return None
         choice = {"message": message, "finish_reason": self._reason or "length"}
-        return {"id": self._id, "choices": [choice], "usage": self._usage}
+        return {"id": self._id, "model": self._model, "choices": [choice], "usage": self._usage}
 
 
 def _message(given: dict[str, Any], field: str) -> dict[str, Any]:

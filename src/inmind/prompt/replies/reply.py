@@ -38,9 +38,15 @@ class Reply:
     """As a host would put them into its own list: one message, or the items of a response."""
     id: str = ""
     """The provider's name for it; empty for a bare message."""
+    model: str = ""
+    """The model that answered, as the provider calls it."""
     usage: Usage | None = None
     whole: bool = True
     """False where it was cut short, by the provider or on its way; then a call in it may be half a call."""
+
+
+MOST_MODEL = 200
+"""Characters of a model's name."""
 
 
 class Pieces(Protocol):
@@ -114,6 +120,11 @@ def is_count(value: object) -> TypeGuard[int]:
 def id_of(reply: dict[str, Any]) -> str:
     id = reply.get("id")
     return id if isinstance(id, str) else ""
+
+
+def model_of(reply: dict[str, Any]) -> str:
+    model = reply.get("model")
+    return model[:MOST_MODEL] if isinstance(model, str) and model.isprintable() else ""
 
 
 def peek(value: object, name: str) -> Any:

@@ -22,6 +22,7 @@ from inmind.prompt.replies.reply import (
     id_of,
     is_count,
     kind_of,
+    model_of,
     no_reply,
     peek,
     unended,
@@ -113,7 +114,14 @@ def _says_itself(item: Any) -> bool:
 def _reply(wires: Sequence[Wire], response: Wire | None = None) -> Reply:
     given = dict(response or {})
     whole = "incomplete" not in (given.get("status"), *(wire.get("status") for wire in wires))
-    return Reply(format=NAME, wires=tuple(wires), id=id_of(given), usage=_usage(given.get("usage")), whole=whole)
+    return Reply(
+        format=NAME,
+        wires=tuple(wires),
+        id=id_of(given),
+        model=model_of(given),
+        usage=_usage(given.get("usage")),
+        whole=whole,
+    )
 
 
 def _items(given: list[Any], field: str) -> list[Wire]:

@@ -1,0 +1,294 @@
+"""What a session does about the length of its history: compacts it, archives what leaves, brings it back.
+
+Deciding is done on values, by `history.compact` and `prompt.compacting`; here the decision meets the newest state and
+becomes one commit of its own, so that one `undo` takes back a compaction and nothing else. A model that is to write a
+summary is asked before anything is decided for good: while it thinks nobody has to wait, and if it fails nothing has
+happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from inmind.documents import Documents
+from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound
+from inmind.history import Entry, History
+from inmind.history.compact import KEEP_ASKED, TARGETS, Leaving, asked, covered, output_stub, relieved
+from inmind.history.retain import items_of, request_of
+from inmind.history.spoken import Spoken
+from inmind.history.summarize import checked, prompt_for
+from inmind.journal import Compacted, CompactionLifted, DocumentWritten, Draft, Event, Item, Origin
+from inmind.mind import Mind
+from inmind.parts import Parts
+from inmind.prompt.compacting.making import (
+    CompactionReport,
+    Made,
+    Wanted,
+    archive_path,
+    compaction,
+    sized,
+    stub_size,
+)
+from inmind.prompt.compacting.spoken import spoken
+from inmind.prompt.formats.parts import Message
+from inmind.prompt.meter import Meter, band
+from inmind.prompt.plan import Crowd
+from inmind.prompt.policy import Summarizer, pays
+from inmind.prompt.upkeep import kept_up
+from inmind.stores.stream import Decision, key_for
+
+STRATEGIES = ("archive", "summarize")
+MOST_TRIES = 3
+"""Summaries that are asked for while others keep changing the conversation underneath."""
+MOST_KEPT = 2**53
+LOOKED_BACK = 64
+"""Messages that are looked through for the last request."""
+
+FULL = "the window was full"
+COVERED = "the overview covers it"
+PAYS = "it pays"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A compaction that has come due by itself: what leaves, and how it is to be done."""
+
+    leaving: Leaving
+    wanted: Wanted
+    seqs: tuple[int, ...]
+    """The messages that it was decided on."""
+
+
+class Archivist:
+    """The history of one session."""
+
+    def __init__(self, parts: Parts, meter: Meter, read: Callable[[Entry], Message]) -> None:
+        """`read`: what a message says."""
+        self._read, self._said = read, (("", 0, 0), list[Spoken]())
+        self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.setup, meter
+        self._policy = parts.setup.compression
+
+    # -- asked for -----------------------------------------------------------------------------------------
+
+    def compact(
+        self,
+        *,
+        target: str,
+        strategy: str,
+        keep_recent: int,
+        archive_to: str | None,
+        model: Summarizer | None,
+        key: str | None,
+    ) -> tuple[CompactionReport, Sequence[Event]]:
+        wanted = self.wanted(target=target, strategy=strategy, archive_to=archive_to, reason="asked by the host")
+        kept = checked_keep(keep_recent)
+        named = key_for(key, "compact", target, strategy, keep_recent, archive_to)
+        writes = model or self._setup.summarizer
+        for _ in range(MOST_TRIES):
+            summary, of = "", list[int]()
+            if strategy == "summarize" and writes is not None:
+                summary, of = self._summary(writes, target, kept)
+
+            def decide(mind: Mind, _: datetime, summary: str = summary, of: list[int] = of) -> Decision[Mind, Made]:
+                said = self.said(mind.history)
+                leaving = asked(said, target=target, keep_recent=kept)
+                if summary and [said[place].seq for place in leaving.whole] != of:
+                    return Decision([], Made([], _moved_on()))
+                made = self._made(mind, said, leaving, replace(wanted, summary=summary))
+                return Decision(made.drafts, made)
+
+            done = self._stream.commit(decide, key=named)
+            if done.answer is None:
+                return self._report_of(done.appended.first, done.appended.last), ()
+            if done.answer.report != _moved_on():
+                return done.answer.report, done.events
+        version = self._stream.version
+        raise Conflict(stream=self._stream.name, expected=version, actual=version)
+
+    def by_model(self, mind: Mind, arguments: dict[str, Any]) -> Made:
+        """What the tool `compact_history` comes to. Its summary is extracted: a reply is carried out in one step."""
+        target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
+        to = arguments.get("archive_to") or None
+        wanted = self.wanted(target=target, strategy=strategy, archive_to=to, reason="asked by the model")
+        given = arguments.get("keep_recent")
+        kept = checked_keep(KEEP_ASKED if given is None else given)
+        said = self.said(mind.history)
+        return self._made(mind, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
+
+    def lift(self, *, key: str | None) -> tuple[int, Sequence[Event]]:
+        """Send again what the last compaction took out; what came since stays. Answers with the event taken back."""
+        named = key_for(key, "lift")
+
+        def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
+            if not mind.history.compactions:
+                raise NotFound(what="compaction to take back in", name=self._stream.name, hint="none is in force")
+            last = mind.history.compactions[-1]
+            return Decision(self._lifted(mind, last.seq, last.what), last.seq)
+
+        done = self._stream.commit(decide, key=named)
+        if done.answer is not None:
+            return done.answer, done.events
+        events = self._between(done.appended.first, done.appended.last)
+        return next((event.what.of for event in events if isinstance(event.what, CompactionLifted)), 0), ()
+
+    # -- due by itself -------------------------------------------------------------------------------------
+
+    def due(self, mind: Mind, crowd: Crowd) -> Due | None:
+        """What has to leave before the next prompt, or may as well: nothing, most of the time."""
+        policy = self._policy
+        if crowd.hopeless:
+            return None
+        if crowd.full:
+            said = self.said(mind.history)
+            room = crowd.room
+            wanted = sized(Wanted(reason=FULL, strategy="summarize"), room.most)
+            stub = stub_size(mind.history, said, wanted, self._meter)
+            leaving = relieved(said, replace(room, stub=stub), keep_recent=policy.keep_recent)
+            if leaving and (crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain):
+                return self._due(mind, leaving, wanted)
+            return None
+        if crowd.moves and mind.covered:
+            said = self.said(mind.history)
+            wanted = sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most)
+            leaving = covered(said, upto=mind.covered, keep_recent=policy.keep_recent)
+            stub = stub_size(mind.history, said, wanted, self._meter)
+            if leaving and self._gain(said, leaving, stub) >= crowd.least_gain:
+                return self._due(mind, leaving, wanted)
+        asks = policy.asks_for(band(crowd.percent))
+        if asks is None:
+            return None
+        target, keep = asks
+        said = self.said(mind.history)
+        leaving = asked(said, target=target, keep_recent=keep)
+        wanted = sized(
+            Wanted(reason=PAYS if policy.rates else band(crowd.percent), target=target, strategy="summarize"),
+            crowd.room.most,
+        )
+        stub = stub_size(mind.history, said, wanted, self._meter)
+        gain = self._gain(said, leaving, stub) if leaving else 0
+        if gain < crowd.least_gain:
+            return None
+        if policy.rates is not None and not crowd.moves:
+            calls = sum(one.by == "assistant" and not one.stub for one in said) or 1
+            growth = sum(one.tokens for one in said if not one.stub) / calls
+            stays = sum(one.tokens for one in said) - gain + crowd.around
+            if not pays(policy.rates, leaves=gain, rewritten=stays, growth=growth):
+                return None
+        return self._due(mind, leaving, wanted)
+
+    def relieve(self, due: Due) -> Sequence[Event]:
+        """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
+
+        def decide(mind: Mind, _: datetime) -> Decision[Mind, bool]:
+            if _seqs(mind.history, due.leaving) != due.seqs:
+                return Decision([], False)
+            return Decision(self._made(mind, self.said(mind.history), due.leaving, due.wanted).drafts, True)
+
+        return self._stream.commit(decide).events
+
+    # -- inside --------------------------------------------------------------------------------------------
+
+    def said(self, history: History) -> list[Spoken]:
+        """What is sent, message by message."""
+        sent = history.sent
+        name = (sent.name(), len(sent), sent[-1].seq if len(sent) else 0)
+        if name != self._said[0]:
+            self._said = (name, [spoken(entry, self._read(entry), self._meter) for entry in sent])
+        return self._said[1]
+
+    def wanted(self, *, target: object, strategy: object, archive_to: object, reason: str) -> Wanted:
+        """A request of the outside, checked."""
+        if target not in TARGETS:
+            raise InvalidInput(field="target", value=target, expected=f"one of {', '.join(TARGETS)}")
+        if strategy not in STRATEGIES:
+            raise InvalidInput(field="strategy", value=strategy, expected=f"one of {', '.join(STRATEGIES)}")
+        path = None if archive_to is None else archive_path(archive_to)
+        wanted = Wanted(reason=reason, target=str(target), strategy=str(strategy), archive_to=path)
+        return sized(wanted, self._setup.limits.spendable)
+
+    def _made(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
+        if not leaving:
+            return Made([], CompactionReport(reason="nothing is old enough, or large enough, to leave"))
+        language = mind.opened.language if mind.opened else "en"
+        wanted = replace(wanted, request=self._request(mind.history), ids=mind.entities.ids_by_recency)
+        return compaction(mind.history, mind.documents, said, leaving, wanted, language=language, meter=self._meter)
+
+    def _request(self, history: History) -> Item | None:
+        """What was asked last, as it was said and not as it may have had to be cut."""
+        recent = history.line[max(0, len(history.line) - LOOKED_BACK) :]
+        return request_of([spoken(entry, self._read(entry), self._meter) for entry in recent])
+
+    def _summary(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
+        """What a model writes about the messages that would leave now, and which those are."""
+        said = self.said(self._stream.refresh().history)
+        leaving = asked(said, target=target, keep_recent=keep_recent)
+        gone = [said[place] for place in leaving.whole]
+        fresh = [one for one in gone if not one.stub]
+        if not fresh:
+            return "", []
+        prompt = prompt_for(gone, items_of(fresh, first=False), self._setup.limits.spendable)
+        try:
+            answer = model(prompt)
+        except Exception as error:  # a foreign model may raise anything
+            raise ModelFailed(reason=f"{type(error).__name__}: {error}") from error
+        tokens = sum(one.tokens for one in gone)
+        return checked(answer, replaced_tokens=tokens, count=self._meter.count), [one.seq for one in gone]
+
+    def _gain(self, said: Sequence[Spoken], leaving: Leaving, stub: int) -> int:
+        """Tokens that a compaction makes free, at the least."""
+        sizes = [sum(answer.tokens for answer in said[place].answers) for place in leaving.outputs]
+        outputs, stubs = sum(sizes), sum(map(output_stub, sizes))
+        whole = sum(said[place].tokens for place in leaving.whole)
+        cut = sum(said[place].tokens - stays for place, stays in leaving.cut.items())
+        return outputs - stubs + whole - stub * len(leaving.runs) + cut
+
+    def _due(self, mind: Mind, leaving: Leaving, wanted: Wanted) -> Due:
+        return Due(leaving, wanted, _seqs(mind.history, leaving))
+
+    def _lifted(self, mind: Mind, of: int, what: Compacted) -> list[Draft]:
+        """Pages go as they came: one that was there before is as it was, and one that somebody has written on stays."""
+        first = max(event.seq for event in self._between(1, of) if event.opens)
+        then = self._stream.at(first - 1).documents
+        since = self._between(first, of)
+        ours = {event.what.path: event.seq for event in since if isinstance(event.what, DocumentWritten)}
+        untouched = [path for path in what.archives if mind.documents.version(path) == ours.get(path)]
+        new = tuple(path for path in untouched if path not in then.by_path)
+        drafts = [Draft(what=CompactionLifted(of=of, archives=new), origin=Origin.USER)]
+        for path in untouched:
+            if path in then.by_path:
+                written = DocumentWritten(path, then.text(path), upkeep=True)
+                drafts.append(Draft(what=written, origin=Origin.OPERATOR, trust=then.by_path[path].trust))
+        left = Documents({path: page for path, page in mind.documents.by_path.items() if path not in new})
+        language = mind.opened.language if mind.opened else "en"
+        return [*drafts, *kept_up(left, language)]
+
+    def _between(self, first: int, last: int) -> Sequence[Event]:
+        return self._store.read(self._stream.name, after=first - 1, until=last)
+
+    def _report_of(self, first: int, last: int) -> CompactionReport:
+        """What an earlier call with the same key did."""
+        for event in self._between(first, last):
+            if isinstance(event.what, Compacted):
+                what = event.what
+                return CompactionReport(
+                    reason=what.reason, messages=what.messages, tokens=what.tokens, archives=what.archives
+                )
+        return CompactionReport(reason="nothing was old enough, or large enough, to leave")
+
+
+def checked_keep(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_KEPT:
+        raise InvalidInput(field="keep_recent", value=value, expected="a whole number, 0 or more")
+    return value
+
+
+def _seqs(history: History, leaving: Leaving) -> tuple[int, ...]:
+    sent = history.sent
+    return tuple(sent[place].seq if place < len(sent) else 0 for place in leaving.touched)
+
+
+def _moved_on() -> CompactionReport:
+    return CompactionReport(reason="the conversation moved on while the summary was written")

@@ -1,0 +1,288 @@
+"""Which messages leave the view, and in which order.
+
+Three ways lead here: somebody asks, the overview covers what is old, or the window is full. All of them choose among
+the same things and keep the same promises: a call and its answer are never parted, a call that waits for its answer
+stays, what the model has not read yet stays, and what leaves are whole turns, whole rounds of one turn, or what tools
+have answered. Choosing is arithmetic over sizes and always ends; writing stubs and archives is done elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from inmind.history.spoken import Spoken, Turn, turns
+
+TARGETS = ("conversation", "tools", "all")
+
+KEEP_ASKED = 5
+"""Turns, or answers of tools, that stay when somebody asks for a compaction and does not say how many."""
+KEEP_RECENT = 3
+"""Turns that stay behind the active one when memory itself compacts."""
+
+OUTPUT_STUB = 50
+"""Tokens of the line that stands for what a tool has answered, beside the ids that it names."""
+MOST_NAMED = 150
+"""Tokens of ids that such a line names at most."""
+LEAST_OUTPUT = 3 * OUTPUT_STUB
+"""A shorter answer is not worth replacing."""
+LEAST_LEFT = 60
+"""Tokens that stay of a message that has to be cut, beside the line that says where the rest is."""
+LEAST_ASKED = 240
+"""The same of what is being asked, which must survive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """What leaves the view, by places in what is sent."""
+
+    outputs: frozenset[int] = frozenset()
+    """Messages of which the answers of tools leave."""
+    runs: tuple[tuple[int, ...], ...] = ()
+    """Messages that leave whole; each run has one stub."""
+    cut: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Messages too long to stay as they are, and the tokens that stay of each."""
+
+    def __bool__(self) -> bool:
+        return bool(self.outputs or self.runs or self.cut)
+
+    @property
+    def whole(self) -> list[int]:
+        """Places of messages that leave whole, in order."""
+        return sorted(place for run in self.runs for place in run)
+
+    @property
+    def touched(self) -> list[int]:
+        return sorted({*self.whole, *self.outputs, *self.cut})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How many tokens the conversation may take."""
+
+    aim: int
+    """After a compaction."""
+    most: int
+    """Before one is due."""
+    limit: int
+    """At all."""
+    stub: int
+    """What a stub for messages may take of it."""
+
+
+def output_stub(tokens: int) -> int:
+    """What the stub of an answer of so many tokens takes at most."""
+    return OUTPUT_STUB + min(MOST_NAMED, tokens // 3)
+
+
+def asked(said: Sequence[Spoken], *, target: str, keep_recent: int) -> Leaving:
+    """What a model or a host has asked to compact: old turns, old answers of tools, or both.
+
+    For turns `keep_recent` counts those before the active one, which always stays; for tools, their newest answers.
+    """
+    runs: tuple[tuple[int, ...], ...] = ()
+    if target != "tools":
+        everything = turns(said)
+        runs = _runs([_movable(said, _Ties(said).whole(everything[: max(0, len(everything) - 1 - keep_recent)]))])
+    gone = {place for run in runs for place in run}
+    outputs: list[int] = []
+    if target != "conversation":
+        answered = [place for place in _with_outputs(said) if place not in gone]
+        outputs = answered[: max(0, len(answered) - keep_recent)]
+    return Leaving(outputs=frozenset(_read(said, outputs)), runs=_worth(said, runs))
+
+
+def covered(said: Sequence[Spoken], *, upto: int, keep_recent: int) -> Leaving:
+    """Old turns that the overview can know about: all that was said in them is older than event `upto`."""
+    everything = turns(said)
+    old: list[Turn] = []
+    for turn in everything[: max(0, len(everything) - 1 - keep_recent)]:
+        if any(one.seq >= upto for one in said[turn.start : turn.stop]):
+            break
+        old.append(turn)
+    return Leaving(runs=_worth(said, _runs([_movable(said, _Ties(said).whole(old))])))
+
+
+def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECENT) -> Leaving:
+    """What has to leave so that the conversation fits: in one pass, least harm first, no more than needed.
+
+    Old answers of tools, the largest first, and old turns; then answers of recent turns, but for the last. What is
+    recent stays otherwise, unless it cannot be sent at all: then recent turns leave, then rounds of the active turn,
+    and at the very last the end of a message that is too long by itself.
+    """
+    everything = turns(said)
+    old = everything[: max(0, len(everything) - 1 - keep_recent)]
+    recent = everything[len(old) : -1]
+    relief, ties = _Relief(said, room), _Ties(said)
+    relief.take_outputs(range(old[-1].stop if old else 0), until=room.aim)
+    relief.take((_movable(said, ties.whole([turn])) for turn in old), until=room.aim)
+    if relief.left > room.most:
+        relief.take_outputs(_but_the_last(said), until=room.aim)
+    if relief.left > room.limit:
+        relief.take_outputs(range(len(said)), until=room.aim)
+    if relief.left > room.limit:
+        relief.take((_movable(said, ties.whole([turn])) for turn in recent), until=room.aim)
+    if relief.left > room.limit and everything:
+        relief.take(_rounds(said, everything[-1], ties), until=room.aim, apart=True)
+    if relief.left > room.limit:
+        relief.cut(until=(room.most + room.limit) // 2)
+    return relief.leaving
+
+
+class _Relief:
+    """A relief in the making: what was chosen so far, and how many tokens that leaves."""
+
+    def __init__(self, said: Sequence[Spoken], room: Room) -> None:
+        self._said, self._room = said, room
+        self._sizes = [one.tokens for one in said]
+        self._outputs: set[int] = set()
+        self._runs: list[list[int]] = []
+        self._cut: dict[int, int] = {}
+        self.left = sum(self._sizes)
+
+    def take_outputs(self, places: Iterable[int], *, until: int) -> None:
+        """Answers of tools at these places, the largest first."""
+        gone = {place for run in self._runs for place in run} | self._outputs
+        there = set(places) - gone
+        found = [place for place in _read(self._said, _with_outputs(self._said)) if place in there]
+        for place in sorted(found, key=lambda place: -_output(self._said[place])):
+            if self.left <= until:
+                return
+            self._outputs.add(place)
+            size = _output(self._said[place])
+            self._shrink(place, self._sizes[place] - size + output_stub(size))
+
+    def take(self, units: Iterable[Sequence[int]], *, until: int, apart: bool = False) -> None:
+        """Units of whole messages, the oldest first; all of them share a stub, which stands `apart` from others."""
+        run: list[int] | None = None
+        for unit in units:
+            if self.left <= until:
+                return
+            if not unit:
+                continue
+            if run is None:
+                run = self._begun(apart)
+            run += unit
+            for place in unit:
+                self._shrink(place, 0)
+                self._outputs.discard(place)
+
+    def cut(self, *, until: int) -> None:
+        """The longest messages first, each down to what it has to give; what is being asked comes last."""
+        gone = {place for run in self._runs for place in run}
+        asked = max((place for place, one in enumerate(self._said) if one.begins_turn), default=-1)
+        there = (place for place in range(len(self._said)) if place not in gone)
+        for place in sorted(there, key=lambda place: (place == asked, -self._sizes[place])):
+            one = self._said[place]
+            least = LEAST_ASKED if place == asked else LEAST_LEFT
+            spare = self._sizes[place] - least - OUTPUT_STUB
+            if self.left <= until:
+                return
+            if spare <= 0 or one.asks or one.by == "operator" or one.stub:
+                continue
+            stays = max(least, self._sizes[place] - OUTPUT_STUB - (self.left - until))
+            self._cut[place] = stays
+            self._outputs.discard(place)
+            self._shrink(place, stays + OUTPUT_STUB)
+
+    @property
+    def leaving(self) -> Leaving:
+        runs = tuple(tuple(sorted(run)) for run in self._runs if any(not self._said[place].stub for place in run))
+        return Leaving(outputs=frozenset(self._outputs), runs=runs, cut=self._cut)
+
+    def _begun(self, apart: bool) -> list[int]:
+        if self._runs and not apart:
+            return self._runs[0]
+        self.left += self._room.stub
+        self._runs.append([])
+        return self._runs[-1]
+
+    def _shrink(self, place: int, size: int) -> None:
+        self.left -= self._sizes[place] - size
+        self._sizes[place] = size
+
+
+def _output(one: Spoken) -> int:
+    return sum(answer.tokens for answer in one.answers)
+
+
+def _with_outputs(said: Sequence[Spoken]) -> list[int]:
+    """Messages with answers of tools that are worth replacing, and were not replaced before."""
+    return [place for place, one in enumerate(said) if not one.stub and _output(one) > LEAST_OUTPUT]
+
+
+def _but_the_last(said: Sequence[Spoken]) -> list[int]:
+    """Messages with answers of tools, without the last few."""
+    answered = [place for place, one in enumerate(said) if one.answers]
+    return answered[: max(0, len(answered) - KEEP_RECENT)]
+
+
+def _read(said: Sequence[Spoken], places: Sequence[int]) -> list[int]:
+    """Those of the places that the model has read: it has said something since."""
+    last = max((place for place, one in enumerate(said) if one.by == "assistant"), default=-1)
+    return [place for place in places if place < last]
+
+
+def _movable(said: Sequence[Spoken], places: Iterable[int]) -> list[int]:
+    """What may leave whole: everything but what the operator himself has put into the conversation."""
+    return [place for place in places if said[place].by != "operator" or said[place].stub]
+
+
+class _Ties:
+    """Which messages cannot be parted: calls and their answers.
+
+    A call that waits is tied to what is to come, and so is what the model has not read yet.
+    """
+
+    def __init__(self, said: Sequence[Spoken]) -> None:
+        asked_at: dict[str, int] = {}
+        self._tied: dict[int, list[int]] = {}
+        for place, one in enumerate(said):
+            for answer in one.answers:
+                if answer.id in asked_at:
+                    self._tie(asked_at.pop(answer.id), place)
+            for call in one.asks:
+                if call.id in asked_at:
+                    self._tie(asked_at[call.id], len(said))
+                asked_at[call.id] = place
+        last = max((place for place, one in enumerate(said) if one.by == "assistant"), default=-1)
+        for place in (*asked_at.values(), *range(last + 1, len(said))):
+            self._tie(place, len(said))
+
+    def whole(self, units: Sequence[Turn]) -> list[int]:
+        """The places of these units, without units that would part something."""
+        chosen = list(units)
+        while True:
+            places = {place for unit in chosen for place in range(unit.start, unit.stop)}
+            kept = [unit for unit in chosen if self._stays_whole(unit, places)]
+            if len(kept) == len(chosen):
+                return sorted(places)
+            chosen = kept
+
+    def _stays_whole(self, unit: Turn, places: set[int]) -> bool:
+        tied = (other for place in range(unit.start, unit.stop) for other in self._tied.get(place, ()))
+        return all(other in places for other in tied)
+
+    def _tie(self, one: int, other: int) -> None:
+        self._tied.setdefault(one, []).append(other)
+        self._tied.setdefault(other, []).append(one)
+
+
+def _rounds(said: Sequence[Spoken], turn: Turn, ties: _Ties) -> list[list[int]]:
+    """The rounds of a turn but the last: what the model said, with what tools have answered to it."""
+    places = range(turn.start, turn.stop)
+    begins = [p for p in places if said[p].by == "assistant" and (p == turn.start or said[p - 1].by != "assistant")]
+    rounds = [Turn(start, stop) for start, stop in pairwise(begins)]
+    earlier = [p for p in places if said[p].stub and p < (begins[0] if begins else turn.stop) and not said[p].answers]
+    lead = [earlier] if earlier and rounds else []
+    return [*lead, *(_movable(said, ties.whole([one])) for one in rounds)]
+
+
+def _runs(units: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(unit) for unit in units if unit)
+
+
+def _worth(said: Sequence[Spoken], runs: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """Without those in which there is nothing but earlier stubs."""
+    return tuple(tuple(run) for run in runs if any(not said[place].stub for place in run))

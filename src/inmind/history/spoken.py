@@ -1,0 +1,66 @@
+"""A message as compaction looks at it: who said what, what it asks of tools and what it answers.
+
+Formats know how providers write this; here only its meaning counts, so that the rules about turns, retention and
+summaries are written once and know no provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+By = Literal["operator", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call of a tool, with its arguments as the model wrote them."""
+
+    id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a tool answered to a call."""
+
+    id: str
+    text: str
+    tokens: int
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """One message of the conversation. Its words are those beside the answers of tools."""
+
+    seq: int
+    by: By
+    words: str = ""
+    asks: tuple[Asked, ...] = ()
+    answers: tuple[Answered, ...] = ()
+    tokens: int = 0
+    stub: bool = False
+    """It is sent in the place of what was archived."""
+
+    @property
+    def begins_turn(self) -> bool:
+        """A user speaks. What only brings the answers of tools goes on with the turn that asked for them."""
+        return self.by == "user" and not self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One user message with everything up to the next: `[start, stop)` of the messages."""
+
+    start: int
+    stop: int
+
+
+def turns(said: Sequence[Spoken]) -> list[Turn]:
+    """All turns in order. What stands before the first user message is a turn of its own."""
+    starts = [place for place, one in enumerate(said) if place == 0 or one.begins_turn]
+    return [Turn(start, stop) for start, stop in pairwise([*starts, len(said)])]

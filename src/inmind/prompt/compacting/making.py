@@ -1,0 +1,370 @@
+"""A compaction, put together: pages, stubs, what must survive, and the overview's own record of it.
+
+All of it is one decision over values, so that it happens at once or not at all. What must survive is checked item by
+item against what will be sent: what stands nowhere there is written into the stub in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents, checked_text, resolve
+from inmind.errors import InvalidInput, InvalidPath
+from inmind.history import Entry, History
+from inmind.history.compact import MOST_NAMED, OUTPUT_STUB, Leaving, output_stub
+from inmind.history.retain import items_of, merged, missing
+from inmind.history.spoken import Spoken
+from inmind.history.summarize import extract
+from inmind.journal import Compacted, DocumentWritten, Draft, Item, Origin, Stub, Trust
+from inmind.overview.events import Occurrence
+from inmind.prompt.compacting.naming import Naming
+from inmind.prompt.compacting.page import Page, free_path, pages
+from inmind.prompt.compacting.stub import block, cut_short, for_messages, without_outputs
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Text
+from inmind.prompt.meter import Meter
+from inmind.prompt.upkeep import kept_up
+from inmind.text import counted, shortened
+
+MOST_STUB = 1_200
+"""Tokens that a stub for messages takes at most, with all that must survive; less in a small window."""
+LEAST_STUB = 160
+
+MOST_DECLARED = 1_000
+"""Characters of a text that a host declares."""
+
+_MOST_TITLE = 60
+_FRAME = 80
+"""Tokens of the words around what a stub says."""
+_GOAL = 250
+"""And of a goal, which is cut when it is longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a compaction is to be like, whoever asked for it."""
+
+    reason: str
+    target: str = "all"
+    strategy: str = "archive"
+    archive_to: str | None = None
+    summary: str = ""
+    """As a model wrote it; without one it is extracted, where the strategy asks for it."""
+    stub: int = MOST_STUB
+    """Tokens that a stub for messages may take."""
+    request: Item | None = None
+    """What was asked last."""
+    ids: Sequence[str] = ()
+    """Ids of things that are known, the most recent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptItem:
+    """Something that had to survive, and where it stands now."""
+
+    kind: str
+    text: str
+    where: str
+    """`conversation`, where a message that is still sent says it, or `stub`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """What a compaction did. One that found nothing to compact has no messages, and says why."""
+
+    reason: str
+    messages: int = 0
+    tokens: int = 0
+    """By how many the conversation that is sent became shorter."""
+    archives: tuple[str, ...] = ()
+    items: tuple[KeptItem, ...] = ()
+    """What had to survive, each with where it stands."""
+    left_out: tuple[Item, ...] = ()
+    """Rules and decisions, the oldest ones, that had no room; the archive has them."""
+
+    def __bool__(self) -> bool:
+        return self.messages > 0
+
+    def __str__(self) -> str:
+        if not self:
+            return f"Nothing was compacted: {self.reason}."
+        kept = f" Kept word for word: {', '.join(_counted_kinds(self.items))}." if self.items else ""
+        return (
+            f"Compacted {counted(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
+            f"All of it is in {', '.join(self.archives)}.{kept}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    drafts: list[Draft]
+    report: CompactionReport
+
+
+def compaction(
+    history: History,
+    documents: Documents,
+    said: Sequence[Spoken],
+    leaving: Leaving,
+    wanted: Wanted,
+    *,
+    language: str,
+    meter: Meter,
+) -> Made:
+    """The events of a compaction. `said`: what is sent, message by message, as `history.sent` has it."""
+    entries = history.sent[:]
+    fresh = [place for place in leaving.touched if not entries[place].stub]
+    title = _title(said, leaving)
+    archived = _archived([entries[place] for place in fresh], title, wanted, documents)
+    items, dropped = _items(history, said, leaving, wanted, meter)
+    naming = Naming(wanted.ids, _untouched(said, leaving))
+    cut = [_cut_stub(entries[place], archived, tokens, naming, meter) for place, tokens in sorted(leaving.cut.items())]
+    absent = missing(items, "\n".join([*_untouched(said, leaving), *map(_text, cut)]))
+    # The newest first: its ids are the likelier to be used.
+    outputs = [_output_stub(entries[place], archived, naming, meter) for place in sorted(leaving.outputs, reverse=True)]
+    stubs = [*cut, *outputs, *_run_stubs(history, said, leaving, wanted, archived, absent, naming, meter)]
+    if absent and stubs and not leaving.runs:
+        stubs[0] = _with_items(stubs[0], absent, archived)
+    before = sum(said[place].tokens for place in leaving.touched)
+    after = sum(meter.wire(stub.format, wire) for stub in stubs for wire in stub.wires)
+    lasting = tuple(item for item in items if item.kind != "request")
+    what = Compacted(
+        target=wanted.target,
+        reason=wanted.reason,
+        stubs=tuple(stubs),
+        strategy=wanted.strategy,
+        messages=len(fresh),
+        tokens=before - after,
+        archives=tuple(page.path for page in archived),
+        items=lasting,
+        attached=len(absent),
+    )
+    report = CompactionReport(
+        reason=wanted.reason,
+        messages=len(fresh),
+        tokens=before - after,
+        archives=what.archives,
+        items=tuple(KeptItem(one.kind, one.text, "stub" if one in absent else "conversation") for one in items),
+        left_out=tuple(dropped),
+    )
+    sources = (entries[fresh[0]].id, entries[fresh[-1]].id) if fresh else ()
+    drafts = [_draft(DocumentWritten(page.path, page.text, upkeep=True), sources) for page in archived]
+    drafts.append(_draft(what, sources))
+    # The overview is memory's to keep current: no model has to remember to.
+    occurred = Occurrence("compression_completed", _COMPLETED[language])
+    drafts += kept_up(_with_pages(documents, archived), language, [occurred])
+    return Made(drafts, report)
+
+
+_COMPLETED = {
+    "en": "older messages were archived, see Detail and archive",
+    "zh": "较早的消息已归档，见“详细与归档”",
+}
+
+
+def _with_pages(documents: Documents, archived: Sequence[Page]) -> Documents:
+    """The documents with pages that are about to be written, which are the newest."""
+    newest = max((one.version for one in documents.by_path.values()), default=0)
+    fresh = {
+        page.path: Document(page.text, newest + number, "") for number, page in enumerate(reversed(archived), start=1)
+    }
+    return Documents({**documents.by_path, **fresh})
+
+
+def _draft(what: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
+    """It holds what anybody has said, tools among them."""
+    return Draft(what=what, origin=Origin.OPERATOR, sources=sources, trust=Trust.DATA)
+
+
+def _archived(entries: Sequence[Entry], title: str, wanted: Wanted, documents: Documents) -> list[Page]:
+    if not entries:
+        return []
+    path = free_path(title, documents.by_path) if wanted.archive_to is None else archive_path(wanted.archive_to)
+    made = pages(entries, title=title, path=path, before=documents.text(path))
+    for page in made:
+        checked_text(page.text, field="archive_to")
+        if page.path != path and page.path in documents.by_path:
+            raise InvalidPath(field="archive_to", value=wanted.archive_to, expected="a page with room for all of it")
+    return made
+
+
+def archive_path(path: object) -> str:
+    """Where somebody wants an archive to be: a page of detail/ or archive/, of this session."""
+    scope, name = resolve(path, field="archive_to")
+    if scope != "thread" or name == OVERVIEW or not name.endswith(".md"):
+        raise InvalidPath(field="archive_to", value=path, expected=f"{ARCHIVE}<name>.md or detail/<name>.md")
+    return name
+
+
+def checked_item(text: object) -> str:
+    """A text that may be retained: it will stand in every prompt, so it has to be short."""
+    checked = checked_text(text)
+    if not checked.strip() or len(checked) > MOST_DECLARED:
+        raise InvalidInput(field="text", value=checked, expected=f"1 to {MOST_DECLARED} characters")
+    return checked
+
+
+def _items(
+    history: History, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted, meter: Meter
+) -> tuple[list[Item], list[Item]]:
+    """What must survive this compaction, and what there is no room for."""
+    gone = [said[place] for place in sorted({*leaving.whole, *leaving.cut}) if not said[place].stub]
+    earlier = history.items
+    first = not any(item.kind == "goal" for item in earlier) and _begins(said, leaving)
+    found = items_of(gone, first=first)
+    kept, dropped = merged(earlier, found, most_tokens=wanted.stub // 3, count=meter.count)
+    asked = [wanted.request] if wanted.request else []
+    return [*(item for item in kept if item.kind != "request"), *asked], dropped
+
+
+def _begins(said: Sequence[Spoken], leaving: Leaving) -> bool:
+    """Does the first thing that a user asked leave the view?"""
+    first = next((one for one in said if one.begins_turn), None)
+    if first is None or said[0].stub:
+        return False
+    return any(said[place] is first for place in (*leaving.whole, *leaving.cut))
+
+
+def _title(said: Sequence[Spoken], leaving: Leaving) -> str:
+    """What it was about: the first that a user asked there, or the tools that answered."""
+    for place in leaving.whole:
+        if said[place].begins_turn and said[place].words.strip():
+            return shortened(said[place].words, _MOST_TITLE)
+    names = {call.id: call.tool for one in said for call in one.asks}
+    tools = [names.get(answer.id, "") for place in leaving.touched for answer in said[place].answers]
+    used = ", ".join(dict.fromkeys(filter(None, tools)))
+    return shortened(f"outputs of {used}", _MOST_TITLE) if used else "conversation"
+
+
+def _untouched(said: Sequence[Spoken], leaving: Leaving) -> list[str]:
+    """All the words that will be sent, but for those of stubs."""
+    touched = set(leaving.touched)
+    words = [one.words for place, one in enumerate(said) if place not in touched or place in leaving.outputs]
+    stay = [one for place, one in enumerate(said) if place not in touched]
+    arguments = [call.arguments for one in stay for call in one.asks]
+    return [*words, *arguments, *(answer.text for one in stay for answer in one.answers)]
+
+
+def _text(stub: Stub) -> str:
+    messages = [FORMATS[stub.format].read(wire) for wire in stub.wires]
+    parts = [part for message in messages for one in (message, *message.results) for part in one.parts]
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _place_of(entry: Entry, archived: Sequence[Page]) -> str:
+    for page in archived:
+        if entry.seq in page.lines:
+            return f"{page.path} from_line {page.lines[entry.seq]}"
+    return archived[0].path if archived else ARCHIVE
+
+
+def _output_stub(entry: Entry, archived: Sequence[Page], naming: Naming, meter: Meter) -> Stub:
+    room = output_stub(meter.message(entry)) - OUTPUT_STUB
+    name = partial(_named, naming, room, meter)
+    wires = without_outputs(entry, _place_of(entry, archived), name)
+    return Stub(of=((entry.seq, entry.seq),), wires=wires, format=entry.format)
+
+
+def _named(naming: Naming, room: int, meter: Meter, text: str) -> list[str]:
+    return naming.among([text], room=room, count=meter.count)
+
+
+def _cut_stub(entry: Entry, archived: Sequence[Page], tokens: int, naming: Naming, meter: Meter) -> Stub:
+    room = min(MOST_NAMED, tokens // 3)
+    name = partial(_named, naming, room, meter)
+    wires = cut_short(entry, _place_of(entry, archived), name, tokens=tokens - room, count=meter.count)
+    return Stub(of=((entry.seq, entry.seq),), wires=wires, format=entry.format)
+
+
+def _with_items(stub: Stub, absent: Sequence[Item], archived: Sequence[Page]) -> Stub:
+    """What must survive, behind a message that had to be cut."""
+    told = "A message was cut."
+    text = for_messages(told=told, where=[page.path for page in archived], items=absent)
+    return Stub(of=stub.of, wires=(*stub.wires, *block(text, stub.format)), format=stub.format)
+
+
+def _run_stubs(
+    history: History,
+    said: Sequence[Spoken],
+    leaving: Leaving,
+    wanted: Wanted,
+    archived: Sequence[Page],
+    absent: Sequence[Item],
+    naming: Naming,
+    meter: Meter,
+) -> list[Stub]:
+    """A stub for each run of messages. What must survive goes into the first."""
+    stubs: list[Stub] = []
+    for number, run in enumerate(leaving.runs):
+        gone = [said[place] for place in run]
+        fresh = [one for one in gone if not one.stub]
+        told = f"{counted(len(fresh), 'message')} ({sum(one.tokens for one in fresh):,} tokens) were archived."
+        earlier = _earlier(history, [history.sent[place] for place in run])
+        where = [*(page.path for page in archived), *earlier]
+        summary = wanted.summary if number == 0 else ""
+        attached = absent if number == 0 else ()
+        if not summary and wanted.strategy == "summarize":
+            room = wanted.stub - meter.count(for_messages(told=told, where=where, items=attached))
+            summary = extract(fresh, budget=max(0, min(room, wanted.stub // 3)), count=meter.count)
+        room = max(MOST_NAMED, wanted.stub // 3)
+        ids = naming.among((text for one in reversed(gone) for text in _texts(one)), room=room, count=meter.count)
+        text = for_messages(told=told, where=where, summary=summary, items=attached, ids=ids)
+        format = history.sent[run[0]].format
+        stubs.append(Stub(of=_ranges(history, run), wires=block(text, format), format=format))
+    return stubs
+
+
+def _texts(one: Spoken) -> list[str]:
+    return [one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers)]
+
+
+def _earlier(history: History, entries: Sequence[Entry]) -> list[str]:
+    """Pages of compactions whose stubs go into this one, as a span."""
+    ids = {entry.id for entry in entries if entry.stub}
+    if not ids:
+        return []
+    last = max(place for place, one in enumerate(history.compactions) if one.id in ids)
+    paths = [path for one in history.compactions[: last + 1] for path in one.what.archives]
+    return [paths[0]] if len(paths) == 1 else [f"{paths[0]} to {paths[-1]}"] if paths else []
+
+
+def _ranges(history: History, run: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The messages of the line that a run stands for, those of stubs in it included, as runs of their numbers."""
+    line = sorted(entry.seq for entry in history.line)
+    covered: set[int] = set()
+    for entry in (history.sent[place] for place in run):
+        if not entry.stub:
+            covered.add(entry.seq)
+            continue
+        covered.update(message.seq for message in history.behind(entry))
+    ranges: list[tuple[int, int]] = []
+    open_since: int | None = None
+    before = 0
+    for seq in [*line, None]:
+        if seq is not None and seq in covered:
+            open_since = seq if open_since is None else open_since
+            before = seq
+        elif open_since is not None:
+            ranges.append((open_since, before))
+            open_since = None
+    return tuple(ranges)
+
+
+def _counted_kinds(items: Sequence[KeptItem]) -> list[str]:
+    kinds = dict.fromkeys(item.kind for item in items)
+    return [counted(sum(item.kind == kind for item in items), kind) for kind in kinds]
+
+
+def sized(wanted: Wanted, room: int) -> Wanted:
+    """The same with a stub that keeps to an eighth of the room that the conversation has."""
+    return replace(wanted, stub=max(LEAST_STUB, min(MOST_STUB, room // 8)))
+
+
+def stub_size(history: History, said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
+    """What the stub for messages will take at most: its own room, and what stays whatever it takes."""
+    lasting = [item.text for item in history.items if item.kind in ("goal", "pinned")]
+    goal = next((one.tokens for one in said if one.begins_turn), 0) if not lasting else 0
+    named = max(0, MOST_NAMED - wanted.stub // 3)
+    return _FRAME + wanted.stub + named + sum(map(meter.count, lasting)) + min(goal, _GOAL)

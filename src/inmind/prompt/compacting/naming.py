@@ -1,0 +1,45 @@
+"""Ids that would stand nowhere once their messages have left.
+
+A summary forgets ids, and a model that needs one invents it. The block of things carries the most recent; of the
+others, those that were in what leaves are named in its stub, the most recent first and as many as it has room for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from inmind.tokens import Counter
+
+MOST_KNOWN = 1_000
+"""Ids that are looked for, of those that a session knows."""
+
+_WORD = re.compile(r"""[^\s"'`(),;:=\[\]{}<>|]+""")
+_AROUND = ".!?…*_"
+
+
+class Naming:
+    """`known`: ids, the most recent first. `stays`: all that is still sent."""
+
+    def __init__(self, known: Sequence[str], stays: Iterable[str]) -> None:
+        self._known = dict.fromkeys(known[:MOST_KNOWN])
+        for text in stays:
+            for word in _words(text) & self._known.keys():
+                del self._known[word]
+
+    def among(self, texts: Iterable[str], *, room: int, count: Counter) -> list[str]:
+        """Those that stand in these texts, in so many tokens. Each is named once."""
+        there = set[str]().union(*(_words(text) & self._known.keys() for text in texts)) if self._known else set[str]()
+        named: list[str] = []
+        for id in [id for id in self._known if id in there]:
+            room -= count(id) + 1
+            if room < 0:
+                break
+            named.append(id)
+            del self._known[id]
+        return named
+
+
+def _words(text: str) -> set[str]:
+    words = set(_WORD.findall(text))
+    return words | {word.strip(_AROUND) for word in words}

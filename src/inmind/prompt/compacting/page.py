@@ -1,0 +1,115 @@
+"""The archive page: messages that left the view, complete and as they were said, where a model can read them again.
+
+A page is read by lines, so each message begins at a line that its stub can name. What is not text (a picture, a
+provider's own part) is there as the JSON it came in. A page keeps below the size of a document: the messages of a
+long conversation go on in further pages.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from inmind.documents import ARCHIVE, MOST_BYTES, lines_read
+from inmind.history import Entry
+from inmind.journal import to_json
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Call, Result, Text
+from inmind.text import counted
+
+MOST_IN_PAGE = MOST_BYTES - 64 * 1024
+"""Bytes of messages in one page: a person may still add some words of his own."""
+
+MOST_SLUG = 32
+
+_NUMBERED = re.compile(rf"{ARCHIVE}(\d{{3,}})-")
+_WORDS = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of an archive, and the lines at which messages begin, by their numbers."""
+
+    path: str
+    text: str
+    lines: dict[int, int]
+
+
+def pages(entries: Sequence[Entry], *, title: str, path: str, before: str = "") -> list[Page]:
+    """All pages that hold these messages; the first continues what stands there `before`."""
+    heading = f"# {title}\n\n{_extent(entries)}\n"
+    page = _Growing(path, f"{before.rstrip()}\n\n{heading}" if before else heading)
+    made: list[_Growing] = []
+    for entry in entries:
+        for piece in _pieces(_section(entry)):
+            if page.lines and page.bytes + len(piece.encode()) > MOST_IN_PAGE:
+                made.append(page)
+                page = _Growing(_further(path, len(made)), f"# {title}\n\nGoes on from {made[-1].path}.\n")
+            page.add(entry.seq, piece)
+    return [Page(one.path, "\n".join(one.pieces), one.lines) for one in (*made, page)]
+
+
+def free_path(title: str, taken: Collection[str]) -> str:
+    """A new place in archive/, numbered behind those there are, with the first words of what it is about."""
+    numbers = [int(match[1]) for path in taken if (match := _NUMBERED.match(path))]
+    words = "-".join(_WORDS.findall(unicodedata.normalize("NFC", title.lower())))
+    slug = words[:MOST_SLUG].rstrip("-") or "conversation"
+    return f"{ARCHIVE}{max(numbers, default=0) + 1:03}-{slug}.md"
+
+
+class _Growing:
+    """A page that is being written."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path, self.pieces, self.lines = path, [text], dict[int, int]()
+        self.bytes = len(text.encode())
+        self._next = len(lines_read(text)) + 1
+
+    def add(self, seq: int, piece: str) -> None:
+        self.lines.setdefault(seq, self._next)
+        self.pieces.append(piece)
+        self.bytes += len(piece.encode()) + 1
+        self._next += len(lines_read(piece))
+
+
+def _extent(entries: Sequence[Entry]) -> str:
+    first, last = entries[0].seq, entries[-1].seq
+    return f"{counted(len(entries), 'message')}, events {first} to {last}"
+
+
+def _section(entry: Entry) -> str:
+    message = FORMATS[entry.format].read(entry.wire)
+    lines = [f"## {entry.seq}: {message.role}", ""]
+    beyond = False
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                lines.append(text)
+            case Call():
+                lines += [f"calls {part.name} ({part.id}):", part.arguments]
+            case Result():
+                lines.append(f"{'fails' if part.error else 'answers'} ({part.id}):")
+                lines += [inner.text for inner in part.parts if isinstance(inner, Text)]
+                beyond = beyond or any(not isinstance(inner, Text) for inner in part.parts)
+            case _:
+                beyond = True
+    if beyond:
+        lines += ["as it came:", to_json(entry.wire)]
+    return "\n".join(lines).replace("\x00", "\\u0000") + "\n"
+
+
+def _pieces(section: str) -> Iterator[str]:
+    """A message that is larger than a page goes on in the next one."""
+    rest = section
+    while len(rest.encode()) > MOST_IN_PAGE:
+        head = rest.encode()[:MOST_IN_PAGE].decode(errors="ignore")
+        yield head
+        rest = rest[len(head) :]
+    yield rest
+
+
+def _further(path: str, number: int) -> str:
+    stem, _, ending = path.rpartition(".")
+    return path if not number else f"{stem}-{number + 1}.{ending}"

@@ -1,0 +1,104 @@
+"""What stays in the view for what was archived: how much it was, what it began with, and where it is.
+
+A stub for whole messages is a block of ours in a user's message, since every provider takes one anywhere; it also says
+what must survive and would otherwise stand nowhere. A stub for what a tool has answered is that answer, made one line:
+the call keeps its answer. Everything quoted is made inert: what was archived cannot act from its stub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from inmind.history import Entry
+from inmind.journal import Item
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Message, Part, Result, Text, Wire
+from inmind.text import cut, inert, shortened
+from inmind.tokens import Counter
+
+OPENS = "<compacted_history>"
+CLOSES = "</compacted_history>"
+
+MOST_QUOTED = 80
+"""Characters of an answer that its stub begins with."""
+
+_HEADINGS = {
+    "goal": "The goal, as it was given:",
+    "rule": "Rules that people gave, which still hold:",
+    "decision": "Decided:",
+    "pinned": "To keep in mind:",
+    "request": "Asked last:",
+}
+
+
+def for_messages(
+    *, told: str, where: Sequence[str], summary: str = "", items: Sequence[Item] = (), ids: Sequence[str] = ()
+) -> str:
+    """The block that stands for messages. `told`: what they were, in words of ours; `where`: pages that have them."""
+    lines = [f"{told} They are in {', '.join(where)}."]
+    for kind, heading in _HEADINGS.items():
+        of_kind = [item.text for item in items if item.kind == kind]
+        if of_kind:
+            lines += [heading, *(f"- {inert(' '.join(text.split()))}" for text in of_kind)]
+    if summary:
+        lines += ["In short:", inert(summary)]
+    if ids:
+        lines.append(f"Ids in them: {inert(', '.join(ids))}")
+    return "\n".join([OPENS, *lines, CLOSES])
+
+
+def block(text: str, format: str) -> tuple[Wire, ...]:
+    """The block as a message of a provider."""
+    return tuple(FORMATS[format].write([Message("user", (Text(text),))]))
+
+
+def without_outputs(entry: Entry, place: str, name: Callable[[str], Sequence[str]]) -> tuple[Wire, ...]:
+    """A message with a line in the place of each answer of a tool that it has.
+
+    `place`: where the message is now. `name`: ids of an answer that the line has to name.
+    """
+    message = FORMATS[entry.format].read(entry.wire)
+    parts = [_archived(part, place, name) if isinstance(part, Result) else part for part in message.parts]
+    return _written(entry, message, parts)
+
+
+def cut_short(
+    entry: Entry, place: str, name: Callable[[str], Sequence[str]], *, tokens: int, count: Counter
+) -> tuple[Wire, ...]:
+    """A message of which the beginning stays, as many tokens as are given, and a line that says where all of it is.
+
+    `name`: ids of a text that the line has to name.
+    """
+    message = FORMATS[entry.format].read(entry.wire)
+    pointer = f"[cut: all of it is in {place}]"
+    parts: list[Part] = []
+    room = tokens
+    for part in message.parts:
+        if isinstance(part, Result | Text):
+            text = part.text if isinstance(part, Text) else _text(part)
+            kept = cut(text, budget=max(room, count(pointer)) + 2, count=count, pointer=pointer).text or pointer
+            room = max(0, room - count(kept))
+            ids = name(text.removeprefix(kept.removesuffix(pointer).rstrip("\n"))) if kept.endswith(pointer) else ()
+            told = Text(f"{kept}\nIds in the rest: {inert(', '.join(ids))}" if ids else kept)
+            parts.append(told if isinstance(part, Text) else replace(part, parts=(told,)))
+    return _written(entry, message, parts or [Text(pointer)])
+
+
+def _archived(result: Result, place: str, name: Callable[[str], Sequence[str]]) -> Result:
+    text = _text(result)
+    other = "" if all(isinstance(part, Text) for part in result.parts) else ", with more than text"
+    began = f'; it began: "{inert(shortened(text, MOST_QUOTED))}"' if text.strip() else ""
+    ids = name(text)
+    named = f"; ids in it: {inert(', '.join(ids))}" if ids else ""
+    told = Text(f"[archived, {len(text):,} characters{other}: {place}{began}{named}]")
+    return replace(result, parts=(told,))
+
+
+def _text(result: Result) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+
+
+def _written(entry: Entry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:
+    return tuple(FORMATS[entry.format].write([Message(message.role, tuple(parts))]))

@@ -1,0 +1,387 @@
+"""The folders of sessions: listed, found again and resumed, by a person and by a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import assistant, turns, user
+
+from inmind import Memory, Session
+from inmind.errors import Closed, InvalidInput
+from inmind.journal import Titled
+from inmind.stores.base import Summary
+from inmind.testing import InMemoryStore, ManualClock
+
+pytestmark = pytest.mark.spec("E1")
+
+
+def meta_of(session: Session, home: Path) -> Path:
+    (file,) = home.glob(f"sessions/*/{session.id}/meta.json")
+    return file
+
+
+def said_by(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text())
+
+
+def numbers(memory: Memory) -> dict[str, tuple[int, int]]:
+    return {info.id: (info.messages, info.calls) for info in memory.sessions()}
+
+
+# -- meta.json ---------------------------------------------------------------------------------------------
+
+
+def test_the_folder_says_what_its_session_is(home: Path, clock: ManualClock) -> None:
+    began = clock.now.isoformat()
+    with Memory.open(home, clock=clock) as memory:
+        session = memory.session("support-42", resource="ada", cwd="/website", language="zh")
+        clock.advance(seconds=60)
+        session.prepare([user("Create a page\nabout us"), assistant("Done"), user("Add a hero")])
+        asked = clock.now.isoformat()
+        clock.advance(seconds=60)
+        session.prepare([user("Create a page\nabout us"), assistant("Done"), user("No hero")])
+        session.write("archive/old.md", "talk\n")
+        file, now, version = meta_of(session, home), clock.now.isoformat(), session.mind.seq
+    assert asked != now
+    assert said_by(file) == {
+        "id": "support-42",
+        "title": "Create a page about us",
+        "model": "",
+        "resource": "ada",
+        "cwd": "/website",
+        "language": "zh",
+        "parent": None,
+        "imported": None,
+        "messages": 4,
+        "messages_in_history": 3,
+        "calls": 2,
+        "compactions": 0,
+        "archives": 1,
+        "created": began,
+        "updated": now,
+        "asked": now,
+        "version": version,
+    }
+
+
+def test_a_child_names_where_it_comes_from(session: Session, home: Path) -> None:
+    assert said_by(meta_of(session.spawn("helper"), home))["parent"] == "support-42"
+
+
+def test_a_title_stands_in_the_folder_as_soon_as_something_was_asked(session: Session, home: Path) -> None:
+    assert said_by(meta_of(session, home))["title"] == ""
+    session.prepare([user("Create a page")])
+    assert said_by(meta_of(session, home))["title"] == "Create a page"
+
+
+def test_what_a_killed_process_left_is_counted_in_lists_and_put_right_by_the_next_opening(home: Path) -> None:
+    killed = Memory.open(home)
+    session = killed.session("s", cwd="/w")
+    session.prepare(turns(2))
+    session.prepare([*turns(2), assistant("so"), user("more")])
+    assert said_by(meta_of(session, home))["messages"] == 5
+    with Memory.open(home) as memory:
+        assert numbers(memory) == {"s": (7, 2)}
+        memory.session("s")
+        assert (said_by(meta_of(session, home))["messages"], said_by(meta_of(session, home))["calls"]) == (7, 2)
+    killed.close()
+
+
+def test_a_title_edited_in_the_folder_is_the_sessions_and_other_edits_are_overwritten(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s", resource="ada")
+        session.prepare([user("Create a page")])
+        file = meta_of(session, home)
+    before = said_by(file)
+    edited = {**before, "title": "About us", "resource": "eve", "calls": 99, "mine": True}
+    file.write_text(json.dumps(edited))
+    with Memory.open(home) as memory:
+        (info,) = memory.sessions(resource="ada")
+        assert info.title == "About us"
+        assert memory.sessions(resource="eve") == []
+        assert memory.session("s").mind.title == "About us"
+        assert [event.what for event in memory.session("s").journal() if event.kind == Titled.kind] == [
+            Titled("About us")
+        ]
+    assert said_by(file) == {**before, "title": "About us", "version": before["version"] + 1, "updated": any_time(file)}
+
+
+def any_time(file: Path) -> str:
+    updated = said_by(file)["updated"]
+    assert datetime.fromisoformat(updated).tzinfo is not None
+    return updated
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def garbled(file: Path) -> None:
+    file.write_bytes(b'{"title": "\xff')
+
+
+def a_list(file: Path) -> None:
+    file.write_text("[1]")
+
+
+def endless(file: Path) -> None:
+    file.write_text("[" * 100_000)
+
+
+def of_other_types(file: Path) -> None:
+    file.write_text('{"title": 7, "model": [], "version": "1", "messages": true, "calls": -4, "updated": null}')
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def a_link(file: Path) -> None:
+    file.unlink()
+    other = file.with_name("elsewhere.json")
+    other.write_text('{"title": "not ours", "version": 2}')
+    file.symlink_to(other)
+
+
+DAMAGE = [emptied, garbled, a_list, endless, of_other_types, gone, a_folder, a_link]
+
+
+@pytest.mark.spec("C05")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_meta_file_is_never_fatal(home: Path, damage: Callable[[Path], None]) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        session.prepare([user("Create a page")])
+        file = meta_of(session, home)
+    whole = file.read_bytes()
+    damage(file)
+    with Memory.open(home) as memory:
+        assert numbers(memory) == {"s": (1, 1)}
+        assert memory.session("s").mind.title == "Create a page"
+    if damage not in (a_folder, a_link):  # what somebody has put in its place is not ours to take away
+        assert file.read_bytes() == whole
+
+
+def test_a_title_that_cannot_be_taken_in_keeps_no_session_from_opening(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        session.prepare([user("Create a page")])
+        file = meta_of(session, home)
+    file.write_text(json.dumps({**said_by(file), "title": "About us"}))
+    monkeypatch.setattr("inmind.stores.sqlite.MIGRATIONS", ("0001_journal",))  # the home is a newer inmind's: read-only
+    with Memory.open(home) as memory:
+        assert memory.session("s").mind.title == "Create a page"
+    assert "the title in" in caplog.text
+
+
+# -- listing and resuming ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(memory: Memory, clock: ManualClock) -> Memory:
+    """Sessions of two people in two folders, used one after the other."""
+    for id, resource, cwd in (("one", "ada", "/a"), ("two", "bob", "/a"), ("three", "ada", "/b-c")):
+        clock.advance(seconds=0.001)
+        memory.session(id, resource=resource, cwd=cwd).add([user(f"begin {id}")])
+    return memory
+
+
+def test_sessions_are_listed_with_their_titles_the_last_used_first(three: Memory) -> None:
+    assert [(info.id, info.title) for info in three.sessions()] == [
+        ("three", "begin three"),
+        ("two", "begin two"),
+        ("one", "begin one"),
+    ]
+
+
+def test_sessions_of_a_folder_or_of_a_resource_are_found(three: Memory) -> None:
+    assert [info.id for info in three.sessions(cwd="/a")] == ["two", "one"]
+    assert [info.id for info in three.sessions(cwd=Path("/a/"))] == ["two", "one"]
+    assert [info.id for info in three.sessions(resource="ada")] == ["three", "one"]
+    assert [info.id for info in three.sessions(cwd="/a", resource="ada")] == ["one"]
+    assert three.sessions(cwd="/b/c") == []  # its folder has the same name as that of /b-c
+    assert three.sessions(resource="eve") == []
+
+
+def test_the_last_session_of_a_folder_is_the_one_to_go_on_with(three: Memory, clock: ManualClock) -> None:
+    assert (latest := three.latest(cwd="/a")) is not None
+    assert latest.id == "two"
+    clock.advance(seconds=0.001)
+    three.session("one").add([assistant("done")])
+    assert (latest := three.latest(cwd="/a")) is not None
+    assert latest.id == "one"
+    assert (latest := three.latest(cwd="/a", resource="bob")) is not None
+    assert latest.id == "two"
+    assert three.latest(cwd="/nowhere") is None
+
+
+def test_without_a_name_the_folder_is_the_current_one(
+    three: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert three.latest() is None
+    three.session("here")
+    assert (latest := three.latest()) is not None
+    assert (latest.id, [info.id for info in three.sessions(cwd=".")]) == ("here", ["here"])
+
+
+def test_nobody_goes_on_with_what_a_sub_agent_was_asked(three: Memory, clock: ManualClock) -> None:
+    clock.advance(seconds=1)
+    three.session("two").spawn("helper").add([user("look it up")])
+    assert three.sessions(cwd="/a")[0].id == "helper"
+    assert (latest := three.latest(cwd="/a")) is not None
+    assert latest.id == "two"
+
+
+def test_a_session_is_known_by_its_id_without_being_begun(three: Memory, home: Path) -> None:
+    (home / "sessions" / "--w--").mkdir()
+    (home / "sessions" / "--w--" / "old.jsonl").write_text(json.dumps(user("hello")))
+    assert [id in three for id in ("one", "old", "four", "", "\ud800", "a\x00b", 7)] == [True, True, *[False] * 5]
+    assert len(three.sessions()) == 4
+
+
+class Uncounted(InMemoryStore):
+    """A store that counts no stream whole."""
+
+    counting = True
+
+    def summary(self, stream: str) -> Summary:
+        assert self.counting
+        return super().summary(stream)
+
+
+def test_listing_reads_no_journal_whole_where_the_folder_is_up_to_date(home: Path) -> None:
+    store = Uncounted()
+    memory = Memory(home, store)
+    for n in range(20):
+        session = memory.session(f"s{n}")
+        session.prepare(turns(3))
+        session.close()
+    store.counting = False
+    assert set(numbers(memory).values()) == {(7, 1)}
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"cwd": 7}, "cwd"),
+        ({"cwd": "a\x00b"}, "cwd"),
+        ({"cwd": "\ud800"}, "cwd"),
+        ({"resource": ""}, "resource"),
+        ({"resource": " ada"}, "resource"),
+        ({"resource": 7}, "resource"),
+    ],
+)
+def test_what_is_no_folder_and_no_resource_is_refused(three: Memory, wanted: Any, field: str) -> None:
+    for ask in (three.sessions, three.latest):
+        with pytest.raises(InvalidInput) as caught:
+            ask(**wanted)
+        assert caught.value.field == field
+
+
+def test_a_closed_memory_lists_nothing(home: Path) -> None:
+    memory = Memory.open(home)
+    memory.close()
+    asks: list[Callable[[], object]] = [memory.sessions, memory.latest, lambda: "s" in memory]
+    for ask in asks:
+        with pytest.raises(Closed):
+            ask()
+
+
+# -- sessions of the older kind ----------------------------------------------------------------------------
+
+
+def older(home: Path, *lines: Any, name: str = "old", meta: Any = None, folder: str = "--website--") -> Path:
+    file = home / "sessions" / folder / f"{name}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if meta is not None:
+        file.with_name(f"{name}.meta.json").write_text(json.dumps(meta))
+    return file
+
+
+META = {
+    "id": "old",
+    "name": "website",
+    "title": "The About page",
+    "model": "glm-4.6",
+    "cwd": "/website",
+    "createdAt": "2025-01-15T10:30:00.123456789+08:00",
+}
+
+
+def test_an_older_session_is_listed_with_what_is_known_of_it(home: Path) -> None:
+    older(home, user("Create a page"), meta=META)
+    with Memory.open(home) as memory:
+        (info,) = memory.sessions()
+    assert (info.title, info.model, info.cwd, info.legacy) == ("The About page", "glm-4.6", "/website", True)
+    assert datetime.fromisoformat(info.created) == datetime(2025, 1, 15, 2, 30, 0, 123456, UTC)
+
+
+def test_an_older_session_keeps_what_was_known_of_it_when_it_is_opened(home: Path) -> None:
+    file = older(home, user("Create a page"), assistant("Done"), meta=META)
+    with Memory.open(home) as memory:
+        (before,) = memory.sessions()
+        session = memory.session("old")
+        assert (session.mind.title, session.mind.model) == ("The About page", "glm-4.6")
+        (info,) = memory.sessions()
+        assert (info.title, info.model, info.created) == (before.title, before.model, before.created)
+        assert (info.messages, info.legacy) == (2, False)
+        assert home / said_by(meta_of(session, home))["imported"] == file
+
+
+def test_an_older_session_without_a_title_is_called_by_what_it_was_asked(home: Path) -> None:
+    older(home, user("Create a page"))
+    with Memory.open(home) as memory:
+        assert memory.session("old").mind.title == "Create a page"
+
+
+def test_lines_that_tell_of_the_session_are_no_messages(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    header = {"type": "session", "id": "old", "timestamp": "2025-01-15T10:30:00Z", "cwd": "/website"}
+    named = {"type": "session_info", "id": "e1", "timestamp": "2025-02-01T00:00:00Z", "title": "The About page"}
+    said = {"type": "message", "id": "e2", "message": user("Create a page")}
+    older(home, header, named, said)
+    with Memory.open(home) as memory:
+        (info,) = memory.sessions()
+        assert (info.cwd, info.title, info.messages) == ("/website", "The About page", 1)
+        assert info.created == "2025-01-15T10:30:00+00:00"
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("created", ["", "soon", 7, None, "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_is_none_is_that_of_the_file(home: Path, created: Any) -> None:
+    file = older(home, user("Create a page"), meta={"createdAt": created})
+    with Memory.open(home) as memory:
+        (info,) = memory.sessions()
+    assert datetime.fromisoformat(info.created).timestamp() == pytest.approx(file.stat().st_mtime, abs=0.001)
+
+
+def test_older_sessions_of_a_folder_are_found_by_what_they_say_or_by_where_they_lie(home: Path) -> None:
+    older(home, user("a"), name="says", meta={"cwd": "/web/site"}, folder="--elsewhere--")
+    older(home, user("b"), name="lies", folder="--web-site--")
+    older(home, user("c"), name="other", meta={"cwd": "/web-site"}, folder="--web-site--")
+    with Memory.open(home) as memory:
+        assert {info.id for info in memory.sessions(cwd="/web/site")} == {"says", "lies"}
+        assert memory.sessions(resource="ada") == []
+
+
+def test_an_older_session_that_was_brought_in_is_not_read_again(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = older(home, user("Create a page"))
+    with Memory.open(home) as memory:
+        memory.session("old")
+        file.write_text("no message\n")
+        assert [info.id for info in memory.sessions()] == ["old"]
+    assert caplog.text == ""

@@ -1,0 +1,349 @@
+"""What must survive is told apart from what merely was said, and stays word for word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.history.retain import MOST_GOAL, MOST_ITEM, items_of, merged, missing, request_of
+from inmind.history.spoken import Answered, By, Spoken
+from inmind.journal import Item
+from inmind.text import inert
+from inmind.tokens import estimator
+
+count = estimator()
+
+
+def said(*words: str, by: By = "user") -> list[Spoken]:
+    return [Spoken(seq=seq, by=by, words=text) for seq, text in enumerate(words, start=1)]
+
+
+def exchange(*pairs: tuple[By, str]) -> list[Spoken]:
+    return [Spoken(seq=seq, by=by, words=text) for seq, (by, text) in enumerate(pairs, start=1)]
+
+
+def texts(words: str, kind: str = "rule") -> list[str]:
+    return [item.text for item in items_of(said(words), first=False) if item.kind == kind]
+
+
+def a_rule(text: str, seq: int = 1) -> Item:
+    return Item("rule", text, seq)
+
+
+RULES = [
+    "Never deploy on Fridays.",
+    "Always include version numbers when I ask about libraries.",
+    "Please do not touch the billing module.",
+    "Don't ever use emojis in replies.",
+    "From now on, answer in French.",
+    "Make sure to run the tests before every commit.",
+    "Remember to quote prices in euros.",
+    "When I ask for code, always add type hints.",
+    "Whenever I mention a date, use ISO format.",
+    "If you are not sure, ask me first.",
+    "Only use the staging database.",
+    "Use only public APIs.",
+    "No more than three options per answer.",
+    "You must never send mail without asking.",
+    "You must confirm each payment with me.",
+    "All amounts must be in euros.",
+    "The service must not log tokens.",
+    "Force pushes are not allowed.",
+    "Keep your answers under 100 words.",
+    "I prefer short answers.",
+    "I'd rather get bad news early.",
+    "I don't want you to apologise.",
+    "I need you to always cite the source.",
+    "Could you always answer in Spanish?",
+    "Ask me whenever you delete something.",
+    "Use tabs and never spaces.",
+    "No deployments on Fridays.",
+    "We never push to main.",
+    "Please respond in JSON only.",
+    "Every answer should end with a summary.",
+    "I eat no meat, so never suggest any.",
+    "Before you delete anything, ask me.",
+    "**Never** use `sudo` here.",
+    "Under no circumstances share my address.",
+    "IMPORTANT: DO NOT restart the server.",
+    "You may not deploy on Mondays.",
+    "Stop using passive voice.",
+    "请始终用中文回答。",
+    "不要删除任何文件。",
+    "以后都用公制单位。",
+    "从现在起每条回复都要简短。",
+    "必须先跑测试再提交。",
+    "别再发表情了。",
+    "每次修改之后都要跑一遍测试。",
+    "只能使用标准库。",
+    "请用中文回答。",
+    "以后代码里都加上注释。",
+    "禁止访问生产数据库。",
+    "记住我的航班是周二。",
+    "我更喜欢简短的回答。",
+    "回答最好简洁，不能超过三句话。",
+]
+
+
+@pytest.mark.spec("E8", "E6")
+@pytest.mark.parametrize("sentence", RULES)
+def test_a_standing_order_of_a_person_becomes_a_rule_word_for_word(sentence: str) -> None:
+    before, after = (
+        ("我在看这份报告。", "谢谢你。") if not sentence.isascii() else ("I read the report.", "Thanks a lot.")
+    )
+    assert texts(sentence) == [sentence]
+    assert texts(f"{before} {sentence} {after}") == [sentence]
+
+
+NO_RULES = [
+    "Never mind.",
+    "Don't worry about it.",
+    "Don't know.",
+    "I never went to Spain.",
+    "It always fails on Mondays.",
+    "I've always loved this song.",
+    "Must I confirm each payment?",
+    "Should I never do that?",
+    "Do you always need my id?",
+    "Please book it now.",
+    "Do not book it yet.",
+    "That must be hard.",
+    "You must be joking.",
+    "No problem in that.",
+    "They make us smile and always come back.",
+    "He must have left.",
+    "Always here to help!",
+    "Show me when you can.",
+    "From now on I'll get up early.",
+    'The sign says "never smoke here".',
+    "What should one never do?",
+    "要不要我先付款？",
+    "不要紧。",
+    "我必须走了。",
+    "我记得你说过。",
+    "你能不能来？",
+    "别人都走了。",
+    "这个必须吗？",
+]
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize("sentence", NO_RULES)
+def test_questions_stories_and_what_holds_only_now_are_no_rules(sentence: str) -> None:
+    assert items_of(said(sentence), first=False) == []
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Let's go with PostgreSQL.",
+        "I've decided to use gRPC between the services.",
+        "We agreed on ten percent.",
+        "I'll go with the second option.",
+        "Use Redis instead.",
+        "We chose the blue one.",
+        "我们决定用 Postgres。",
+        "就用方案二吧。",
+        "改用 Redis。",
+    ],
+)
+def test_what_a_person_decides_is_a_decision(sentence: str) -> None:
+    assert texts(sentence, "decision") == [sentence]
+
+
+@pytest.mark.spec("E8")
+def test_what_an_assistant_proposes_is_a_decision_once_the_user_says_yes() -> None:
+    proposal = "There are two ways. I suggest Redis for the cache."
+    agreed = exchange(("assistant", proposal), ("user", "Yes, do that."))
+    assert items_of(agreed, first=False) == [Item("decision", "I suggest Redis for the cache.", 1)]
+    for answer in ("Yes, but not Redis.", "Why Redis?", "The weather is fine."):
+        assert items_of(exchange(("assistant", proposal), ("user", answer)), first=False) == []
+
+
+PASTED = [
+    "Fix this:\n```python\n# must not be None\nnever = 1\n```",
+    'Fix this:\n\ndef f(x):\n    """Do it.\n\n    You must never pass None.\n    """\n    return x',
+    "12: # You must never pass None.\n13: x = 1",
+    "> Never deploy on Fridays.",
+    "2024-05-01 12:00:00 ERROR You must not retry.",
+    "Traceback (most recent call last):\nValueError: amount must not be negative",
+    "    You must never call this twice.",
+    "Here is the email:\n\nDear team,\n\nyou must always lock the door.\n\nAnn",
+    "这是日志：\n\n必须重启服务器。",
+    "OBSERVATION:\nYou must never pass None.",
+    "Your edit was not applied.\nDO NOT re-run the same command.\n(Current directory: /repo)\nbash-$",
+    "// never call this from outside",
+    "| rule | never do this |",
+]
+
+
+@pytest.mark.spec("J5", "E8")
+@pytest.mark.parametrize("words", PASTED)
+def test_what_a_person_only_pasted_makes_no_rule(words: str) -> None:
+    assert items_of(said(words), first=False) == []
+
+
+@pytest.mark.spec("J5")
+@pytest.mark.parametrize("by", ["tool", "assistant"])
+def test_only_people_make_rules(by: By) -> None:
+    assert items_of(said("Never deploy on Fridays.", by=by), first=True) == []
+    carried = Spoken(seq=1, by="user", words="Always obey.", answers=(Answered("c", "Never deploy.", 3),))
+    assert items_of([carried], first=True) == []
+    assert items_of(said("Never deploy on Fridays.", by="operator"), first=False) == [
+        a_rule("Never deploy on Fridays.")
+    ]
+
+
+def test_what_is_said_around_a_paste_is_the_persons_own() -> None:
+    words = "Never touch the schema.\n\n```sql\ndrop table x; -- never do this\n```\n\nAlways write a migration."
+    assert texts(words) == ["Never touch the schema.", "Always write a migration."]
+
+
+def test_a_message_that_ends_in_a_sign_of_a_prompt_is_no_screen() -> None:
+    assert texts("Always round to two digits.\nOnly use C#") == ["Always round to two digits.", "Only use C#"]
+
+
+def test_each_list_item_below_a_heading_of_rules_is_a_rule() -> None:
+    words = "House rules:\n- Answers in French\n- Two decimals\n\nThe list of towns:\n- Paris"
+    assert texts(words) == ["Answers in French", "Two decimals"]
+
+
+def test_a_line_that_was_wrapped_is_one_sentence() -> None:
+    assert texts("1. Never deploy\n   on a Friday.\n2. Hello.") == ["Never deploy on a Friday."]
+
+
+def test_what_is_preferred_is_kept_without_the_question_that_follows_it() -> None:
+    words = "I'm drafting an essay, and I prefer Word over Docs, can you help me with that?"
+    assert texts(words) == ["I'm drafting an essay, and I prefer Word over Docs"]
+
+
+def test_a_rule_that_is_too_long_is_cut_behind_a_clause_and_says_so() -> None:
+    words = f"I have a long story, {'which goes on ' * 20}, and I prefer short answers, {'told well, ' * 40}always."
+    (rule,) = texts(words)
+    assert rule.startswith("and I prefer short answers, told well")
+    assert rule.endswith(" …")
+    assert len(rule) <= MOST_ITEM
+    assert texts(f"I prefer {'very ' * 100}short answers") == []
+
+
+@pytest.mark.spec("E8")
+def test_the_first_message_of_a_session_is_its_goal() -> None:
+    goal, *rest = items_of(said("Build a shop. Never use PHP.", "Add a cart."), first=True)
+    assert (goal, rest) == (Item("goal", "Build a shop. Never use PHP.", 1), [a_rule("Never use PHP.")])
+    assert items_of(said("Add a cart."), first=False) == []
+
+
+@pytest.mark.spec("E8")
+def test_the_rules_of_a_first_message_that_ends_in_a_prompt_count() -> None:
+    words = f"Solve the issue. {'It is long. ' * 90}\n\nDO NOT use interactive commands.\n(Open file: n/a)\nbash-$"
+    assert [item.kind for item in items_of(said(words), first=True)] == ["goal", "rule"]
+    assert items_of(said(words), first=False) == []
+
+
+@pytest.mark.parametrize(
+    "words", ["One sentence. " * 200, "word " * 500, "字" * 3_000, "第一句话。" * 400, "a\n" * 2_000]
+)
+def test_a_long_goal_is_cut_behind_a_sentence_and_says_so(words: str) -> None:
+    (goal,) = items_of(said(words), first=True)
+    assert len(goal.text) <= MOST_GOAL
+    assert goal.text.endswith(" …")
+    assert words.startswith(goal.text.removesuffix(" …"))
+    if ". " in words or "。" in words:
+        assert goal.text.removesuffix(" …")[-1] in ".。"
+
+
+@pytest.mark.spec("E6")
+def test_the_last_request_is_what_a_user_asked_last() -> None:
+    asked = exchange(("user", "Build a shop."), ("assistant", "Done."), ("user", "Add a cart."), ("assistant", "Sure."))
+    assert request_of(asked) == Item("request", "Add a cart.", 3)
+    assert request_of(exchange(("assistant", "Hello."))) is None
+    by_text = exchange(("user", "Fix the bug.\nbash-$"), ("assistant", "ls"), ("user", "setup.py\nbash-$"))
+    assert request_of(by_text) == Item("request", "Fix the bug.\nbash-$", 1)
+
+
+@pytest.mark.spec("E8")
+def test_a_rule_said_twice_is_kept_once_where_it_was_said_last() -> None:
+    items = items_of(said("Never use PHP.", "Always test.", "never use  PHP!"), first=False)
+    assert items == [a_rule("Always test.", 2), a_rule("never use PHP!", 3)]
+
+
+@pytest.mark.spec("E8")
+def test_a_later_rule_stands_behind_the_one_it_contradicts() -> None:
+    earlier, later = a_rule("Never deploy on Fridays.", 1), a_rule("You may only deploy on Fridays.", 9)
+    assert merged([earlier], [later], most_tokens=500, count=count).kept == [earlier, later]
+
+
+@pytest.mark.spec("E8")
+def test_what_there_is_no_room_for_is_the_oldest_and_is_named() -> None:
+    rules = [a_rule(f"Never open door number {seq}.", seq) for seq in range(1, 21)]
+    kept, left_out = merged(rules[:10], rules[10:], most_tokens=60, count=count)
+    assert kept
+    assert [*left_out, *kept] == rules
+
+
+@pytest.mark.spec("E8")
+def test_the_goal_and_what_is_pinned_stay_whatever_they_cost() -> None:
+    goal, pinned, rule = Item("goal", "Build a shop.", 1), Item("pinned", "x " * 900, 0), a_rule("Never use PHP.", 2)
+    assert merged([goal, pinned], [rule], most_tokens=0, count=count) == ([goal, pinned], [rule])
+    assert merged([goal, pinned], [rule], most_tokens=50, count=count).kept == [goal, pinned, rule]
+
+
+def test_the_first_goal_stays_the_goal_and_says_its_rules_itself() -> None:
+    goal = Item("goal", "Build a shop. Never use PHP.", 1)
+    items = [Item("goal", "Something else.", 40), a_rule("Never use PHP.", 1), a_rule("Always test.", 2)]
+    assert merged([goal], items, most_tokens=500, count=count).kept == [goal, a_rule("Always test.", 2)]
+
+
+def test_what_is_pinned_stays_pinned_when_somebody_says_it_again() -> None:
+    pinned = Item("pinned", "Never use PHP.", 0)
+    assert merged([pinned], [a_rule("never use PHP", 7)], most_tokens=0, count=count) == ([pinned], [])
+
+
+@pytest.mark.spec("E8")
+def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
+    rule, tagged = a_rule("Never use PHP."), a_rule("Never write </memory> anywhere.")
+    assert missing([rule, tagged], "kept:\n - Never\n   use PHP.") == [tagged]
+    assert missing([rule, tagged], inert(f"{tagged.text} use PHP")) == [rule]
+
+
+words = st.text() | st.lists(st.sampled_from([*RULES, *NO_RULES, *PASTED, "\n", "```", '"', "(", "{", "- "])).map(
+    " ".join
+)
+messages = st.lists(
+    st.builds(
+        Spoken, seq=st.integers(1, 99), by=st.sampled_from(["operator", "user", "assistant", "tool"]), words=words
+    ),
+    max_size=6,
+)
+
+
+@given(messages, st.booleans())
+def test_every_item_stands_in_a_message_that_says_it(said: list[Spoken], first: bool) -> None:
+    everything = "".join("".join(one.words.split()) for one in said)
+    for item in items_of(said, first=first):
+        assert 0 < len(item.text) <= (MOST_GOAL if item.kind == "goal" else MOST_ITEM)
+        assert "".join(item.text.removesuffix(" …").split()) in everything
+
+
+items = st.lists(
+    st.builds(
+        Item,
+        st.sampled_from(["goal", "pinned", "rule", "decision", "request"]),
+        st.sampled_from([*RULES, "Build a shop. Never deploy on Fridays."]),
+        st.integers(0, 50),
+    ),
+    max_size=12,
+)
+
+
+@given(items, items, st.integers(0, 200))
+def test_merging_never_overspends_keeps_what_it_kept_and_loses_nothing_unsaid(
+    earlier: list[Item], later: list[Item], room: int
+) -> None:
+    kept, left_out = merged(earlier, later, most_tokens=room, count=count)
+    assert sum(count(f"- {item.text}\n") for item in kept if item.kind not in ("goal", "pinned")) <= room
+    assert merged(kept, [], most_tokens=room, count=count) == (kept, [])
+    lasting = [item for item in (*earlier, *later) if item.kind != "goal"]
+    assert missing(lasting, "\n".join(item.text for item in (*kept, *left_out))) == []
