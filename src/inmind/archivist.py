@@ -14,6 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from inmind.documents import Documents
+from inmind.entities.block import lines
+from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound
 from inmind.history import Entry, History
 from inmind.history.compact import KEEP_ASKED, TARGETS, Leaving, asked, covered, output_stub, relieved
@@ -32,8 +34,10 @@ from inmind.prompt.compacting.making import (
     sized,
     stub_size,
 )
+from inmind.prompt.compacting.naming import words_in
 from inmind.prompt.compacting.spoken import spoken
 from inmind.prompt.formats.parts import Message
+from inmind.prompt.layer import EntityLayer
 from inmind.prompt.meter import Meter, band
 from inmind.prompt.plan import Crowd
 from inmind.prompt.policy import Summarizer, pays
@@ -213,8 +217,13 @@ class Archivist:
         if not leaving:
             return Made([], CompactionReport(reason="nothing is old enough, or large enough, to leave"))
         language = mind.opened.language if mind.opened else "en"
-        wanted = replace(wanted, request=self._request(mind.history), ids=mind.entities.ids_by_recency)
+        wanted = replace(wanted, request=self._request(mind.history), ids=self._ids(mind.entities))
         return compaction(mind.history, mind.documents, said, leaving, wanted, language=language, meter=self._meter)
+
+    def _ids(self, entities: Entities) -> list[str]:
+        """All that are known: those first that the block of things has no room for, each the most recent first."""
+        shown = words_in(lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
+        return sorted(entities.ids_by_recency, key=shown.__contains__)
 
     def _request(self, history: History) -> Item | None:
         """What was asked last, as it was said and not as it may have had to be cut."""

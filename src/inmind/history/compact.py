@@ -43,6 +43,8 @@ class Leaving:
     """Messages that leave whole; each run has one stub."""
     cut: Mapping[int, int] = field(default_factory=dict[int, int])
     """Messages too long to stay as they are, and the tokens that stay of each."""
+    tight: bool = False
+    """There is no room for anything else in what is said of those."""
 
     def __bool__(self) -> bool:
         return bool(self.outputs or self.runs or self.cut)
@@ -139,6 +141,7 @@ class _Relief:
         self._outputs: set[int] = set()
         self._runs: list[list[int]] = []
         self._cut: dict[int, int] = {}
+        self._tight = False
         self.left = sum(self._sizes)
 
     def take_outputs(self, places: Iterable[int], *, until: int) -> None:
@@ -176,20 +179,33 @@ class _Relief:
         for place in sorted(there, key=lambda place: (place == asked, -self._sizes[place])):
             one = self._said[place]
             least = LEAST_ASKED if place == asked else LEAST_LEFT
-            spare = self._sizes[place] - least - OUTPUT_STUB
+            stub = output_stub(self._sizes[place])
+            spare = self._sizes[place] - least - stub
             if self.left <= until:
                 return
             if spare <= 0 or one.asks or one.by == "operator" or one.stub:
                 continue
-            stays = max(least, self._sizes[place] - OUTPUT_STUB - (self.left - until))
+            stays = max(least, self._sizes[place] - stub - (self.left - until))
             self._cut[place] = stays
             self._outputs.discard(place)
-            self._shrink(place, stays + OUTPUT_STUB)
+            self._shrink(place, stays + stub)
+        if self.left > self._room.limit:
+            self._tighten(asked)
+
+    def _tighten(self, asked: int) -> None:
+        """Even the least was too much: nothing is said of what was cut but where it is."""
+        self._tight = True
+        for place, one in enumerate(self._said):
+            least = LEAST_LEFT + OUTPUT_STUB
+            if self._sizes[place] > least and place != asked and not (one.asks or one.by == "operator" or one.stub):
+                self._cut[place] = LEAST_LEFT
+                self._outputs.discard(place)
+                self._shrink(place, least)
 
     @property
     def leaving(self) -> Leaving:
         runs = tuple(tuple(sorted(run)) for run in self._runs if any(not self._said[place].stub for place in run))
-        return Leaving(outputs=frozenset(self._outputs), runs=runs, cut=self._cut)
+        return Leaving(outputs=frozenset(self._outputs), runs=runs, cut=self._cut, tight=self._tight)
 
     def _begun(self, apart: bool) -> list[int]:
         if self._runs and not apart:

@@ -21,12 +21,14 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from inmind.archivist import LOOKED_BACK
 from inmind.entities.extract.calls import tool_named
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
-from inmind.history.retain import MOST_GOAL
+from inmind.history.retain import request_of
+from inmind.history.spoken import Spoken
 from inmind.journal import Item
 from inmind.memory import RESERVE, WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS
@@ -196,9 +198,11 @@ class _Play:
 
     def _request_at(self, stop: int) -> Iterator[Item]:
         """What the user asked for last, told by the recording alone; of a long message, what it begins with."""
-        said = self._spoken.read(self._recording.messages[self._turns[bisect_left(self._turns, stop) - 1]])
-        if said.role == "user" and said.text.strip():
-            yield Item(kind="request", text=said.text.strip()[:MOST_GOAL])
+        asked = self._turns[max(0, bisect_left(self._turns, stop) - LOOKED_BACK) : bisect_left(self._turns, stop)]
+        said = [self._spoken.read(self._recording.messages[place]) for place in asked]
+        spoken = [Spoken(seq=0, by="user", words=one.text) for one in said if one.role == "user"]
+        if (request := request_of(spoken)) is not None:
+            yield request._replace(text=request.text.removesuffix("…").rstrip())
 
     def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
         calls = self._spoken.read(self._recording.messages[stop]).calls

@@ -13,7 +13,7 @@ from functools import partial
 from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents, checked_text, resolve
 from inmind.errors import InvalidInput, InvalidPath
 from inmind.history import Entry, History
-from inmind.history.compact import MOST_NAMED, OUTPUT_STUB, Leaving, output_stub
+from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
 from inmind.history.retain import items_of, merged, missing
 from inmind.history.spoken import Spoken
 from inmind.history.summarize import extract
@@ -31,6 +31,9 @@ from inmind.text import counted, shortened
 MOST_STUB = 1_200
 """Tokens that a stub for messages takes at most, with all that must survive; less in a small window."""
 LEAST_STUB = 160
+
+LEAST_NAMED = 600
+"""Tokens of ids that a stub for messages has room for in the smallest window."""
 
 MOST_DECLARED = 1_000
 """Characters of a text that a host declares."""
@@ -57,7 +60,7 @@ class Wanted:
     request: Item | None = None
     """What was asked last."""
     ids: Sequence[str] = ()
-    """Ids of things that are known, the most recent first."""
+    """Ids of things that are known, those first that are to be named first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def compaction(
     archived = _archived([entries[place] for place in fresh], title, wanted, documents)
     items, dropped = _items(history, said, leaving, wanted, meter)
     naming = Naming(wanted.ids, _untouched(said, leaving))
-    cut = [_cut_stub(entries[place], archived, tokens, naming, meter) for place, tokens in sorted(leaving.cut.items())]
+    cut = [_cut_stub(entries[place], archived, leaving, place, naming, meter) for place in sorted(leaving.cut)]
     absent = missing(items, "\n".join([*_untouched(said, leaving), *map(_text, cut)]))
     # The newest first: its ids are the likelier to be used.
     outputs = [_output_stub(entries[place], archived, naming, meter) for place in sorted(leaving.outputs, reverse=True)]
@@ -271,16 +274,21 @@ def _named(naming: Naming, room: int, meter: Meter, text: str) -> list[str]:
     return naming.among([text], room=room, count=meter.count)
 
 
-def _cut_stub(entry: Entry, archived: Sequence[Page], tokens: int, naming: Naming, meter: Meter) -> Stub:
-    room = min(MOST_NAMED, tokens // 3)
+def _cut_stub(
+    entry: Entry, archived: Sequence[Page], leaving: Leaving, place: int, naming: Naming, meter: Meter
+) -> Stub:
+    """Where there is hardly any room, ids are worth more than the first words."""
+    room, tokens = output_stub(meter.message(entry)) - OUTPUT_STUB, leaving.cut[place]
+    if leaving.tight:
+        room, tokens = min(tokens, LEAST_LEFT), max(0, tokens - LEAST_LEFT)
     name = partial(_named, naming, room, meter)
-    wires = cut_short(entry, _place_of(entry, archived), name, tokens=tokens - room, count=meter.count)
+    wires = cut_short(entry, _place_of(entry, archived), name, tokens=tokens, count=meter.count)
     return Stub(of=((entry.seq, entry.seq),), wires=wires, format=entry.format)
 
 
 def _with_items(stub: Stub, absent: Sequence[Item], archived: Sequence[Page]) -> Stub:
     """What must survive, behind a message that had to be cut."""
-    told = "A message was cut."
+    told = "This message had to be cut."
     text = for_messages(told=told, where=[page.path for page in archived], items=absent)
     return Stub(of=stub.of, wires=(*stub.wires, *block(text, stub.format)), format=stub.format)
 
@@ -308,7 +316,7 @@ def _run_stubs(
         if not summary and wanted.strategy == "summarize":
             room = wanted.stub - meter.count(for_messages(told=told, where=where, items=attached))
             summary = extract(fresh, budget=max(0, min(room, wanted.stub // 3)), count=meter.count)
-        room = max(MOST_NAMED, wanted.stub // 3)
+        room = max(LEAST_NAMED, wanted.stub // 3)
         ids = naming.among((text for one in reversed(gone) for text in _texts(one)), room=room, count=meter.count)
         text = for_messages(told=told, where=where, summary=summary, items=attached, ids=ids)
         format = history.sent[run[0]].format
@@ -366,5 +374,5 @@ def stub_size(history: History, said: Sequence[Spoken], wanted: Wanted, meter: M
     """What the stub for messages will take at most: its own room, and what stays whatever it takes."""
     lasting = [item.text for item in history.items if item.kind in ("goal", "pinned")]
     goal = next((one.tokens for one in said if one.begins_turn), 0) if not lasting else 0
-    named = max(0, MOST_NAMED - wanted.stub // 3)
+    named = max(0, LEAST_NAMED - wanted.stub // 3)
     return _FRAME + wanted.stub + named + sum(map(meter.count, lasting)) + min(goal, _GOAL)

@@ -19,17 +19,19 @@ _AROUND = ".!?…*_"
 
 
 class Naming:
-    """`known`: ids, the most recent first. `stays`: all that is still sent."""
+    """`known`: ids, those first that are to be named first. `stays`: all that is still sent."""
 
     def __init__(self, known: Sequence[str], stays: Iterable[str]) -> None:
         self._known = dict.fromkeys(known[:MOST_KNOWN])
         for text in stays:
-            for word in _words(text) & self._known.keys():
+            for word in words_in(text) & self._known.keys():
                 del self._known[word]
 
     def among(self, texts: Iterable[str], *, room: int, count: Counter) -> list[str]:
         """Those that stand in these texts, in so many tokens. Each is named once."""
-        there = set[str]().union(*(_words(text) & self._known.keys() for text in texts)) if self._known else set[str]()
+        there = (
+            set[str]().union(*(words_in(text) & self._known.keys() for text in texts)) if self._known else set[str]()
+        )
         named: list[str] = []
         for id in [id for id in self._known if id in there]:
             room -= count(id) + 1
@@ -40,6 +42,7 @@ class Naming:
         return named
 
 
-def _words(text: str) -> set[str]:
+def words_in(text: str) -> set[str]:
+    """Whatever could be an id in a text."""
     words = set(_WORD.findall(text))
     return words | {word.strip(_AROUND) for word in words}

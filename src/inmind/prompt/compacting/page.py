@@ -75,8 +75,7 @@ class _Growing:
 
 
 def _extent(entries: Sequence[Entry]) -> str:
-    first, last = entries[0].seq, entries[-1].seq
-    return f"{counted(len(entries), 'message')}, events {first} to {last}"
+    return counted(len(entries), "message")
 
 
 def _section(entry: Entry) -> str:

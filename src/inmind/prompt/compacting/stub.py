@@ -37,7 +37,7 @@ def for_messages(
     *, told: str, where: Sequence[str], summary: str = "", items: Sequence[Item] = (), ids: Sequence[str] = ()
 ) -> str:
     """The block that stands for messages. `told`: what they were, in words of ours; `where`: pages that have them."""
-    lines = [f"{told} They are in {', '.join(where)}."]
+    lines = [f"{told} All of it is in {', '.join(where)}."]
     for kind, heading in _HEADINGS.items():
         of_kind = [item.text for item in items if item.kind == kind]
         if of_kind:
