@@ -150,7 +150,9 @@ class Archivist:
             room = crowd.room
             wanted = sized(Wanted(reason=FULL, strategy="summarize"), room.most)
             stub = stub_size(mind.history, said, wanted, self._meter)
-            leaving = relieved(said, replace(room, stub=stub), keep_recent=policy.keep_recent)
+            # Where the price counts, much leaves at once: what is then written anew is the less.
+            aim = room.aim // 2 if policy.rates else room.aim
+            leaving = relieved(said, replace(room, aim=aim, stub=stub), keep_recent=policy.keep_recent)
             if leaving and (crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain):
                 return self._due(mind, leaving, wanted)
             return None

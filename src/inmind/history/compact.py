@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from inmind.history.spoken import Spoken, Turn, turns
 
@@ -20,6 +20,8 @@ KEEP_ASKED = 5
 """Turns, or answers of tools, that stay when somebody asks for a compaction and does not say how many."""
 KEEP_RECENT = 3
 """Turns that stay behind the active one when memory itself compacts."""
+KEEP_ROUNDS = 5
+"""Rounds that stay then of the turns that stay, when those are long."""
 
 OUTPUT_STUB = 50
 """Tokens of the line that stands for what a tool has answered, beside the ids that it names."""
@@ -109,24 +111,29 @@ def covered(said: Sequence[Spoken], *, upto: int, keep_recent: int) -> Leaving:
 def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECENT) -> Leaving:
     """What has to leave so that the conversation fits: in one pass, least harm first, no more than needed.
 
-    Old answers of tools, the largest first, and old turns; then answers of recent turns, but for the last. What is
-    recent stays otherwise, unless it cannot be sent at all: then recent turns leave, then rounds of the active turn,
-    and at the very last the end of a message that is too long by itself.
+    Old answers of tools, the largest first, and old turns. A turn that goes on for long gets old itself: what was asked
+    stays, and the last rounds. Then answers in recent turns, but for the last. What is recent stays otherwise, unless
+    it cannot be sent at all: then recent turns leave, then recent rounds, and at the very last the end of a message
+    that is too long by itself.
     """
     everything = turns(said)
     old = everything[: max(0, len(everything) - 1 - keep_recent)]
     recent = everything[len(old) : -1]
     relief, ties = _Relief(said, room), _Ties(said)
-    relief.take_outputs(range(old[-1].stop if old else 0), until=room.aim)
+    rounds = [_rounds(said, turn, ties) for turn in everything[len(old) :]]
+    done = _but_the_last_rounds(rounds)
+    relief.take_outputs([*range(old[-1].stop if old else 0), *chain.from_iterable(chain(*done))], until=room.aim)
     relief.take((_movable(said, ties.whole([turn])) for turn in old), until=room.aim)
+    for of_turn in done:
+        relief.take(of_turn, until=room.aim, apart=True)
     if relief.left > room.most:
         relief.take_outputs(_but_the_last(said), until=room.aim)
     if relief.left > room.limit:
         relief.take_outputs(range(len(said)), until=room.aim)
     if relief.left > room.limit:
         relief.take((_movable(said, ties.whole([turn])) for turn in recent), until=room.aim)
-    if relief.left > room.limit and everything:
-        relief.take(_rounds(said, everything[-1], ties), until=room.aim, apart=True)
+    if relief.left > room.limit and rounds:
+        relief.take(rounds[-1][len(done[-1]) :], until=room.aim, apart=not done[-1])
     if relief.left > room.limit:
         relief.cut(until=(room.most + room.limit) // 2)
     return relief.leaving
@@ -157,7 +164,7 @@ class _Relief:
             self._shrink(place, self._sizes[place] - size + output_stub(size))
 
     def take(self, units: Iterable[Sequence[int]], *, until: int, apart: bool = False) -> None:
-        """Units of whole messages, the oldest first; all of them share a stub, which stands `apart` from others."""
+        """Units of whole messages, the oldest first. All share a stub with those before, unless they stand `apart`."""
         run: list[int] | None = None
         for unit in units:
             if self.left <= until:
@@ -209,7 +216,7 @@ class _Relief:
 
     def _begun(self, apart: bool) -> list[int]:
         if self._runs and not apart:
-            return self._runs[0]
+            return self._runs[-1]
         self.left += self._room.stub
         self._runs.append([])
         return self._runs[-1]
@@ -286,13 +293,26 @@ class _Ties:
 
 
 def _rounds(said: Sequence[Spoken], turn: Turn, ties: _Ties) -> list[list[int]]:
-    """The rounds of a turn but the last: what the model said, with what tools have answered to it."""
+    """The rounds of a turn but the last: what the model said, with what tools have answered to it.
+
+    The last is what the turn came to, or what it is at; an earlier stub in the turn goes with its first round.
+    """
     places = range(turn.start, turn.stop)
     begins = [p for p in places if said[p].by == "assistant" and (p == turn.start or said[p - 1].by != "assistant")]
     rounds = [Turn(start, stop) for start, stop in pairwise(begins)]
     earlier = [p for p in places if said[p].stub and p < (begins[0] if begins else turn.stop) and not said[p].answers]
     lead = [earlier] if earlier and rounds else []
     return [*lead, *(_movable(said, ties.whole([one])) for one in rounds)]
+
+
+def _but_the_last_rounds(rounds: Sequence[Sequence[list[int]]]) -> list[list[list[int]]]:
+    """Turn by turn, without the last few rounds of all."""
+    spare = sum(map(len, rounds)) - KEEP_ROUNDS
+    done: list[list[list[int]]] = []
+    for of_turn in rounds:
+        done.append(list(of_turn[: max(0, spare)]))
+        spare -= len(done[-1])
+    return done
 
 
 def _runs(units: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:

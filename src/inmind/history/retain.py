@@ -61,10 +61,11 @@ def items_of(said: Sequence[Spoken], *, first: bool) -> list[Item]:
 
 
 def request_of(said: Sequence[Spoken]) -> Item | None:
-    """The last thing that a user asked for: no screen, unless it is all there is."""
-    asked = [one for one in said if one.begins_turn and one.words.strip()]
-    last = next((one for one in reversed(asked) if not is_screen(one.words)), asked[0] if asked else None)
-    return Item("request", _beginning(last.words), last.seq) if last else None
+    """The last thing that a user asked for; None where a terminal's screen came in the place of a user's words."""
+    last = next((one for one in reversed(said) if one.begins_turn), None)
+    if last is None or not last.words.strip() or is_screen(last.words):
+        return None
+    return Item("request", _beginning(last.words), last.seq)
 
 
 def merged(earlier: Sequence[Item], later: Sequence[Item], *, most_tokens: int, count: Counter) -> Merged:

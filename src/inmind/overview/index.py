@@ -17,7 +17,7 @@ from inmind.overview.own import is_own, own_line, parted_lines, with_own, words_
 from inmind.overview.sections import headings_in, plain, with_lines
 from inmind.text import shortened, stands_in
 
-MOST_PAGES = 6
+MOST_PAGES = 5
 
 # Characters in which a page says what it is: an archive may have a megabyte, and every page is asked at every write.
 _BEGINNING = 8_000

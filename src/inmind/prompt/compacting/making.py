@@ -28,9 +28,10 @@ from inmind.prompt.meter import Meter
 from inmind.prompt.upkeep import kept_up
 from inmind.text import counted, shortened
 
-MOST_STUB = 1_200
+MOST_STUB = 800
 """Tokens that a stub for messages takes at most, with all that must survive; less in a small window."""
 LEAST_STUB = 160
+SHARE = 24
 
 LEAST_NAMED = 600
 """Tokens of ids that a stub for messages has room for in the smallest window."""
@@ -366,8 +367,8 @@ def _counted_kinds(items: Sequence[KeptItem]) -> list[str]:
 
 
 def sized(wanted: Wanted, room: int) -> Wanted:
-    """The same with a stub that keeps to an eighth of the room that the conversation has."""
-    return replace(wanted, stub=max(LEAST_STUB, min(MOST_STUB, room // 8)))
+    """The same with a stub that keeps to a small share of the room that the conversation has."""
+    return replace(wanted, stub=max(LEAST_STUB, min(MOST_STUB, room // SHARE)))
 
 
 def stub_size(history: History, said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
