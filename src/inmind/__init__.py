@@ -6,11 +6,12 @@ from inmind.entities.entity import Entity
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
 from inmind.errors import InmindError
-from inmind.journal import DocumentWritten, Draft, Event, Origin, Part, ToolObserved, Trust
+from inmind.journal import DocumentWritten, Draft, Event, Item, Origin, Part, ToolObserved, Trust
 from inmind.memory import Memory, SessionInfo, default_layers
 from inmind.mind import Mind
 from inmind.prompt.layer import Budget, DocumentLayer, EntityLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
 from inmind.prompt.ledger import Ledger, Rates
+from inmind.prompt.policy import CompressionPolicy
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.homecoming import MergeReport
+    from inmind.prompt.compacting.making import CompactionReport, KeptItem
     from inmind.prompt.explain import Explanation
     from inmind.prompt.pads import ScratchpadLayer
     from inmind.prompt.recorded import HostCall, Recorded
@@ -31,6 +33,8 @@ __all__ = [
     "Budget",
     "CallCheck",
     "Clash",
+    "CompactionReport",
+    "CompressionPolicy",
     "DocumentLayer",
     "DocumentWritten",
     "Draft",
@@ -42,6 +46,8 @@ __all__ = [
     "Explanation",
     "HostCall",
     "InmindError",
+    "Item",
+    "KeptItem",
     "Layer",
     "Ledger",
     "Memory",
@@ -74,8 +80,10 @@ __all__ = [
 _LATE = {
     "CallCheck": "inmind.entities.ground",
     "Clash": "inmind.scratchpad.reconcile",
+    "CompactionReport": "inmind.prompt.compacting.making",
     "Explanation": "inmind.prompt.explain",
     "HostCall": "inmind.prompt.recorded",
+    "KeptItem": "inmind.prompt.compacting.making",
     "MergeReport": "inmind.family.homecoming",
     "Prompt": "inmind.prompt.report",
     "Recorded": "inmind.prompt.recorded",

@@ -18,8 +18,9 @@ from inmind.entities.block import lines
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound
 from inmind.history import Entry, History
-from inmind.history.compact import KEEP_ASKED, TARGETS, Leaving, asked, covered, output_stub, relieved
+from inmind.history.compact import TARGETS, Leaving, asked, covered, output_stub, relieved
 from inmind.history.retain import items_of, request_of
+from inmind.history.room import KEEP_ASKED
 from inmind.history.spoken import Spoken
 from inmind.history.summarize import checked, prompt_for
 from inmind.journal import Compacted, CompactionLifted, DocumentWritten, Draft, Event, Item, Origin
@@ -36,10 +37,10 @@ from inmind.prompt.compacting.making import (
 )
 from inmind.prompt.compacting.naming import words_in
 from inmind.prompt.compacting.spoken import spoken
+from inmind.prompt.crowd import Crowd
 from inmind.prompt.formats.parts import Message
 from inmind.prompt.layer import EntityLayer
 from inmind.prompt.meter import Meter, band
-from inmind.prompt.plan import Crowd
 from inmind.prompt.policy import Summarizer, pays
 from inmind.prompt.upkeep import kept_up
 from inmind.stores.stream import Decision, key_for
@@ -152,7 +153,7 @@ class Archivist:
             stub = stub_size(mind.history, said, wanted, self._meter)
             # Where the price counts, much leaves at once: what is then written anew is the less.
             aim = room.aim // 2 if policy.rates else room.aim
-            leaving = relieved(said, replace(room, aim=aim, stub=stub), keep_recent=policy.keep_recent)
+            leaving = relieved(said, room._replace(aim=aim, stub=stub), keep_recent=policy.keep_recent)
             if leaving and (crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain):
                 return self._due(mind, leaving, wanted)
             return None

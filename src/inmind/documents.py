@@ -88,6 +88,8 @@ class Document:
     source: str
     """Id of that event."""
     trust: Trust = Trust.PERSON
+    written: int = 0
+    """Number of the event by which somebody last wrote it: what memory enters by itself since then is no news."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,10 @@ class Documents:
             return Documents({path: page for path, page in self.by_path.items() if path not in what.archives})
         if not isinstance(what, DocumentWritten):
             return self
-        written = Document(text=what.text, version=event.seq, source=event.id, trust=event.trust)
-        return Documents({**self.by_path, what.path: written})
+        before = self.by_path.get(what.path)
+        written = before.written if what.upkeep and before else event.seq
+        page = Document(text=what.text, version=event.seq, source=event.id, trust=event.trust, written=written)
+        return Documents({**self.by_path, what.path: page})
 
     def text(self, path: str) -> str:
         document = self.by_path.get(path)
@@ -113,15 +117,20 @@ class Documents:
         document = self.by_path.get(path)
         return document.version if document else 0
 
+    def is_news(self, path: str, *, since: int) -> bool:
+        """Has somebody written a document since it was at some version?"""
+        page = self.by_path.get(path)
+        return not page.written <= since <= page.version if page else since != 0
+
     def freeze(self) -> dict[str, Any]:
-        return {path: [one.text, one.version, int(one.trust)] for path, one in self.by_path.items()}
+        return {path: [one.text, one.version, int(one.trust), one.written] for path, one in self.by_path.items()}
 
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Documents:
         return cls(
             {
-                path: Document(text=text, version=version, source=f"{stream}#{version}", trust=Trust(trust))
-                for path, (text, version, trust) in frozen.items()
+                path: Document(text, version, f"{stream}#{version}", Trust(trust), written)
+                for path, (text, version, trust, written) in frozen.items()
             }
         )
 

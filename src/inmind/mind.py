@@ -190,7 +190,7 @@ class Belongings:
 class BelongingsFold:
     """Folds a resource's stream."""
 
-    version = 2
+    version = 3
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

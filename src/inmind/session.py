@@ -21,7 +21,7 @@ from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.hands import Hands
-from inmind.history.compact import KEEP_ASKED
+from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
     DocumentWritten,
     Draft,
@@ -43,6 +43,7 @@ from inmind.mind import MOST_TITLE, Belongings, Mind
 from inmind.parts import Parts, Setup
 from inmind.prompt.assemble import Handed, render
 from inmind.prompt.compacting.making import CompactionReport, checked_item
+from inmind.prompt.crowd import crowd
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
 from inmind.prompt.formats.parts import Format, Wire
@@ -59,7 +60,7 @@ from inmind.prompt.layer import DocumentLayer, Layer, Moment, Recalled, ViewLaye
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.meter import Meter
 from inmind.prompt.pads import SCRATCHPAD, scratchpad_of
-from inmind.prompt.plan import Occasion, Plan, crowd, plan
+from inmind.prompt.plan import Occasion, Plan, plan
 from inmind.prompt.policy import Summarizer
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.recorded import Recorded
@@ -321,6 +322,34 @@ class Session:
     def overview(self) -> str:
         return self.read(OVERVIEW)
 
+    @property
+    def front_matter(self) -> Mapping[str, Any] | None:
+        """What the overview says in its YAML front matter, checked; None where it has none."""
+        from inmind.overview.front_matter import front_matter  # only those who use it need the library behind it
+
+        return front_matter(self.overview)
+
+    def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
+        """Merge values into the overview's front matter, which is begun if need be; the text behind it stays as it is.
+
+        Answers with the page's version.
+        """
+        from inmind.overview.front_matter import with_front_matter
+
+        named = key_for(key, "update_front_matter", values)
+        self._take_in()
+
+        def decide(mind: Mind) -> list[Draft]:
+            page = mind.documents.text(OVERVIEW)
+            text = checked_text(with_front_matter(page, values))
+            written = DocumentWritten(OVERVIEW, text)
+            return [] if text == page else [Draft(what=written, origin=Origin.ASSISTANT)]
+
+        self._stream.commit(partial(self._with_upkeep, decide), key=named)
+        self._show()
+        self._seen[OVERVIEW] = self._documents("thread").version(OVERVIEW)
+        return self._seen[OVERVIEW]
+
     def event(self, kind: str, text: str, *, key: str | None = None) -> Appended:
         """Tell what has happened: task_started, task_completed, decision_made, bug_found, context_changed.
 
@@ -366,9 +395,8 @@ class Session:
 
         def decide(documents: Documents) -> list[Draft]:
             """Nothing if it says that already."""
-            have = documents.version(name)
-            if have != seen:
-                theirs = documents.text(name)
+            if documents.is_news(name, since=seen):
+                have, theirs = documents.version(name), documents.text(name)
                 raise Conflict(stream=name, expected=seen, actual=have, mine=text, theirs=theirs)
             same = name in documents.by_path and documents.text(name) == text
             return [] if same else [Draft(what=DocumentWritten(path=name, text=text), origin=origin)]
@@ -714,6 +742,7 @@ class Session:
             pads={"thread": mind.pads, "resource": belongings.pads},
             visible=mind.history.sent.holds if own else _nothing,
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
+            language=mind.opened.language if mind.opened else "en",
         )
 
     def _look_up(self) -> None:

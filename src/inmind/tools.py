@@ -57,7 +57,9 @@ class Reach:
     def knows(self, path: str) -> bool:
         """Does the model know all of a page as it is?"""
         page = self.mind.documents.by_path.get(path)
-        return page is not None and page.source in self.seen.get(path, ())
+        stream = f"{self.mind.stream}#"
+        seen = (int(id.removeprefix(stream)) for id in self.seen.get(path, ()) if id.startswith(stream))
+        return page is not None and any(page.written <= seq <= page.version for seq in seen)
 
     @property
     def pad_text(self) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders import assistant, user
+from builders import assistant, turns, user
 
 from inmind import EntityRules, Memory, ScratchpadLayer
 
@@ -180,9 +180,107 @@ def test_undo_takes_back_the_last_change(used: Path) -> None:
     assert inmind("show", "overview", "support-42", home=used).stdout.startswith("# Working memory")
 
 
+@pytest.fixture
+def talked(home: Path) -> Path:
+    """A session with turns to spare, a goal with a trick in it, and a rule."""
+    with Memory.open(home) as memory:
+        said = [user("Move the shop\x1b[2J of Ada."), assistant("Yes."), user("Always answer in one sentence.")]
+        memory.session("long", cwd="/website").add([*said, assistant("Yes."), *turns(8, words=40)])
+    return home
+
+
+@pytest.mark.spec("E3")
+def test_compact_says_what_it_takes_and_what_it_does_by_default(home: Path) -> None:
+    ran = inmind("compact", "--help", home=home)
+    assert ran.returncode == 0
+    for words in ("conversation|tools|all", "archive|summarize", "--keep-recent", "--archive-to PATH", "--undo"):
+        assert words in ran.stdout
+
+
+@pytest.mark.spec("E3", "E8")
+def test_compact_says_what_left_where_it_is_and_where_each_item_stands(talked: Path) -> None:
+    ran = inmind("compact", "long", "--keep-recent", "2", "--archive-to", "detail/early.md", home=talked)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    first, *items = ran.stdout.splitlines()
+    assert first.startswith("Compacted 16 messages, ")
+    assert "All of it is in detail/early.md." in first
+    assert items == [
+        "- goal, in the stub: Move the shop⟨U+001B⟩[2J of Ada.",
+        "- rule, in the stub: Always answer in one sentence.",
+        "- request, in the conversation: and now",
+    ]
+    with Memory.open(talked) as memory:
+        session = memory.session("long")
+        assert "Move the shop" in session.read("detail/early.md")
+        assert len(session.mind.history.sent) == 6
+
+
+@pytest.mark.spec("E3", "E7", "E8")
+def test_compact_has_a_json_form(talked: Path) -> None:
+    ran = inmind("compact", "long", "--target", "conversation", "--strategy", "summarize", "--json", home=talked)
+    shown = json.loads(ran.stdout)
+    assert (shown["reason"], shown["messages"], shown["left_out"]) == ("asked by the host", 10, [])
+    assert shown["tokens"] > 0
+    assert shown["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "stub"}
+    with Memory.open(talked) as memory:
+        session = memory.session("long")
+        assert shown["version"] == session.mind.seq
+        assert all(path in session.documents() for path in shown["archives"])
+        assert "In short:" in session.mind.history.sent.wires[0]["content"]
+
+
+@pytest.mark.spec("E8")
+def test_what_there_was_no_room_for_is_said_too(home: Path) -> None:
+    with Memory.open(home) as memory:
+        rules = [user(f"Always write the letter {'very ' * 40}{name} in capitals.") for name in range(40)]
+        said = [message for rule in rules for message in (rule, assistant("Yes."))]
+        memory.session("strict").add([user("hello"), assistant("hello"), *said, user("and now")])
+    ran = inmind("compact", "strict", "--keep-recent", "0", home=home)
+    gone = [line for line in ran.stdout.splitlines() if line.startswith("- rule, in the archive alone: ")]
+    assert 0 < len(gone) < 40
+    inmind("compact", "strict", "--undo", home=home)
+    shown = json.loads(inmind("compact", "strict", "--keep-recent", "0", "--json", home=home).stdout)
+    assert [f"- rule, in the archive alone: {item['text']}" for item in shown["left_out"]] == gone
+
+
+@pytest.mark.spec("E3")
+def test_nothing_to_compact_is_said_and_is_no_failure(used: Path) -> None:
+    ran = inmind("compact", "support-42", home=used)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == "Nothing was compacted: nothing is old enough, or large enough, to leave.\n"
+    shown = json.loads(inmind("compact", "support-42", "--json", home=used).stdout)
+    assert (shown["messages"], shown["archives"], shown["items"]) == (0, [], [])
+
+
+@pytest.mark.spec("E9")
+def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Path) -> None:
+    def sent() -> int:
+        with Memory.open(talked) as memory:
+            return len(memory.session("long").mind.history.sent)
+
+    whole = sent()
+    inmind("compact", "long", home=talked)
+    assert sent() < whole
+    ran = inmind("compact", "long", "--undo", home=talked)
+    assert (ran.returncode, ran.stdout.startswith("The compaction of event ")) == (0, True)
+    assert sent() == whole
+    inmind("compact", "long", home=talked)
+    shown = json.loads(inmind("compact", "long", "--undo", "--json", home=talked).stdout)
+    assert 0 < shown["lifted"] < shown["version"]
+    inmind("compact", "long", home=talked)
+    assert inmind("undo", "long", home=talked).returncode == 0
+    assert sent() == whole
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["compact", "nobody"], "NOT_FOUND"),
+        (["compact", "support-42", "--undo"], "NOT_FOUND"),
+        (["compact", "support-42", "--target", "everything"], "INVALID_INPUT"),
+        (["compact", "support-42", "--strategy", "forget"], "INVALID_INPUT"),
+        (["compact", "support-42", "--keep-recent", "-1"], "INVALID_INPUT"),
+        (["compact", "support-42", "--archive-to", "../x.md"], "INVALID_PATH"),
         (["show", "overview", "nobody"], "NOT_FOUND"),
         (["show", "scratchpad", "nobody"], "NOT_FOUND"),
         (["show", "prompt", "support-42", "--call", "99"], "NOT_FOUND"),

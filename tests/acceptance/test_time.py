@@ -48,7 +48,8 @@ def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reope
 def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(home) as memory:
         sent = memory.session("s").prepare([user("hi")]).request
-    monkeypatch.setattr("inmind.prompt.plan.WORDING", {**WORDING, "guide": "New words.", "reminder": "New reminder."})
+    new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
+    monkeypatch.setattr("inmind.prompt.plan.wording_for", lambda _: new)
     with Memory.open(home) as memory:
         session = memory.session("s")
         now = session.prepare([user("hi")]).request

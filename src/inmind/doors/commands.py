@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
@@ -17,11 +18,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from inmind import InmindError, Memory, Rates, Session
+from inmind.archivist import STRATEGIES
 from inmind.doors.demo import play
 from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
 from inmind.entities.block import block
 from inmind.errors import NotFound
+from inmind.history.compact import TARGETS
+from inmind.history.room import KEEP_ASKED
 from inmind.journal import encode
 from inmind.memory import DATABASE, WINDOW, default_home
 from inmind.scratchpad.block import text_of
@@ -174,7 +178,7 @@ def show_entities(session: SessionId, as_json: AsJson = False) -> None:
         entities = opened.entities
         _say(block(entities))
         if pinned := [entity for entity in entities if entity.pinned]:
-            _say(f"\nPinned: {'; '.join(' '.join(str(entity).split()) for entity in pinned)}.")
+            _say(f"\nPinned: {'; '.join(_on_one_line(str(entity)) for entity in pinned)}.")
         if beyond := list(entities.beyond):
             deleted = sum(entity.deleted for entity in beyond)
             _say(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
@@ -246,8 +250,46 @@ def show_journal(
 
 
 @app.command()
+def compact(
+    session: SessionId,
+    target: Annotated[
+        str, typer.Option(metavar="|".join(TARGETS), help="What leaves: old turns, old outputs.")
+    ] = "all",
+    strategy: Annotated[
+        str, typer.Option(metavar="|".join(STRATEGIES), help="Say only where it is, or tell it in short too.")
+    ] = "archive",
+    keep_recent: Annotated[int, typer.Option(help="Turns, and outputs of tools, that stay.")] = KEEP_ASKED,
+    archive_to: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The page for it: archive/<name>.md or detail/<name>.md.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Instead, send again what the last compaction took out.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take what is old out of what the model is sent. All of it is archived, and --undo brings it back."""
+    with _failing_in_one_line(), _session(session) as opened:
+        if undo:
+            lifted = opened.undo_compaction()
+            if as_json:
+                return _print_json({"lifted": lifted, "version": opened.mind.seq})
+            _say(f"The compaction of event {lifted} is taken back; the reversal is event {opened.mind.seq}.")
+            return None
+        report = opened.compact(target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to)
+        if as_json:
+            left_out = [item._asdict() for item in report.left_out]
+            return _print_json({**asdict(report), "left_out": left_out, "version": opened.mind.seq})
+        _say(str(report))
+        for item in report.items:
+            _say(f"- {item.kind}, in the {item.where}: {_on_one_line(item.text)}")
+        for item in report.left_out:
+            _say(f"- {item.kind}, in the archive alone: {_on_one_line(item.text)}")
+    return None
+
+
+@app.command()
 def undo(session: SessionId, as_json: AsJson = False) -> None:
-    """Take back the last change of a session; it stays in the journal."""
+    """Take back the last change of a session, be it a compaction; it stays in the journal."""
     with _failing_in_one_line(), _session(session) as opened:
         went_to = opened.undo()
         if as_json:
@@ -306,6 +348,10 @@ def _texts(content: object) -> list[str]:
         return [content]
     parts = cast(list[Mapping[str, Any]], content) if isinstance(content, list) else []
     return [str(part["text"]) if "text" in part else json.dumps(part, ensure_ascii=False) for part in parts]
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _beside_role(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,16 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
+from inmind.history.room import KEEP_RECENT, KEEP_ROUNDS, Room
 from inmind.history.spoken import Spoken, Turn, turns
 
 TARGETS = ("conversation", "tools", "all")
-
-KEEP_ASKED = 5
-"""Turns, or answers of tools, that stay when somebody asks for a compaction and does not say how many."""
-KEEP_RECENT = 3
-"""Turns that stay behind the active one when memory itself compacts."""
-KEEP_ROUNDS = 5
-"""Rounds that stay then of the turns that stay, when those are long."""
 
 OUTPUT_STUB = 50
 """Tokens of the line that stands for what a tool has answered, beside the ids that it names."""
@@ -59,20 +53,6 @@ class Leaving:
     @property
     def touched(self) -> list[int]:
         return sorted({*self.whole, *self.outputs, *self.cut})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """How many tokens the conversation may take."""
-
-    aim: int
-    """After a compaction."""
-    most: int
-    """Before one is due."""
-    limit: int
-    """At all."""
-    stub: int
-    """What a stub for messages may take of it."""
 
 
 def output_stub(tokens: int) -> int:

@@ -12,12 +12,13 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from inmind.documents import Document, Scope, checked_text, resolve
+from inmind.documents import OVERVIEW, Document, Scope, checked_text, resolve
 from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
 from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Trust
 from inmind.overview.shown import as_shown
+from inmind.overview.size import size_warning
 from inmind.scratchpad.pad import Pads
 from inmind.text import Cut
 from inmind.tokens import Counter
@@ -103,6 +104,8 @@ class Moment:
     """Does the message of this event stand in the conversation that the model is sent?"""
     parent: Moment | None = None
     """The moment of the session that this one was spawned from."""
+    language: str = "en"
+    """That the session began in."""
 
 
 class Layer(Protocol):
@@ -190,6 +193,7 @@ class DocumentLayer(PlainLayer):
             sources=(document.source,),
             pointer=f"[cut to fit: the rest is in {self.path}]",
             trust=document.trust,
+            banner=size_warning(document.text, moment.language) if self.path == OVERVIEW else "",
         )
 
 

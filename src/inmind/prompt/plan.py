@@ -14,14 +14,12 @@ from itertools import takewhile
 
 from inmind.errors import ContextOverflow
 from inmind.history import Line
-from inmind.history.compact import Room
 from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, Trust, WordingSet
 from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import Layer, Recalled
 from inmind.prompt.meter import STRONG_FROM, Meter, reading_of
-from inmind.prompt.policy import FULL, RELIEVED
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import View
 from inmind.prompt.wording import block_text, changes_text, wording_for
@@ -75,85 +73,16 @@ class Occasion:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
-    """How full the window is, as far as the conversation could be shorter; in tokens by our count."""
-
-    available: int
-    """What the window has beside system prompt, tools and the answer."""
-    around: int
-    """What stands there beside the conversation: memory, and the words around it."""
-    history: int
-    fixed: int
-    """Of that, what cannot be shorter: the guide and the meter."""
-    percent: float
-    """Of the whole window, as the meter tells it."""
-    moves: bool
-    """What stands behind the anchor is written anew anyway."""
-
-    @property
-    def full(self) -> bool:
-        return self.around + self.history > FULL * self.available
-
-    @property
-    def over(self) -> bool:
-        return self.around + self.history > self.available
-
-    @property
-    def hopeless(self) -> bool:
-        """System prompt and tools leave nothing that a compaction could make room in."""
-        return self.available <= 2 * self.fixed
-
-    @property
-    def least_gain(self) -> int:
-        """Tokens below which a compaction is not worth its page."""
-        return max(100, self.available // 20)
-
-    @property
-    def room(self) -> Room:
-        """In a window that memory itself half fills, the conversation still gets a quarter; and before what is recent
-        has to leave, memory makes do with half of what it wants."""
-        aim = max(int(RELIEVED * self.available) - self.around, self.available // 4)
-        most = max(int(FULL * self.available) - self.around, aim + self.available // 8)
-        least = self.fixed + (self.around - self.fixed) // 2
-        return Room(aim=aim, most=most, limit=max(most, self.available - least), stub=0)
-
-
-def crowd(occasion: Occasion, planned: Plan | None) -> Crowd:
-    """How a plan fills the window; None where it could not be made, since too much is said.
-
-    Memory counts with what it wants: where the conversation has taken its place, that is the first to notice.
-    """
-    standing, meter = occasion.standing, occasion.meter
-    told = replace(standing, wording=_wording(standing))
-    tokens = _without_memory(told, occasion.line, occasion.view, meter)
-    fixed = tokens["guide"] + _most_meta(told, occasion)
-    wanted = ((layer, _framed(meter, _block(layer, said), said.text)) for layer, said in occasion.recalled)
-    around = fixed + sum(min(size, layer.budget.max) for layer, size in wanted)
-    used = sum(planned.tokens.values()) if planned else sum(tokens.values()) + around
-    moved = planned is None or any(isinstance(draft.what, AnchorMoved) for draft in planned.drafts)
-    moves = moved or (planned is not None and planned.cold) or (standing.spliced and not occasion.shared)
-    spendable = int(occasion.limits.spendable / standing.calibration.cautious)
-    return Crowd(
-        available=max(0, spendable - tokens["system"] - tokens["tools"]),
-        around=around,
-        history=tokens["history"],
-        fixed=fixed,
-        percent=100 * standing.calibration.correct(used) / occasion.limits.window,
-        moves=moves and standing.calls > 0,
-    )
-
-
 def plan(occasion: Occasion) -> Plan:
     """Decide one call."""
     standing, line, view, recalled = occasion.standing, occasion.line, occasion.view, occasion.recalled
     limits, meter, shared = occasion.limits, occasion.meter, occasion.shared
     drafts: list[Draft] = []
-    if (wording := _wording(standing)) != standing.wording:
+    if (wording := wording_of(standing)) != standing.wording:
         standing = replace(standing, wording=wording)
         drafts.append(Draft(what=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
-    tokens = _without_memory(standing, line, view, meter)
-    room = _room(standing, limits, sum(tokens.values()) + _most_meta(standing, occasion))
+    tokens = without_memory(standing, line, view, meter)
+    room = _room(standing, limits, sum(tokens.values()) + most_meta(standing, occasion))
     blocks = _fill(recalled, room, meter)
     cold = is_cold(standing, occasion.now, limits.cache_seconds)
     settled = settle(
@@ -200,7 +129,7 @@ def is_cold(standing: Standing, now: datetime, cache_seconds: float) -> bool:
 
 def measure(standing: Standing, line: Line, view: View, meter: Meter, window: int) -> dict[str, int]:
     """Tokens by part, in the order of the prompt. Where nothing carries a tail there is none to count."""
-    tokens = _without_memory(standing, line, view, meter)
+    tokens = without_memory(standing, line, view, meter)
     history = tokens.pop("history")
     tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in standing.blocks}
     tokens["history"] = history
@@ -212,7 +141,7 @@ def measure(standing: Standing, line: Line, view: View, meter: Meter, window: in
     return {**tokens, "changes": changes, "context_meta": meter.meta(reading, standing.wording)}
 
 
-def _without_memory(standing: Standing, line: Line, view: View, meter: Meter) -> dict[str, int]:
+def without_memory(standing: Standing, line: Line, view: View, meter: Meter) -> dict[str, int]:
     return {
         "tools": meter.value(standing.tools_name, standing.all_tools),
         "system": meter.value(standing.system_name, standing.system),
@@ -221,12 +150,12 @@ def _without_memory(standing: Standing, line: Line, view: View, meter: Meter) ->
     }
 
 
-def _wording(standing: Standing) -> Mapping[str, str]:
+def wording_of(standing: Standing) -> Mapping[str, str]:
     """What we say depends on the tools that are offered: a sentence about another is wasted."""
     return wording_for(frozenset(tool_names(standing.offered)))
 
 
-def _most_meta(standing: Standing, occasion: Occasion) -> int:
+def most_meta(standing: Standing, occasion: Occasion) -> int:
     """What the meter takes where the window is full."""
     window = occasion.limits.window
     return occasion.meter.meta(reading_of(standing, occasion.line, window, window), standing.wording)
@@ -247,9 +176,9 @@ def _room(standing: Standing, limits: Limits, needed: int) -> int:
 
 def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -> tuple[AnchoredBlock, ...]:
     """Each layer's text inside what it was granted, in slot order."""
-    whole = [_block(layer, said) for layer, said in recalled]
+    whole = [block_of(layer, said) for layer, said in recalled]
     wishes = [
-        Wish(wanted=_framed(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
+        Wish(wanted=framed(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
         for block, (layer, said) in zip(whole, recalled, strict=True)
     ]
     filled: list[AnchoredBlock] = []
@@ -257,12 +186,12 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
         if wish.wanted <= grant:
             filled.append(block)
             continue
-        kept = _shortened(said, _stepped(grant, wish), partial(_framed, meter, block))
+        kept = _shortened(said, _stepped(grant, wish), partial(framed, meter, block))
         filled.append(replace(block, text=kept.text, left_out=kept.lines_left_out))
     return tuple(filled)
 
 
-def _block(layer: Layer, said: Recalled) -> AnchoredBlock:
+def block_of(layer: Layer, said: Recalled) -> AnchoredBlock:
     return AnchoredBlock(layer.name, said.text, 0, said.sources, said.banner, said.tag)
 
 
@@ -315,9 +244,9 @@ def unchanged_prefix(standing: Standing, tokens: dict[str, int], format: str, sh
 
 
 def _block_tokens(block: AnchoredBlock, meter: Meter) -> int:
-    return _framed(meter, block, block.text) if block.text else 0
+    return framed(meter, block, block.text) if block.text else 0
 
 
-def _framed(meter: Meter, block: AnchoredBlock, text: str) -> int:
+def framed(meter: Meter, block: AnchoredBlock, text: str) -> int:
     """What a block costs as it is sent, with this text: escaped, and with the tags around it."""
     return meter.count(block_text(replace(block, text=text)))

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any
 
 from inmind.errors import InvalidInput
-from inmind.history.compact import KEEP_ASKED, KEEP_RECENT
+from inmind.history.room import KEEP_ASKED, KEEP_RECENT
 from inmind.prompt.ledger import Rates
 from inmind.prompt.meter import BANDS, EMERGENCY
 

@@ -29,7 +29,7 @@ def test_the_newest_pages_are_listed_and_the_others_counted() -> None:
     pages = [a_page(number) for number in range(13, 0, -1)]
     lines = section_of(with_index("", pages, "en"), "Detail and archive").split("\n")
     assert len(lines) == MOST_PAGES + 1
-    assert (lines[0][:23], lines[-1]) == ("- archive/013-login.md ", "- and 3 more: memory_list ·")
+    assert (lines[0][:23], lines[-1]) == ("- archive/013-login.md ", "- and 8 more: memory_list ·")
 
 
 def test_an_index_is_kept_in_the_language_that_the_page_has_it_in() -> None:

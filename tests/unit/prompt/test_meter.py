@@ -59,9 +59,9 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
 @pytest.mark.parametrize("count", [estimator(), len])
 def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Counter) -> None:
     meter = Meter(count)
-    assert count(context_meta(reading(), WORDING, [])) <= meter.meta(WORDING, strong=False)
+    assert count(context_meta(reading(), WORDING, [])) <= meter.meta(reading(), WORDING)
     named = ["tool result 234 (12345 tokens)"] * 3
-    assert count(context_meta(reading(127_000), WORDING, named)) <= meter.meta(WORDING, strong=True)
+    assert count(context_meta(reading(127_000), WORDING, named)) <= meter.meta(reading(127_000), WORDING)
 
 
 def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:

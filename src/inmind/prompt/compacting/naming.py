@@ -6,7 +6,6 @@ others, those that were in what leaves are named in its stub, the most recent fi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from inmind.tokens import Counter
@@ -14,8 +13,8 @@ from inmind.tokens import Counter
 MOST_KNOWN = 1_000
 """Ids that are looked for, of those that a session knows."""
 
-_WORD = re.compile(r"""[^\s"'`(),;:=\[\]{}<>|]+""")
-_AROUND = ".!?…*_"
+_BETWEEN = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
+_BEHIND = (".", "!", "?")
 
 
 class Naming:
@@ -23,15 +22,12 @@ class Naming:
 
     def __init__(self, known: Sequence[str], stays: Iterable[str]) -> None:
         self._known = dict.fromkeys(known[:MOST_KNOWN])
-        for text in stays:
-            for word in words_in(text) & self._known.keys():
-                del self._known[word]
+        for word in words_in("\n".join(stays)) & self._known.keys():
+            del self._known[word]
 
     def among(self, texts: Iterable[str], *, room: int, count: Counter) -> list[str]:
         """Those that stand in these texts, in so many tokens. Each is named once."""
-        there = (
-            set[str]().union(*(words_in(text) & self._known.keys() for text in texts)) if self._known else set[str]()
-        )
+        there = words_in("\n".join(texts)) if self._known else set[str]()
         named: list[str] = []
         for id in [id for id in self._known if id in there]:
             room -= count(id) + 1
@@ -44,5 +40,5 @@ class Naming:
 
 def words_in(text: str) -> set[str]:
     """Whatever could be an id in a text."""
-    words = set(_WORD.findall(text))
-    return words | {word.strip(_AROUND) for word in words}
+    words = set(text.translate(_BETWEEN).split())
+    return words | {word.rstrip("".join(_BEHIND)) for word in words if word.endswith(_BEHIND)}

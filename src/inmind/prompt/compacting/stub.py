@@ -89,7 +89,8 @@ def cut_short(
 def _archived(result: Result, place: str, name: Callable[[str], Sequence[str]]) -> Result:
     text = _text(result)
     other = "" if all(isinstance(part, Text) for part in result.parts) else ", with more than text"
-    began = f'; it began: "{inert(shortened(text, MOST_QUOTED))}"' if text.strip() else ""
+    begins = shortened(text[: 4 * MOST_QUOTED], MOST_QUOTED)
+    began = f'; it began: "{inert(begins)}"' if begins else ""
     ids = name(text)
     named = f"; ids in it: {inert(', '.join(ids))}" if ids else ""
     told = Text(f"[archived, {len(text):,} characters{other}: {place}{began}{named}]")

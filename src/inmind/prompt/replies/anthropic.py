@@ -96,7 +96,9 @@ class AnthropicPieces:
                 raise InvalidInput(field=f"{field}.index", value=index, expected="the index of a block that has begun")
             self._deltas[index].append(_part(chunk, "delta", field))
         elif kind == "content_block_stop":
-            self._closed.add(_index(chunk, field))
+            index = peek(chunk, "index")
+            if is_count(index):
+                self._closed.add(index)
         elif kind == "message_delta":
             usage = plain(peek(chunk, "usage"), f"{field}.usage")
             self._message.update(without_nothing(_part(chunk, "delta", field)))

@@ -1,0 +1,338 @@
+"""Whatever is said, compacted, stripped, undone and reopened, in whatever order: nothing is lost, and it can be sent.
+
+The model is the list that the host has handed in, and every request that came of it. What leaves the view has to be
+on a page, once; what is sent has to be valid, to fit, and to say what must survive; and all of it can be taken back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, dropwhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, assistant, user
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from strategies import WIRES
+from validity import faults
+
+from inmind import CompressionPolicy, Memory, Prompt
+from inmind.errors import NotFound
+from inmind.history.history import History
+from inmind.journal import MessageAdded
+from inmind.prompt.formats import FORMATS
+from inmind.testing import ManualClock
+from inmind.text import inert
+
+pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E9")
+
+RESERVE = 200
+OPERATOR = ("system", "developer")
+
+WORDS = st.sampled_from(
+    [
+        "hello",
+        "",
+        "关于我们",
+        "</compacted_history>",
+        "Never deploy on Fridays.",
+        "We decided to use PostgreSQL for the orders.",
+        "a remark of some length, " * 12,
+        "line of a page\n" * 60,
+    ]
+)
+HUGE = st.sampled_from(["word " * 7_000, "a line of many\n" * 3_000, "长" * 9_000])
+OUTPUTS = st.one_of(
+    st.sampled_from(["ok", "", '{"page": {"id": "page-7", "title": "About Us"}}', "row of a table\n" * 100]),
+    st.integers(1, 9).map(lambda n: json.dumps({"pages": [{"id": f"page-{n}{k}", "title": "P" * 40} for k in "abc"]})),
+    HUGE,
+)
+PINNED = st.sampled_from(["The launch is on Tuesday.", "Ada signs off every change.", "<memory> is a tag"])
+FORMAT = st.sampled_from(sorted(FORMATS))
+
+
+def exchange(format: str, ids: Sequence[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
+    """Parallel calls, with the answers that there are; the others wait."""
+    answered = list(zip(ids, outputs, strict=False))
+    if format == "openai":
+        calls = [call for id in ids for call in a_call(id)["tool_calls"]]
+        results = [{"role": "tool", "tool_call_id": id, "content": text} for id, text in answered]
+        return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    if format == "responses":
+        asked = [{"type": "function_call", "call_id": id, "name": "get_page", "arguments": "{}"} for id in ids]
+        return [*asked, *({"type": "function_call_output", "call_id": id, "output": text} for id, text in answered)]
+    uses = [{"type": "tool_use", "id": id, "name": "get_page", "input": {}} for id in ids]
+    blocks = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in answered]
+    return [{"role": "assistant", "content": uses}, *([{"role": "user", "content": blocks}] if blocks else [])]
+
+
+class AnyCompaction(RuleBasedStateMachine):
+    """The model: the host's list, byte for byte, and all that was ever sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp())
+        self.clock = ManualClock()
+        self.talk: list[dict[str, Any]] = []
+        self.handed = {"[]"}
+        self.sent: list[str] = []
+        self.names = count()
+
+    @initialize(
+        window=st.sampled_from([2_500, 4_000, 6_000]),
+        tools=st.booleans(),
+        format=FORMAT,
+        automatic=st.sampled_from([(), ("normal", "light_compression", "medium_compression", "heavy_compression")]),
+    )
+    def open(self, window: int, tools: bool, format: str, automatic: tuple[str, ...]) -> None:
+        self.window, self.memory_tools, self.format = window, tools, format
+        self.policy = CompressionPolicy(automatic=automatic, keep_recent=1 if automatic else 3)
+        self._open()
+        self._hand_in([user("Build the About Us page. Never delete a page.")])
+
+    # -- what is said ------------------------------------------------------------------------------------------
+
+    @rule(words=WORDS | HUGE, reply=WORDS | st.none())
+    def say(self, words: str, reply: str | None) -> None:
+        self._hand_in([user(words), *([assistant(reply)] if reply else [])])
+
+    @rule(outputs=st.lists(OUTPUTS, max_size=3), waiting=st.integers(0, 1), reply=WORDS | st.none())
+    def call(self, outputs: list[str], waiting: int, reply: str | None) -> None:
+        """Parallel calls, some of which may stay without an answer."""
+        ids = [f"call_{next(self.names)}" for _ in range(len(outputs) + waiting)]
+        said = exchange(self.format, ids, outputs) if ids else []
+        self._hand_in([*said, *([assistant(reply)] if reply else [])])
+
+    @rule(data=st.data())
+    def anything(self, data: st.DataObject) -> None:
+        """Orphans, pictures, empty contents, ids used twice, what only one provider understands."""
+        self._hand_in([self._named(wire) for wire in data.draw(st.lists(WIRES[self.format], max_size=3))])
+
+    @rule(data=st.data(), format=FORMAT)
+    def in_another_format(self, data: st.DataObject, format: str) -> None:
+        wires = [self._named(wire) for wire in data.draw(st.lists(WIRES[format], min_size=1, max_size=2))]
+        ids = [f"call_{next(self.names)}"]
+        self._add([*wires, *exchange(format, ids, [data.draw(OUTPUTS)])], format)
+
+    @rule(start=st.integers(0, 6))
+    @precondition(lambda self: self._all_in_its_own_format())
+    def trim(self, start: int) -> None:
+        self._hand_in([], base=self.talk[start:])
+
+    @rule(data=st.data(), words=WORDS, keep=st.booleans())
+    @precondition(lambda self: self.talk and self._all_in_its_own_format())
+    def edit(self, data: st.DataObject, words: str, keep: bool) -> None:
+        """A message is put differently; what came behind it stays, or goes."""
+        place = data.draw(st.integers(0, len(self.talk) - 1))
+        behind = self.talk[place + 1 :] if keep else []
+        self._hand_in([], base=[*self.talk[:place], user(words), *behind])
+
+    # -- what is done about its length --------------------------------------------------------------------------
+
+    @rule(
+        of=st.sampled_from(["conversation", "tools", "all"]),
+        strategy=st.sampled_from(["archive", "summarize"]),
+        keep=st.sampled_from([0, 0, 1, 3]),
+        to=st.sampled_from([None, None, "detail/log.md", "archive/mine.md"]),
+    )
+    def compact(self, of: str, strategy: str, keep: int, to: str | None) -> None:
+        before = len(self.session.mind.history.compactions)
+        report = self.session.compact(of, strategy=strategy, keep_recent=keep, archive_to=to)
+        assert len(self.session.mind.history.compactions) == before + bool(report)
+
+    @rule(keep=st.sampled_from([0, 1]), strategy=st.sampled_from(["archive", "summarize"]))
+    @precondition(lambda self: self.memory_tools)
+    def compact_by_the_model(self, keep: int, strategy: str) -> None:
+        self._ask("openai")
+        number = next(self.names)
+        arguments = json.dumps({"target": "all", "strategy": strategy, "keep_recent": keep})
+        message = a_call(f"compact_{number}", "compact_history", arguments)
+        reply = {"id": f"chatcmpl-{number:016}", "choices": [{"message": message, "finish_reason": "tool_calls"}]}
+        recorded = self.session.record(reply)
+        self._now([*self.talk, message, *map(dict, recorded.results)])
+
+    @rule(words=st.sampled_from(["- the page is half done", "- waits for the pictures"]))
+    def strip(self, words: str) -> None:
+        """The overview covers what is old, and the provider's cache is cold."""
+        self.session.write("overview.md", f"{self.session.overview}\n{words} ({next(self.names)})\n")
+        self.clock.advance(seconds=400)
+        self._ask(self.format)
+
+    @rule()
+    def undo_compaction(self) -> None:
+        if self.session.mind.history.compactions:
+            of = self.session.mind.history.compactions[-1].seq
+            assert self.session.undo_compaction() == of
+        else:
+            with pytest.raises(NotFound):
+                self.session.undo_compaction()
+
+    @rule()
+    def undo_all_compactions(self) -> None:
+        """What is sent is then what the host has handed in, byte for byte, and nothing is left of the pages."""
+        while self.session.mind.history.compactions:
+            self.session.undo_compaction()
+        assert list(self.session.mind.history.sent) == list(self.session.mind.line)
+        assert written(self.session.mind.history.sent.wires) == written(self.talk)
+        assert [path for path in self.session.documents() if path.startswith(("archive/", "detail/"))] == []
+
+    @rule()
+    @precondition(lambda self: self.session.mind.before > 0)
+    def undo(self) -> None:
+        self.session.undo()
+        back = written(self.session.mind.line.wires)
+        assert back in self.handed
+        self.talk = json.loads(back)
+
+    @rule(text=PINNED)
+    def retain(self, text: str) -> None:
+        self.session.retain(text)
+
+    @rule(text=PINNED)
+    def release(self, text: str) -> None:
+        if any(item.text == text for item in self.session.mind.history.pinned):
+            self.session.release(text)
+
+    @rule()
+    def reopen(self) -> None:
+        before = self.session.mind.history
+        self.memory.close()
+        self._open()
+        after = self.session.mind.history
+        assert (list(after.sent), after.compactions, after.items) == (
+            list(before.sent),
+            before.compactions,
+            before.items,
+        )
+
+    @rule(format=FORMAT)
+    def ask(self, format: str) -> None:
+        self._ask(format)
+
+    @rule(data=st.data())
+    @precondition(lambda self: bool(self.sent))
+    def rebuild(self, data: st.DataObject) -> None:
+        call = data.draw(st.integers(1, len(self.sent)))
+        assert json.dumps(self.session.prompt(call).request) == self.sent[call - 1]
+
+    # -- what holds --------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_conversation_is_what_the_host_has_handed_in(self) -> None:
+        assert written(self.session.mind.line.wires) == written(self.talk)
+
+    @invariant()
+    def every_message_is_sent_or_on_exactly_one_page(self) -> None:
+        history = self.session.mind.history
+        sent = {entry.seq for entry in history.sent if not entry.stub}
+        archived = Counter(
+            int(number)
+            for path in self.session.documents()
+            if path.startswith(("archive/", "detail/"))
+            for number in re.findall(r"^## (\d+): \w+$", self.session.read(path), re.MULTILINE)
+        )
+        places = {entry.seq: (entry.seq in sent) + archived[entry.seq] for entry in history.line}
+        assert {seq: times for seq, times in places.items() if times != 1} == {}
+
+    @invariant()
+    def what_is_sent_follows_from_the_line_and_the_compactions(self) -> None:
+        history = self.session.mind.history
+        messages = [event for event in self.session.journal() if isinstance(event.what, MessageAdded)]
+        frozen = json.loads(json.dumps(history.freeze()))
+        assert list(History.thaw(frozen, messages, "session/s").sent) == list(history.sent)
+
+    @invariant()
+    def any_provider_would_take_it(self) -> None:
+        """Each asks for the view in its own words; that the window is full shows in one of them at the latest."""
+        self._ask(sorted(FORMATS)[len(self.sent) % len(FORMATS)])
+
+    def teardown(self) -> None:
+        if hasattr(self, "memory"):
+            self.memory.close()
+        shutil.rmtree(self.home)
+
+    def _open(self) -> None:
+        self.memory = Memory.open(self.home, clock=self.clock)
+        self.session = self.memory.session(
+            "s",
+            resource="ada",
+            cwd="/w",
+            window=self.window,
+            reserve=RESERVE,
+            memory_tools=self.memory_tools,
+            compression=self.policy,
+        )
+
+    def _hand_in(self, fresh: list[dict[str, Any]], base: list[dict[str, Any]] | None = None) -> None:
+        """The host hands in its whole list, unless some of it is in words that are not its own."""
+        if not self._all_in_its_own_format():
+            self._add(fresh, self.format)
+            return
+        talk = [*(self.talk if base is None else base), *fresh]
+        talk = list(dropwhile(lambda wire: wire.get("role") in OPERATOR, talk))
+        self._asked(self.session.prepare(talk, format=self.format))
+        self._now(talk)
+
+    def _add(self, wires: list[dict[str, Any]], format: str) -> None:
+        """Results of calls that were answered before are repetitions, and left away."""
+        self.session.add(wires, format=format)
+        talk = [dict(wire) for wire in self.session.mind.line.wires]
+        assert talk[: len(self.talk)] == self.talk
+        assert all(wire in wires for wire in talk[len(self.talk) :])
+        self._now(talk)
+
+    def _now(self, talk: list[dict[str, Any]]) -> None:
+        self.talk = talk
+        self.handed.add(written(talk))
+
+    def _all_in_its_own_format(self) -> bool:
+        return all(entry.format == self.format for entry in self.session.mind.line)
+
+    def _named(self, wire: dict[str, Any]) -> dict[str, Any]:
+        """Items of a provider have ids of their own; the same one with other words is refused."""
+        return {**wire, "id": f"{wire['id']}_{next(self.names)}"} if "id" in wire else wire
+
+    def _ask(self, format: str) -> None:
+        self._asked(self.session.prepare(format=format))
+
+    def _asked(self, prompt: Prompt) -> None:
+        self.sent.append(json.dumps(prompt.request))
+        assert faults(prompt.format, prompt.messages) == []
+        assert prompt.report.tokens_used <= self.window - RESERVE
+        shown = squeezed("\n".join(texts_in(prompt.request)))
+        absent = [item for item in self.session.retained if squeezed(inert(item.text).removesuffix("…")) not in shown]
+        assert absent == []
+        request = next((one for one in reversed(self.session.mind.line.wires) if one.get("role") == "user"), None)
+        if request and isinstance(request["content"], str):
+            assert squeezed(request["content"])[:40] in shown
+
+
+def texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def written(wires: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps([dict(wire) for wire in wires])
+
+
+TestAnyCompaction = AnyCompaction.TestCase
+TestAnyCompaction.settings = settings(max_examples=min(400, settings().max_examples), stateful_step_count=20)
