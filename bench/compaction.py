@@ -23,7 +23,7 @@ from bench.prepare import SETTLING, BareJournal
 from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
-from inmind import Memory, Rates, Session
+from inmind import Memory, Prompt, Rates, Session
 from inmind.journal import encode
 from inmind.memory import RESERVE
 from inmind.prompt.policy import DEFAULT_POLICY, FULL, CompressionPolicy
@@ -194,6 +194,7 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
     history, numbers = conversation(MESSAGES), count()
     window = _just_full(memory, history)
     session: Session | None = None
+    prompt: Prompt | None = None
     seen, stored = 0, list[str]()
 
     def fill() -> None:
@@ -203,16 +204,17 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
         seen = session.mind.seq
         sleep(SETTLING)
 
-    def overflow() -> object:
+    def overflow() -> None:
+        nonlocal prompt
         assert session is not None
-        return session.prepare([*history, *_A_LITTLE_MORE])
+        prompt = session.prepare([*history, *_A_LITTLE_MORE])
 
     def note_what_was_stored() -> None:
         assert session is not None
-        events = session.journal(after=seen)
-        if not any(event.kind == "compacted" for event in events):
+        assert prompt is not None
+        if not prompt.report.compacted:
             raise RuntimeError("nothing was compacted: there is nothing to measure")
-        stored[:] = [encode(event.what) for event in events]
+        stored[:] = [encode(event.what) for event in session.journal(after=seen)]
 
     return {
         "compacting": Contender(overflow, before=fill),

@@ -143,48 +143,57 @@ class Archivist:
 
     def due(self, mind: Mind, crowd: Crowd) -> Due | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
-        policy = self._policy
         if crowd.hopeless:
             return None
         if crowd.full:
-            said = self.said(mind.history)
-            room = crowd.room
-            wanted = sized(Wanted(reason=FULL, strategy="summarize"), room.most)
-            stub = stub_size(mind.history, said, wanted, self._meter)
-            # Where the price counts, much leaves at once: what is then written anew is the less.
-            aim = room.aim // 2 if policy.rates else room.aim
-            leaving = relieved(said, room._replace(aim=aim, stub=stub), keep_recent=policy.keep_recent)
-            if leaving and (crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain):
-                return self._due(mind, leaving, wanted)
+            return self._when_full(mind, crowd)
+        return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
+
+    def _when_full(self, mind: Mind, crowd: Crowd) -> Due | None:
+        said, room = self.said(mind.history), crowd.room
+        wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), room.most))
+        stub = stub_size(mind.history, said, wanted, self._meter)
+        # Where the price counts, much leaves at once: what is then written anew is the less.
+        aim = 0 if self._policy.rates else room.aim
+        leaving = relieved(said, room._replace(aim=aim, stub=stub), keep_recent=self._policy.keep_recent)
+        worth = crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain
+        return self._due(mind, leaving, wanted) if leaving and worth else None
+
+    def _when_covered(self, mind: Mind, crowd: Crowd) -> Due | None:
+        """Where the overview tells it and everything is written anew anyway."""
+        if not (crowd.moves and mind.covered):
             return None
-        if crowd.moves and mind.covered:
-            said = self.said(mind.history)
-            wanted = sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most)
-            leaving = covered(said, upto=mind.covered, keep_recent=policy.keep_recent)
-            stub = stub_size(mind.history, said, wanted, self._meter)
-            if leaving and self._gain(said, leaving, stub) >= crowd.least_gain:
-                return self._due(mind, leaving, wanted)
-        asks = policy.asks_for(band(crowd.percent))
-        if asks is None:
+        said = self.said(mind.history)
+        leaving = covered(said, upto=mind.covered, keep_recent=self._policy.keep_recent)
+        wanted = self._complete(mind, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
+        gain = self._gain(said, leaving, stub_size(mind.history, said, wanted, self._meter))
+        return self._due(mind, leaving, wanted) if leaving and gain >= crowd.least_gain else None
+
+    def _by_policy(self, mind: Mind, crowd: Crowd) -> Due | None:
+        """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
+        name = band(crowd.percent)
+        asks = self._policy.asks_for(name)
+        if asks is None or crowd.history < crowd.least_gain:
             return None
         target, keep = asks
         said = self.said(mind.history)
         leaving = asked(said, target=target, keep_recent=keep)
-        wanted = sized(
-            Wanted(reason=PAYS if policy.rates else band(crowd.percent), target=target, strategy="summarize"),
-            crowd.room.most,
+        reason = PAYS if self._policy.rates else name
+        wanted = self._complete(
+            mind, sized(Wanted(reason=reason, target=target, strategy="summarize"), crowd.room.most)
         )
-        stub = stub_size(mind.history, said, wanted, self._meter)
-        gain = self._gain(said, leaving, stub) if leaving else 0
-        if gain < crowd.least_gain:
+        gain = self._gain(said, leaving, stub_size(mind.history, said, wanted, self._meter))
+        if gain < crowd.least_gain or not (crowd.moves or self._pays(said, gain, crowd)):
             return None
-        if policy.rates is not None and not crowd.moves:
-            calls = sum(one.by == "assistant" and not one.stub for one in said) or 1
-            growth = sum(one.tokens for one in said if not one.stub) / calls
-            stays = sum(one.tokens for one in said) - gain + crowd.around
-            if not pays(policy.rates, leaves=gain, rewritten=stays, growth=growth):
-                return None
         return self._due(mind, leaving, wanted)
+
+    def _pays(self, said: Sequence[Spoken], gain: int, crowd: Crowd) -> bool:
+        if self._policy.rates is None:
+            return True
+        calls = sum(one.by == "assistant" and not one.stub for one in said) or 1
+        growth = sum(one.tokens for one in said if not one.stub) / calls
+        stays = crowd.history - gain + crowd.around
+        return pays(self._policy.rates, leaves=gain, rewritten=stays, growth=growth)
 
     def relieve(self, due: Due) -> Sequence[Event]:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
@@ -220,8 +229,12 @@ class Archivist:
         if not leaving:
             return Made([], CompactionReport(reason="nothing is old enough, or large enough, to leave"))
         language = mind.opened.language if mind.opened else "en"
-        wanted = replace(wanted, request=self._request(mind.history), ids=self._ids(mind.entities))
+        wanted = self._complete(mind, wanted)
         return compaction(mind.history, mind.documents, said, leaving, wanted, language=language, meter=self._meter)
+
+    def _complete(self, mind: Mind, wanted: Wanted) -> Wanted:
+        """With what is known at this moment."""
+        return replace(wanted, request=self._request(mind.history), ids=self._ids(mind.entities))
 
     def _ids(self, entities: Entities) -> list[str]:
         """All that are known: those first that the block of things has no room for, each the most recent first."""

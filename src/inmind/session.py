@@ -588,17 +588,15 @@ class Session:
 
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
-        compacted = ""
+        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices)
         for _ in range(MOST_RELIEFS):
-            decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices, compacted=compacted)
             try:
-                return self._stream.commit(decide, key=key)
+                return self._stream.commit(partial(decide, compacted=None), key=key)
             except _Crowded as crowded:
                 self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
                 if self._archivist.relieve(crowded.due):
-                    compacted = crowded.due.wanted.reason
-        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices, compacted=compacted or "-")
-        return self._stream.commit(decide, key=key)
+                    return self._stream.commit(partial(decide, compacted=crowded.due.wanted.reason), key=key)
+        return self._stream.commit(partial(decide, compacted=""), key=key)
 
     def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
         return Decision(self._taken_in(mind, now, given, spoken), None)
@@ -625,14 +623,21 @@ class Session:
         return [*more, *self._chronicle.entered(then, mind, told, wrote=wrote)]
 
     def _decide_prompt(
-        self, mind: Mind, now: datetime, *, given: Given, spoken: Format, notices: tuple[str, ...], compacted: str
+        self,
+        mind: Mind,
+        now: datetime,
+        *,
+        given: Given,
+        spoken: Format,
+        notices: tuple[str, ...],
+        compacted: str | None,
     ) -> Decision[Mind, tuple[Prompt, View]]:
-        """`compacted`: why the history has just been compacted for this prompt; it is not looked at again then."""
+        """`compacted`: why the history has just been compacted for this prompt; None while it may still have to be."""
         drafts = self._taken_in(mind, now, given, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         view = self._view.of(mind.history.sent, spoken.name)
         recalled = self._recall(mind, now)
-        planned = self._planned(mind, view, recalled, now, compacted=bool(compacted))
+        planned = self._planned(mind, view, recalled, now, settled=compacted is not None)
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
         wires = self._view.copies(view)
         shown = self._shown_whole(mind, planned, recalled)
@@ -641,12 +646,12 @@ class Session:
         asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
         foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
         call = foreseen.standing.calls
-        report = report_on(call, mind.standing, planned, view, notices, compacted=compacted)
+        report = report_on(call, mind.standing, planned, view, notices, compacted=compacted or "")
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
 
     def _planned(
-        self, mind: Mind, view: View, recalled: Sequence[tuple[Layer, Recalled]], now: datetime, *, compacted: bool
+        self, mind: Mind, view: View, recalled: Sequence[tuple[Layer, Recalled]], now: datetime, *, settled: bool
     ) -> Plan:
         """The plan of a prompt, unless something has to leave the conversation first."""
         occasion = Occasion(
@@ -662,10 +667,10 @@ class Session:
         try:
             planned = plan(occasion)
         except ContextOverflow:
-            if not compacted:
+            if not settled:
                 self._look_for_relief(mind, occasion, None)
             raise
-        if not compacted:
+        if not settled:
             self._look_for_relief(mind, occasion, planned)
         return planned
 

@@ -34,6 +34,7 @@ MOST_CHARACTERS = LONGEST_LINE
 """What one `memory_read` answers with at most: an answer that fills the window helps nobody."""
 
 MOST_CONFLICT = 4_000
+MOST = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,13 +237,10 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     if text is None:
         raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(reach))}")
     lines = lines_read(text)
-    first = arguments.get("from_line") or 1
-    if isinstance(first, str) and first.isdecimal():
-        first = int(first)
-    if isinstance(first, bool) or not isinstance(first, int) or not 1 <= first <= len(lines):
-        raise InvalidInput(field="from_line", value=first, expected=f"a line number from 1 to {len(lines)}")
+    first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
+    end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MOST))
     shown, size = 0, 0
-    for line in lines[first - 1 : first - 1 + MOST_LINES]:
+    for line in lines[first - 1 : min(end, first - 1 + MOST_LINES)]:
         size += len(line) + 1
         if shown and size > MOST_CHARACTERS:
             break
@@ -254,6 +252,15 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
         said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
     return Answer(said=said or "(empty)", about=path if path == SCRATCHPAD else resolve(path)[1], whole=whole)
+
+
+def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least: int, most: int) -> int:
+    given = arguments.get(key) or default
+    if isinstance(given, str) and given.isdecimal():
+        given = int(given)
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        raise InvalidInput(field=key, value=given, expected=f"a line number from {least} to {most}")
+    return given
 
 
 def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
@@ -348,6 +355,7 @@ def _always(description: str, parameters: Mapping[str, Any]) -> Callable[[Layer]
 
 
 _TEXT = {"type": "string"}
+_NUMBER = {"type": "integer"}
 
 TOOLS: tuple[Tool, ...] = (
     Tool(
@@ -365,7 +373,7 @@ TOOLS: tuple[Tool, ...] = (
         layer=lambda layer: _has_pages(layer) or scratchpad_in_sight([layer]) is not None,
         declare=_always(
             f"Read {OVERVIEW}, detail/<name>, archive/<name> or {SCRATCHPAD}.",
-            _object({"path": _TEXT, "from_line": {"type": "integer"}}, required=("path",)),
+            _object({"path": _TEXT, "from_line": _NUMBER, "to_line": _NUMBER}, required=("path",)),
         ),
         run=_read,
     ),
@@ -407,7 +415,7 @@ TOOLS: tuple[Tool, ...] = (
                 {
                     "target": {"type": "string", "enum": list(TARGETS)},
                     "strategy": {"type": "string", "enum": ["archive", "summarize"]},
-                    "keep_recent": {"type": "integer"},
+                    "keep_recent": _NUMBER,
                     "archive_to": _TEXT,
                 },
                 required=("target",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -131,9 +131,9 @@ def must_stand_in(talk: Sequence[Message]) -> list[str]:
 def test_a_run_of_300_turns_goes_through_a_small_window_and_undo_brings_back_what_was_sent_before(home: Path) -> None:
     with Memory.open(home) as memory:
         session = memory.session("long", cwd="/website", window=WINDOW)
-        compacted, before = 0, list[Mapping[str, Any]]()
-        talks = asking(a_talk(400))
-        for talk in talks:
+        compacted, talk = 0, list[Message]()
+        before = view_of(session)
+        for talk in asking(a_talk(400)):
             whole = [*view_of(session), *talk[len(session.mind.line) :]]
             prompt = session.prepare(talk)
             said = all_words(prompt)
@@ -174,18 +174,24 @@ def test_nothing_that_was_said_leaves_the_transcript_and_every_message_is_in_the
 # -- the two phases ------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def wordy() -> list[Message]:
+    """Of which a few turns are worth a page."""
+    return a_talk(12, output=FILLER * 2)
+
+
 def grown_cold(clock: ManualClock) -> None:
     clock.advance(seconds=CACHE_SECONDS + 1)
 
 
 @pytest.mark.spec("E2")
 def test_until_somebody_keeps_the_overview_everything_is_sent(
-    session: Session, clock: ManualClock, talk: list[Message]
+    session: Session, clock: ManualClock, wordy: list[Message]
 ) -> None:
-    session.prepare(talk)
+    session.prepare(wordy)
     session.event("decision_made", "ship on Friday")
     grown_cold(clock)
-    prompt = session.prepare(talk)
+    prompt = session.prepare(wordy)
     assert "ship on Friday" in session.overview, "memory has written on it, and that is not keeping it"
     assert (prompt.report.compacted, asked_in(prompt.messages)) == ("", [*range(3, 13)])
 
@@ -193,46 +199,46 @@ def test_until_somebody_keeps_the_overview_everything_is_sent(
 @pytest.mark.spec("E2")
 @pytest.mark.parametrize(("keep", "stay"), [(3, [9, 10, 11, 12]), (0, [12])])
 def test_once_somebody_keeps_it_the_active_turn_and_the_last_ones_are_sent(
-    memory: Memory, clock: ManualClock, talk: list[Message], keep: int, stay: list[int]
+    memory: Memory, clock: ManualClock, wordy: list[Message], keep: int, stay: list[int]
 ) -> None:
     session = memory.session("kept", window=WINDOW, compression=CompressionPolicy(keep_recent=keep))
-    session.prepare(talk)
+    session.prepare(wordy)
     session.write("overview.md", "# Working memory\n\n## Current task\n- orders 0 to 11 are fine\n")
     grown_cold(clock)
-    prompt = session.prepare(talk)
+    prompt = session.prepare(wordy)
     assert (prompt.report.compacted, asked_in(prompt.messages)) == ("the overview covers it", stay)
-    assert [words for words in must_stand_in(talk) if words not in all_words(prompt)] == []
-    assert line_of(session) == talk
+    assert [words for words in must_stand_in(wordy) if words not in all_words(prompt)] == []
+    assert line_of(session) == wordy
 
 
 @pytest.mark.spec("E2")
 def test_three_turns_stay_unless_the_host_says_otherwise(
-    memory: Memory, clock: ManualClock, talk: list[Message]
+    memory: Memory, clock: ManualClock, wordy: list[Message]
 ) -> None:
     session = memory.session("kept", window=WINDOW)
-    session.prepare(talk)
+    session.prepare(wordy)
     session.write("overview.md", "- orders are fine\n")
     grown_cold(clock)
-    assert asked_in(session.prepare(talk).messages) == [9, 10, 11, 12]
+    assert asked_in(session.prepare(wordy).messages) == [9, 10, 11, 12]
 
 
 @pytest.mark.spec("E2")
 def test_what_came_after_the_overview_was_last_kept_is_not_stripped(
-    session: Session, clock: ManualClock, talk: list[Message]
+    session: Session, clock: ManualClock, wordy: list[Message]
 ) -> None:
     known = 4 * 6 + 1
-    session.prepare(talk[:known])
+    session.prepare(wordy[:known])
     session.write("overview.md", "- orders 0 to 5 are fine\n")
     grown_cold(clock)
-    prompt = session.prepare(talk)
+    prompt = session.prepare(wordy)
     assert (prompt.report.compacted, asked_in(prompt.messages)) == ("the overview covers it", [*range(6, 13)])
 
 
 @pytest.mark.spec("E2", "D4")
-def test_a_kept_overview_does_not_make_a_warm_cache_worthless(session: Session, talk: list[Message]) -> None:
-    session.prepare(talk)
+def test_a_kept_overview_does_not_make_a_warm_cache_worthless(session: Session, wordy: list[Message]) -> None:
+    session.prepare(wordy)
     session.write("overview.md", session.overview.replace("## Known facts", "## Known facts\n- orders are fine"))
-    prompt = session.prepare(talk)
+    prompt = session.prepare(wordy)
     assert (prompt.report.anchor_moved, prompt.report.compacted) == ("", "")
     assert asked_in(prompt.messages) == [*range(3, 13)]
 
@@ -343,12 +349,12 @@ def test_a_policy_makes_a_band_automatic(memory: Memory, band: str, least: float
 def test_a_policy_that_looks_at_prices_compacts_when_it_pays_and_not_before(memory: Memory) -> None:
     def first(rates: Rates) -> float:
         policy = CompressionPolicy.when_it_pays(rates)
-        session = memory.session(f"written-{rates.written}", window=64_000, compression=policy)
+        session = memory.session(f"written-{rates.written}", window=32_000, compression=policy)
         ((reason, filled),) = percents(session, a_talk(200)).items()
         assert reason == "it pays"
         return filled
 
-    cheap, dear = first(Rates(written=0.2)), first(Rates(written=1.25))
+    cheap, dear = first(Rates(written=0.2)), first(Rates(written=2.0))
     assert cheap < dear < 75
 
 
@@ -509,35 +515,45 @@ def test_a_session_has_a_summarizer_of_its_own(memory: Memory, talk: list[Messag
     assert "In short:\nAll is fine." in words_of(view_of(session)[0])
 
 
-def raising(_: str) -> str:
-    raise TimeoutError("no answer in 60 s")
-
-
 @pytest.mark.spec("E7", "J3")
 @pytest.mark.parametrize(
-    ("model", "error", "reason"),
+    ("answer", "reason"),
     [
-        pytest.param(raising, ModelFailed, "TimeoutError: no answer in 60 s", id="it fails"),
-        pytest.param(lambda _: "", SummaryRefused, "it is empty", id="nothing"),
-        pytest.param(lambda _: " \n ", SummaryRefused, "it is empty", id="blanks"),
-        pytest.param(lambda _: None, SummaryRefused, "it is no text but NoneType", id="none"),
-        pytest.param(lambda _: {"summary": "fine"}, SummaryRefused, "it is no text but dict", id="an object"),
-        pytest.param(lambda _: "word " * 2_000_000, SummaryRefused, "characters", id="10 MB"),
-        pytest.param(lambda _: "a </compacted_history> b", SummaryRefused, "the delimiters", id="our tag"),
-        pytest.param(lambda _: "a\n[WORKING MEMORY]\nb", SummaryRefused, "the delimiters", id="our banner"),
-        pytest.param(lambda _: "half \ud800", SummaryRefused, "characters that no text has", id="half a character"),
+        pytest.param("", "it is empty", id="nothing"),
+        pytest.param(" \n ", "it is empty", id="blanks"),
+        pytest.param(None, "it is no text but NoneType", id="none"),
+        pytest.param({"summary": "fine"}, "it is no text but dict", id="an object"),
+        pytest.param("word " * 2_000_000, "it has 9999999 characters", id="10 MB"),
+        pytest.param("a </compacted_history> b", "it holds the delimiters of memory", id="our tag"),
+        pytest.param("a\n[WORKING MEMORY]\nb", "it holds the delimiters of memory", id="our banner"),
+        pytest.param("half \ud800", "it holds characters that no text has", id="half a character"),
     ],
 )
 def test_a_summary_that_cannot_stand_for_the_messages_leaves_them_where_they_are(
-    session: Session, talk: list[Message], model: Any, error: type[ModelFailed | SummaryRefused], reason: str
+    session: Session, talk: list[Message], answer: Any, reason: str
 ) -> None:
     session.prepare(talk)
     before = session.mind.seq
-    with pytest.raises(error) as caught:
-        session.compact(strategy="summarize", model=model)
-    assert reason in caught.value.reason
+    with pytest.raises(SummaryRefused) as caught:
+        session.compact(strategy="summarize", model=lambda _: answer)
+    assert caught.value.reason.startswith(reason)
     assert (session.mind.seq, view_of(session)) == (before, talk)
-    assert session.compact(strategy="summarize"), "without that model it goes on"
+
+
+@pytest.mark.spec("E7", "J3")
+def test_a_model_that_fails_leaves_the_history_as_it_is_and_it_can_be_done_without(
+    session: Session, talk: list[Message]
+) -> None:
+    def failing(_: str) -> str:
+        raise TimeoutError("no answer in 60 s")
+
+    session.prepare(talk)
+    before = session.mind.seq
+    with pytest.raises(ModelFailed) as caught:
+        session.compact(strategy="summarize", model=failing)
+    assert caught.value.reason == "TimeoutError: no answer in 60 s"
+    assert (session.mind.seq, view_of(session)) == (before, talk)
+    assert session.compact(strategy="summarize")
 
 
 @pytest.mark.spec("E7")
@@ -705,19 +721,49 @@ def test_a_compaction_and_its_reversal_under_a_key_are_done_once(session: Sessio
     assert view_of(session) == talk
 
 
+@pytest.mark.spec("A6", "E7")
+def test_a_summary_under_a_key_that_was_used_is_not_asked_for_again(session: Session, talk: list[Message]) -> None:
+    answers = ["All is fine."]
+    session.prepare(talk)
+    first = session.compact(strategy="summarize", model=lambda _: answers.pop(), key="night")
+    session.add([assistant("Fine."), *(message for turn in range(13, 22) for message in a_turn(turn))])
+    assert session.compact(strategy="summarize", model=lambda _: answers.pop(), key="night").tokens == first.tokens
+
+
 # -- the host's list -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("E9", "E5")
 def test_a_host_that_goes_on_with_what_it_was_handed_loses_and_doubles_nothing(session: Session) -> None:
-    talk = a_talk(60)
-    prompt = session.prepare(talk)
-    assert prompt.report.compacted
-    later = [assistant("Fine."), user("How is order-61?")]
-    session.prepare([*prompt.messages, *later])
-    assert line_of(session) == [*talk, *later]
+    talk, known = a_talk(100), 0
+    theirs: list[Message] = []
+    for told in asking(talk):
+        theirs = session.prepare([*theirs, *told[known:]]).messages
+        known = len(told)
+        assert line_of(session) == told
+    assert len(compactions(session)) > 1
+
+
+def compacted_further(session: Session) -> None:
+    assert session.compact("all", keep_recent=0)
+
+
+def taken_back(session: Session) -> None:
     session.undo_compaction()
-    assert view_of(session) == [*talk, *later]
+
+
+@pytest.mark.spec("E9")
+@pytest.mark.parametrize("meanwhile", [compacted_further, taken_back])
+def test_a_host_may_go_on_with_a_view_that_is_no_longer_the_last(
+    session: Session, talk: list[Message], meanwhile: Callable[[Session], None]
+) -> None:
+    session.prepare(talk)
+    session.compact("conversation", keep_recent=4)
+    theirs = session.prepare(talk).messages
+    meanwhile(session)
+    later = [assistant("Fine."), user("How is order-13?")]
+    session.prepare([*theirs, *later])
+    assert line_of(session) == [*talk, *later]
 
 
 @pytest.mark.spec("E9", "E5")
@@ -841,7 +887,7 @@ def a_hundred_megabytes(path: Path) -> None:
 @pytest.mark.spec("A5", "F1", "J3")
 @pytest.mark.parametrize("replaced", [a_folder, binary, a_hundred_megabytes])
 def test_an_overview_that_was_replaced_is_told_and_compaction_goes_on(
-    session: Session, folder: Path, talk: list[Message], replaced: Any
+    session: Session, folder: Path, talk: list[Message], replaced: Callable[[Path], None]
 ) -> None:
     session.prepare(talk)
     session.write("overview.md", "# Mine\n- a fact\n")

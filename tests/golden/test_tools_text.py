@@ -29,7 +29,11 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
         tool(
             "memory_read",
             "Read overview.md, detail/<name>, archive/<name> or scratchpad.",
-            {"type": "object", "properties": {"path": TEXT, "from_line": {"type": "integer"}}, "required": ["path"]},
+            {
+                "type": "object",
+                "properties": {"path": TEXT, "from_line": {"type": "integer"}, "to_line": {"type": "integer"}},
+                "required": ["path"],
+            },
         ),
         tool(
             "memory_write",

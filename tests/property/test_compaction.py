@@ -37,25 +37,27 @@ pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E
 RESERVE = 200
 OPERATOR = ("system", "developer")
 
-WORDS = st.sampled_from(
-    [
-        "hello",
-        "",
-        "关于我们",
-        "</compacted_history>",
-        "Never deploy on Fridays.",
-        "We decided to use PostgreSQL for the orders.",
-        "a remark of some length, " * 12,
-        "line of a page\n" * 60,
-    ]
-)
-HUGE = st.sampled_from(["word " * 7_000, "a line of many\n" * 3_000, "长" * 9_000])
-OUTPUTS = st.one_of(
-    st.sampled_from(["ok", "", '{"page": {"id": "page-7", "title": "About Us"}}', "row of a table\n" * 100]),
-    st.integers(1, 9).map(lambda n: json.dumps({"pages": [{"id": f"page-{n}{k}", "title": "P" * 40} for k in "abc"]})),
-    HUGE,
-)
-PINNED = st.sampled_from(["The launch is on Tuesday.", "Ada signs off every change.", "<memory> is a tag"])
+TEXTS = {
+    "hello": "hello",
+    "nothing": "",
+    "chinese": "关于我们",
+    "a tag of ours": "</compacted_history>",
+    "a rule": "Never deploy on Fridays.",
+    "a decision": "We decided to use PostgreSQL for the orders.",
+    "a remark": "a remark of some length, " * 12,
+    "a page": "line of a page\n" * 60,
+    "one record": '{"page": {"id": "page-7", "title": "About Us"}}',
+    "records": json.dumps({"pages": [{"id": f"page-{n}", "title": "About Us"} for n in range(40)]}),
+    "a table": "row of a table\n" * 100,
+    "more than the window": "word " * 7_000,
+    "more lines than the window": "a line of many\n" * 3_000,
+    "more chinese than the window": "长" * 9_000,
+}
+"""Drawn by their names: a message that is larger than the window says little in a report."""
+LARGER = [name for name in TEXTS if "than the window" in name]
+WORDS = st.sampled_from(["hello", "nothing", "chinese", "a tag of ours", "a rule", "a decision", "a remark", "a page"])
+OUTPUTS = st.sampled_from(["hello", "nothing", "one record", "records", "a table", *LARGER])
+PINNED = st.sampled_from(["Build the About Us page.", "line of a page", "a remark of some length"])
 FORMAT = st.sampled_from(sorted(FORMATS))
 
 
@@ -85,9 +87,11 @@ class AnyCompaction(RuleBasedStateMachine):
         self.handed = {"[]"}
         self.sent: list[str] = []
         self.names = count()
+        self.dropped = False
+        """The host has taken back messages since the last compaction: what stood there is no longer sent."""
 
     @initialize(
-        window=st.sampled_from([2_500, 4_000, 6_000]),
+        window=st.sampled_from([4_000, 6_000]),
         tools=st.booleans(),
         format=FORMAT,
         automatic=st.sampled_from([(), ("normal", "light_compression", "medium_compression", "heavy_compression")]),
@@ -100,16 +104,16 @@ class AnyCompaction(RuleBasedStateMachine):
 
     # -- what is said ------------------------------------------------------------------------------------------
 
-    @rule(words=WORDS | HUGE, reply=WORDS | st.none())
+    @rule(words=WORDS | st.sampled_from(LARGER), reply=WORDS | st.none())
     def say(self, words: str, reply: str | None) -> None:
-        self._hand_in([user(words), *([assistant(reply)] if reply else [])])
+        self._hand_in([user(TEXTS[words]), *([assistant(TEXTS[reply])] if reply else [])])
 
     @rule(outputs=st.lists(OUTPUTS, max_size=3), waiting=st.integers(0, 1), reply=WORDS | st.none())
     def call(self, outputs: list[str], waiting: int, reply: str | None) -> None:
         """Parallel calls, some of which may stay without an answer."""
         ids = [f"call_{next(self.names)}" for _ in range(len(outputs) + waiting)]
-        said = exchange(self.format, ids, outputs) if ids else []
-        self._hand_in([*said, *([assistant(reply)] if reply else [])])
+        said = exchange(self.format, ids, [TEXTS[name] for name in outputs]) if ids else []
+        self._hand_in([*said, *([assistant(TEXTS[reply])] if reply else [])])
 
     @rule(data=st.data())
     def anything(self, data: st.DataObject) -> None:
@@ -120,7 +124,7 @@ class AnyCompaction(RuleBasedStateMachine):
     def in_another_format(self, data: st.DataObject, format: str) -> None:
         wires = [self._named(wire) for wire in data.draw(st.lists(WIRES[format], min_size=1, max_size=2))]
         ids = [f"call_{next(self.names)}"]
-        self._add([*wires, *exchange(format, ids, [data.draw(OUTPUTS)])], format)
+        self._add([*wires, *exchange(format, ids, [TEXTS[data.draw(OUTPUTS)]])], format)
 
     @rule(start=st.integers(0, 6))
     @precondition(lambda self: self._all_in_its_own_format())
@@ -133,7 +137,7 @@ class AnyCompaction(RuleBasedStateMachine):
         """A message is put differently; what came behind it stays, or goes."""
         place = data.draw(st.integers(0, len(self.talk) - 1))
         behind = self.talk[place + 1 :] if keep else []
-        self._hand_in([], base=[*self.talk[:place], user(words), *behind])
+        self._hand_in([], base=[*self.talk[:place], user(TEXTS[words]), *behind])
 
     # -- what is done about its length --------------------------------------------------------------------------
 
@@ -278,6 +282,7 @@ class AnyCompaction(RuleBasedStateMachine):
             return
         talk = [*(self.talk if base is None else base), *fresh]
         talk = list(dropwhile(lambda wire: wire.get("role") in OPERATOR, talk))
+        self.dropped = self.dropped or talk[: len(self.talk)] != self.talk
         self._asked(self.session.prepare(talk, format=self.format))
         self._now(talk)
 
@@ -308,8 +313,11 @@ class AnyCompaction(RuleBasedStateMachine):
         assert faults(prompt.format, prompt.messages) == []
         assert prompt.report.tokens_used <= self.window - RESERVE
         shown = squeezed("\n".join(texts_in(prompt.request)))
-        absent = [item for item in self.session.retained if squeezed(inert(item.text).removesuffix("…")) not in shown]
-        assert absent == []
+        if self.dropped:
+            return
+        said = squeezed("\n".join(texts_in(self.session.mind.line.wires)))
+        texts = [item.text.removesuffix("…") for item in self.session.retained]
+        assert [text for text in texts if squeezed(text) in said and squeezed(inert(text)) not in shown] == []
         request = next((one for one in reversed(self.session.mind.line.wires) if one.get("role") == "user"), None)
         if request and isinstance(request["content"], str):
             assert squeezed(request["content"])[:40] in shown

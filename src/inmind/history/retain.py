@@ -88,10 +88,15 @@ def merged(earlier: Sequence[Item], later: Sequence[Item], *, most_tokens: int, 
 
 
 def missing(items: Sequence[Item], text: str) -> list[Item]:
-    """The items that do not stand in a text that will be sent, however it is wrapped, indented or made inert there."""
+    """The items that do not stand in a text that will be sent, however it is wrapped, indented or made inert there.
+
+    One that was cut stands where its beginning does.
+    """
     squeezed = _squeezed(text)
     return [
-        item for item in items if _squeezed(item.text) not in squeezed and _squeezed(inert(item.text)) not in squeezed
+        item
+        for item in items
+        if all(_squeezed(said).removesuffix("…") not in squeezed for said in (item.text, inert(item.text)))
     ]
 
 

@@ -8,7 +8,7 @@ KEEP_ASKED = 5
 """Turns, or answers of tools, that stay when somebody asks for a compaction and does not say how many."""
 KEEP_RECENT = 3
 """Turns that stay behind the active one when memory itself compacts."""
-KEEP_ROUNDS = 5
+KEEP_ROUNDS = 3
 """Rounds that stay then of the turns that stay, when those are long."""
 
 

@@ -6,7 +6,7 @@ item against what will be sent: what stands nowhere there is written into the st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
 from inmind.history.retain import items_of, merged, missing
 from inmind.history.spoken import Spoken
 from inmind.history.summarize import extract
-from inmind.journal import Compacted, DocumentWritten, Draft, Item, Origin, Stub, Trust
+from inmind.journal import Compacted, DocumentWritten, Draft, Item, Origin, Stub, Trust, to_json
 from inmind.overview.events import Occurrence
 from inmind.prompt.compacting.naming import Naming
 from inmind.prompt.compacting.page import Page, free_path, pages
@@ -33,8 +33,8 @@ MOST_STUB = 800
 LEAST_STUB = 160
 SHARE = 24
 
-LEAST_NAMED = 600
-"""Tokens of ids that a stub for messages has room for in the smallest window."""
+MOST_IDS = 1_000
+"""Tokens of ids that a stub for messages names at most, beside all else: without them a model would have to guess."""
 
 MOST_DECLARED = 1_000
 """Characters of a text that a host declares."""
@@ -218,7 +218,7 @@ def _items(
     earlier = history.items
     first = not any(item.kind == "goal" for item in earlier) and _begins(said, leaving)
     found = items_of(gone, first=first)
-    kept, dropped = merged(earlier, found, most_tokens=wanted.stub // 3, count=meter.count)
+    kept, dropped = merged(earlier, found, most_tokens=wanted.stub // 2, count=meter.count)
     asked = [wanted.request] if wanted.request else []
     return [*(item for item in kept if item.kind != "request"), *asked], dropped
 
@@ -260,7 +260,8 @@ def _text(stub: Stub) -> str:
 def _place_of(entry: Entry, archived: Sequence[Page]) -> str:
     for page in archived:
         if entry.seq in page.lines:
-            return f"{page.path} from_line {page.lines[entry.seq]}"
+            first, last = page.lines[entry.seq]
+            return f"{page.path} from_line {first} to_line {last}"
     return archived[0].path if archived else ARCHIVE
 
 
@@ -316,17 +317,21 @@ def _run_stubs(
         attached = absent if number == 0 else ()
         if not summary and wanted.strategy == "summarize":
             room = wanted.stub - meter.count(for_messages(told=told, where=where, items=attached))
-            summary = extract(fresh, budget=max(0, min(room, wanted.stub // 3)), count=meter.count)
-        room = max(LEAST_NAMED, wanted.stub // 3)
-        ids = naming.among((text for one in reversed(gone) for text in _texts(one)), room=room, count=meter.count)
+            summary = extract(fresh, budget=max(0, min(room, wanted.stub // 2)), count=meter.count)
+        ids = naming.among(_all_of(history, gone, run), room=MOST_IDS, count=meter.count)
         text = for_messages(told=told, where=where, summary=summary, items=attached, ids=ids)
         format = history.sent[run[0]].format
         stubs.append(Stub(of=_ranges(history, run), wires=block(text, format), format=format))
     return stubs
 
 
-def _texts(one: Spoken) -> list[str]:
-    return [one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers)]
+def _all_of(history: History, gone: Sequence[Spoken], run: Sequence[int]) -> Iterator[str]:
+    """What messages say; of one that was sent as a stub, all that it had said."""
+    for place, one in zip(run, gone, strict=True):
+        yield from (one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers))
+        behind = history.behind(history.sent[place]) if one.stub else ()
+        if len(behind) == 1:
+            yield to_json(behind[0].wire)
 
 
 def _earlier(history: History, entries: Sequence[Entry]) -> list[str]:
@@ -375,5 +380,9 @@ def stub_size(history: History, said: Sequence[Spoken], wanted: Wanted, meter: M
     """What the stub for messages will take at most: its own room, and what stays whatever it takes."""
     lasting = [item.text for item in history.items if item.kind in ("goal", "pinned")]
     goal = next((one.tokens for one in said if one.begins_turn), 0) if not lasting else 0
-    named = max(0, LEAST_NAMED - wanted.stub // 3)
-    return _FRAME + wanted.stub + named + sum(map(meter.count, lasting)) + min(goal, _GOAL)
+    named = 0
+    for id in wanted.ids:
+        named += meter.count(id) + 1
+        if named > MOST_IDS:
+            break
+    return _FRAME + wanted.stub + min(named, MOST_IDS) + sum(map(meter.count, lasting)) + min(goal, _GOAL)

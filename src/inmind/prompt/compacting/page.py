@@ -30,11 +30,11 @@ _WORDS = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of an archive, and the lines at which messages begin, by their numbers."""
+    """One page of an archive, and the lines that messages take, by their numbers."""
 
     path: str
     text: str
-    lines: dict[int, int]
+    lines: dict[int, tuple[int, int]]
 
 
 def pages(entries: Sequence[Entry], *, title: str, path: str, before: str = "") -> list[Page]:
@@ -63,15 +63,16 @@ class _Growing:
     """A page that is being written."""
 
     def __init__(self, path: str, text: str) -> None:
-        self.path, self.pieces, self.lines = path, [text], dict[int, int]()
+        self.path, self.pieces, self.lines = path, [text], dict[int, tuple[int, int]]()
         self.bytes = len(text.encode())
         self._next = len(lines_read(text)) + 1
 
     def add(self, seq: int, piece: str) -> None:
-        self.lines.setdefault(seq, self._next)
+        first, _ = self.lines.get(seq, (self._next, 0))
         self.pieces.append(piece)
         self.bytes += len(piece.encode()) + 1
         self._next += len(lines_read(piece))
+        self.lines[seq] = (first, self._next - 2)  # without the blank line behind it
 
 
 def _extent(entries: Sequence[Entry]) -> str:
