@@ -43,6 +43,7 @@ from inmind.prompt.layer import EntityLayer
 from inmind.prompt.meter import Meter, band
 from inmind.prompt.policy import Summarizer, pays
 from inmind.prompt.upkeep import kept_up
+from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, key_for
 
 STRATEGIES = ("archive", "summarize")
@@ -92,6 +93,8 @@ class Archivist:
         kept = checked_keep(keep_recent)
         named = key_for(key, "compact", target, strategy, keep_recent, archive_to)
         writes = model or self._setup.summarizer
+        if named is not None and (earlier := self._store.receipt(self._stream.name, named)) is not None:
+            return self._report_of(earlier, wanted, kept), ()  # before a model is asked for nothing
         for _ in range(MOST_TRIES):
             summary, of = "", list[int]()
             if strategy == "summarize" and writes is not None:
@@ -107,7 +110,7 @@ class Archivist:
 
             done = self._stream.commit(decide, key=named)
             if done.answer is None:
-                return self._report_of(done.appended.first, done.appended.last), ()
+                return self._report_of(done.appended, wanted, kept), ()
             if done.answer.report != _moved_on():
                 return done.answer.report, done.events
         version = self._stream.version
@@ -293,15 +296,16 @@ class Archivist:
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)
 
-    def _report_of(self, first: int, last: int) -> CompactionReport:
-        """What an earlier call with the same key did."""
-        for event in self._between(first, last):
-            if isinstance(event.what, Compacted):
-                what = event.what
-                return CompactionReport(
-                    reason=what.reason, messages=what.messages, tokens=what.tokens, archives=what.archives
-                )
-        return CompactionReport(reason="nothing was old enough, or large enough, to leave")
+    def _report_of(self, done: Appended, wanted: Wanted, kept: int) -> CompactionReport:
+        """What an earlier call with the same key did: decided again, on what there was then.
+
+        Only the words of a model cannot be had again; how much shorter it became is in the journal.
+        """
+        then = self._stream.at(done.first - 1)
+        said = self.said(then.history)
+        made = self._made(then, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
+        (what,) = (one.what for one in self._between(done.first, done.last) if isinstance(one.what, Compacted))
+        return replace(made.report, tokens=what.tokens)
 
 
 def checked_keep(value: object) -> int:

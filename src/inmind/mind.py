@@ -139,7 +139,10 @@ class MindFold:
     def reverted(self, past: Mind, present: Mind, event: Event) -> Mind:
         kept = past.history.sent.agreeing(present.history.sent[:])
         standing = past.standing.reverted(present.standing, kept)
-        return replace(past, seq=event.seq, standing=standing, title=present.title, model=present.model)
+        history = replace(past.history, stood_for=present.history.stood_for)
+        return replace(
+            past, seq=event.seq, history=history, standing=standing, title=present.title, model=present.model
+        )
 
     def freeze(self, state: Mind) -> dict[str, Any]:
         return {

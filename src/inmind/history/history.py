@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inmind.history.line import Entry, Line
@@ -48,12 +48,13 @@ class Compaction:
                 shown.add(run[2])
                 yield from self._stubs(run[2], entry.seq)
 
-    def behind(self, entry: Entry) -> tuple[tuple[int, int], ...]:
-        """Which messages one of its stubs stands for, as runs of their numbers; none for a stub's second message."""
-        for stub in self.what.stubs:
-            if any(first <= entry.seq <= last for first, last in stub.of):
-                return stub.of if entry.wire == stub.wires[0] else ()
-        return ()
+    def stood_for(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Which messages each of its stubs stands for, by the stub's digest; none for a stub's second message."""
+        return {
+            digest_of(wire): stub.of if number == 0 else ()
+            for stub in self.what.stubs
+            for number, wire in enumerate(stub.wires)
+        }
 
     def _stubs(self, place: int, seq: int) -> Iterator[Entry]:
         """What is sent there. It has the number of the first message that it stands for, and the id of the event."""
@@ -74,6 +75,9 @@ class History:
     """Those in force, in the order in which they came."""
     pinned: tuple[Item, ...] = ()
     """What the host has declared."""
+    stood_for: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict[str, Any])
+    """Messages that stubs stand for, or stood for before their compaction was taken back, by the stub's digest: a host
+    may go on with a list that was made of any earlier prompt."""
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -81,10 +85,11 @@ class History:
         gone = self.compactions[-1].what.items if self.compactions else ()
         return (*self.pinned, *(item for item in gone if item.kind != "pinned"))
 
-    def behind(self, stub: Entry) -> list[Entry]:
-        """The messages that a stub in the view is sent for; of several in a row, the first stands for all."""
-        of = next((one for one in reversed(self.compactions) if one.id == stub.id), None)
-        runs = of.behind(stub) if of else ()
+    def behind(self, digest: str) -> list[Entry] | None:
+        """The messages that a stub is sent for; of several in a row, the first stands for all. None: it is no stub."""
+        runs = self.stood_for.get(digest)
+        if runs is None:
+            return None
         return [entry for entry in self.line if any(first <= entry.seq <= last for first, last in runs)]
 
     def apply(self, event: Event) -> History:
@@ -98,13 +103,14 @@ class History:
             case Compacted() as what:
                 compaction = Compaction(event.seq, event.id, what)
                 sent = self.sent.changed(list(compaction.among(self.sent)))
-                return History(self.line, sent, (*self.compactions, compaction), self.pinned)
+                stood_for = {**self.stood_for, **compaction.stood_for()}
+                return replace(self, sent=sent, compactions=(*self.compactions, compaction), stood_for=stood_for)
             case CompactionLifted(of=of):
                 left = tuple(compaction for compaction in self.compactions if compaction.seq != of)
-                return History(self.line, _sent(self.line, left, self.sent), left, self.pinned)
+                return replace(self, sent=_sent(self.line, left, self.sent), compactions=left)
             case Retained(item=item, kept=kept):
                 others = tuple(one for one in self.pinned if one.text != item.text)
-                return History(self.line, self.sent, self.compactions, (*others, item) if kept else others)
+                return replace(self, pinned=(*others, item) if kept else others)
             case _:
                 return self
 
@@ -113,6 +119,7 @@ class History:
             "line": self.line.freeze(),
             "compactions": [[one.seq, encode(one.what)] for one in self.compactions],
             "pinned": list(self.pinned),
+            "stood_for": dict(self.stood_for),
         }
 
     @classmethod
@@ -120,10 +127,11 @@ class History:
         line = Line.thaw(frozen["line"], messages)
         compactions = tuple(_thawed(seq, body, stream) for seq, body in frozen["compactions"])
         sent = _sent(line, compactions, line)
-        return cls(line, sent, compactions, tuple(Item(*item) for item in frozen["pinned"]))
+        stood_for = {digest: tuple((a, b) for a, b in runs) for digest, runs in frozen["stood_for"].items()}
+        return cls(line, sent, compactions, tuple(Item(*item) for item in frozen["pinned"]), stood_for)
 
     def _with(self, line: Line, sent: Line) -> History:
-        return History(line, sent, self.compactions, self.pinned)
+        return History(line, sent, self.compactions, self.pinned, self.stood_for)
 
 
 def _sent(line: Line, compactions: Sequence[Compaction], before: Line) -> Line:

@@ -204,13 +204,12 @@ def _said_since(history: History, given: Given, spoken: Format) -> list[Draft]:
 
 def _with_archived(theirs: Sequence[Wire], history: History) -> list[Wire]:
     """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
-    stubs = {entry.digest: entry for entry in history.sent if entry.stub}
-    if not stubs:
+    if not history.stood_for:
         return list(theirs)
     told: list[Wire] = []
     for wire in theirs:
-        entry = stubs.get(digest_of(wire))
-        told += [wire] if entry is None else (one.wire for one in history.behind(entry))
+        archived = history.behind(digest_of(wire))
+        told += [wire] if archived is None else (one.wire for one in archived)
     return told
 
 

@@ -15,7 +15,8 @@ from inmind.errors import InvalidInput, InvalidPath
 from inmind.history import Entry, History
 from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
 from inmind.history.retain import items_of, merged, missing
-from inmind.history.spoken import Spoken
+from inmind.history.room import KEEP_RECENT
+from inmind.history.spoken import Spoken, turns
 from inmind.history.summarize import extract
 from inmind.journal import Compacted, DocumentWritten, Draft, Item, Origin, Stub, Trust, to_json
 from inmind.overview.events import Occurrence
@@ -325,11 +326,15 @@ def _run_stubs(
     return stubs
 
 
+def _texts(one: Spoken) -> list[str]:
+    return [one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers)]
+
+
 def _all_of(history: History, gone: Sequence[Spoken], run: Sequence[int]) -> Iterator[str]:
     """What messages say; of one that was sent as a stub, all that it had said."""
     for place, one in zip(run, gone, strict=True):
-        yield from (one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers))
-        behind = history.behind(history.sent[place]) if one.stub else ()
+        yield from _texts(one)
+        behind = history.behind(history.sent[place].digest) or () if one.stub else ()
         if len(behind) == 1:
             yield to_json(behind[0].wire)
 
@@ -352,7 +357,7 @@ def _ranges(history: History, run: Sequence[int]) -> tuple[tuple[int, int], ...]
         if not entry.stub:
             covered.add(entry.seq)
             continue
-        covered.update(message.seq for message in history.behind(entry))
+        covered.update(message.seq for message in history.behind(entry.digest) or ())
     ranges: list[tuple[int, int]] = []
     open_since: int | None = None
     before = 0
@@ -377,12 +382,12 @@ def sized(wanted: Wanted, room: int) -> Wanted:
 
 
 def stub_size(history: History, said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
-    """What the stub for messages will take at most: its own room, and what stays whatever it takes."""
+    """What the stub for messages will take at most, if all but the last turns leave."""
     lasting = [item.text for item in history.items if item.kind in ("goal", "pinned")]
     goal = next((one.tokens for one in said if one.begins_turn), 0) if not lasting else 0
-    named = 0
-    for id in wanted.ids:
-        named += meter.count(id) + 1
-        if named > MOST_IDS:
-            break
-    return _FRAME + wanted.stub + min(named, MOST_IDS) + sum(map(meter.count, lasting)) + min(goal, _GOAL)
+    recent = turns(said)[-1 - KEEP_RECENT :]
+    start = recent[0].start if recent else 0
+    naming = Naming(wanted.ids, (text for one in said[start:] for text in _texts(one)))
+    ids = naming.among((text for one in said[:start] for text in _texts(one)), room=MOST_IDS, count=meter.count)
+    named = sum(meter.count(id) + 1 for id in ids)
+    return _FRAME + wanted.stub + named + sum(map(meter.count, lasting)) + min(goal, _GOAL)
