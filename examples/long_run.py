@@ -2,7 +2,7 @@
 
 Nothing in the loop is about the window. When three quarters of it are full, `prepare` archives what is old, and what
 stays in its place says where it is. The model, whose moves are written down, needs one of the outputs once more and
-follows that line. Then the session goes on with a model that has room for everything, and the compaction is taken back.
+follows that. Then the session goes on with a model that has room for everything, and the compactions are taken back.
 The project that is looked into is made up.
 """
 
@@ -23,7 +23,7 @@ FILES = ("urls.py", "users.py", "forms.py", "views.py", "session.py", "settings.
 TOOLS = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
 
 AGAIN = "again: "
-MOVES = (*FILES, f"{AGAIN}views.py", "views.py makes a slug of the name before it looks for the user.")
+MOVES = (*FILES, f"{AGAIN}users.py", "users.py makes a slug of the name before it looks for the user.")
 
 
 def work(session: Session, moves: Iterable[str]) -> None:
@@ -33,10 +33,11 @@ def work(session: Session, moves: Iterable[str]) -> None:
         prompt = session.prepare(tools=TOOLS)
         if prompt.report.compacted:
             print(f"Call {prompt.call}: {prompt.report.compacted}. {sent(session, prompt)}")
-            print(f"  {stubs(prompt)[-1]}")
+            print(stub(prompt))
         recorded = session.record(reply(prompt, move))
         for result in recorded.results:
-            print("memory_read:", *str(result["content"]).replace("\n\n", "\n").split("\n")[-2:])
+            lines = str(result["content"]).split("\n")
+            print("memory_read:", lines[0], *(line for line in lines if "last line" in line), sep="\n  ")
         for call in recorded.host_calls:
             session.add([{"role": "tool", "tool_call_id": call.id, "content": read_file(call)}])
         if recorded.text:
@@ -48,7 +49,7 @@ def reply(prompt: Prompt, move: str) -> Message:
     if move in FILES:
         return calls(prompt, "read_file", path=move)
     if move.startswith(AGAIN):
-        return calls(prompt, "memory_read", **place_of(move.removeprefix(AGAIN), prompt))
+        return calls(prompt, "memory_read", path=place_in(stub(prompt)))
     return {"role": "assistant", "content": move}
 
 
@@ -58,13 +59,12 @@ def calls(prompt: Prompt, name: str, **arguments: Any) -> Message:
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def place_of(file: str, prompt: Prompt) -> dict[str, Any]:
-    """Where an output has gone, by the line that stands in its place."""
-    stub = next(stub for stub in stubs(prompt) if file in stub)
-    found = re.search(r"(archive/\S+) from_line (\d+)", stub)
+def place_in(stub: str) -> str:
+    """Where the messages are that a stub stands for."""
+    found = re.search(r"archive/\S+\.md", stub)
     if found is None:
-        raise ValueError(f"{stub} does not say where it is")
-    return {"path": found[1], "from_line": int(found[2])}
+        raise ValueError(f"{stub} does not say where they are")
+    return found[0]
 
 
 def read_file(call: HostCall) -> str:
@@ -76,14 +76,15 @@ def outputs(prompt: Prompt) -> list[Any]:
     return [message["content"] for message in prompt.messages if message["role"] == "tool"]
 
 
-def stubs(prompt: Prompt) -> list[str]:
-    return [said for said in outputs(prompt) if isinstance(said, str) and said.startswith("[archived")]
+def stub(prompt: Prompt) -> str:
+    """What is sent in the place of messages; empty while all of them are."""
+    said = (str(message["content"]) for message in prompt.messages)
+    return next((text for text in said if text.startswith("<compacted_history>")), "")
 
 
 def sent(session: Session, prompt: Prompt) -> str:
     there = sum(entry.wire["role"] == "tool" for entry in session.mind.line)
-    shown, short = len(outputs(prompt)), len(stubs(prompt))
-    return f"{shown - short} of {there} outputs are sent whole, {short} as a line, {there - shown} in a stub."
+    return f"{len(outputs(prompt))} of {there} outputs are sent."
 
 
 def main() -> None:
@@ -91,7 +92,8 @@ def main() -> None:
         session = memory.session("login", resource="ada", window=9_000, reserve=1_000)
         work(session, MOVES)
         roomy = memory.session("login", window=128_000)
-        roomy.undo_compaction()
+        for _ in roomy.mind.history.compactions:
+            roomy.undo_compaction()
         print(f"Taken back in a larger window: {sent(roomy, roomy.prepare(tools=TOOLS))}")
 
 

@@ -53,12 +53,28 @@ The user wants that answer again.
 Served from cache: 59%
 """,
     "long_run": """\
-Call 8: the window was full. 3 of 7 outputs are sent whole, 3 as a line, 1 in a stub.
-  [archived, 1,837 characters: archive/001-outputs-of-read-file.md from_line 262; \
-it began: "1: a line of views.py 2: a line of views.py 3: a line of views.py 4: a line…"]
-memory_read: 80: the last line of views.py [lines 262 to 345 of 345]
-views.py makes a slug of the name before it looks for the user.
-Taken back in a larger window: 8 of 8 outputs are sent whole, 0 as a line, 0 in a stub.
+Call 8: the window was full. 4 of 7 outputs are sent.
+<compacted_history>
+Archived: 6 messages of 2,076 tokens. All of it is in archive/001-outputs-of-read-file.md.
+In short:
+Done: read_file ×3
+Ids in them: forms.py, users.py, urls.py
+</compacted_history>
+memory_read:
+  # outputs of read_file
+  80: the last line of urls.py
+  80: the last line of users.py
+  80: the last line of forms.py
+Call 9: the window was full. 4 of 8 outputs are sent.
+<compacted_history>
+Archived: 2 messages of 693 tokens, 8 in all. All of it is in archive/002-outputs-of-read-file.md, \
+archive/001-outputs-of-read-file.md.
+In short:
+Done: read_file ×1
+Ids in them: views.py
+</compacted_history>
+users.py makes a slug of the name before it looks for the user.
+Taken back in a larger window: 8 of 8 outputs are sent.
 """,
     "own_layer": """\
 <memory layer="failures">

@@ -320,7 +320,7 @@ class AnyCompaction(RuleBasedStateMachine):
         assert [text for text in texts if squeezed(text) in said and squeezed(inert(text)) not in shown] == []
         request = next((one for one in reversed(self.session.mind.line.wires) if one.get("role") == "user"), None)
         if request and isinstance(request["content"], str):
-            assert squeezed(request["content"])[:40] in shown
+            assert squeezed(request["content"])[:40] in shown, [(e.seq, e.stub, str(e.wire)[:60]) for e in self.session.mind.history.sent]
 
 
 def texts_in(value: object) -> Iterator[str]:

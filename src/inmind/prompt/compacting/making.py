@@ -311,7 +311,8 @@ def _run_stubs(
     for number, run in enumerate(leaving.runs):
         gone = [said[place] for place in run]
         fresh = [one for one in gone if not one.stub]
-        told = f"{counted(len(fresh), 'message')} ({sum(one.tokens for one in fresh):,} tokens) were archived."
+        size, all_of_them = sum(one.tokens for one in fresh), _in_all(history, run)
+        told = f"Archived: {counted(len(fresh), 'message')} of {size:,} tokens{all_of_them}."
         earlier = _earlier(history, [history.sent[place] for place in run])
         where = [*(page.path for page in archived), *earlier]
         summary = wanted.summary if number == 0 else ""
@@ -337,6 +338,13 @@ def _all_of(history: History, gone: Sequence[Spoken], run: Sequence[int]) -> Ite
         behind = history.behind(history.sent[place].digest) or () if one.stub else ()
         if len(behind) == 1:
             yield to_json(behind[0].wire)
+
+
+def _in_all(history: History, run: Sequence[int]) -> str:
+    """How many messages a stub stands for, where others were archived before."""
+    entries = [history.sent[place] for place in run]
+    earlier = sum(len(history.behind(entry.digest) or ()) for entry in entries if entry.stub)
+    return f", {earlier + sum(not entry.stub for entry in entries)} in all" if earlier else ""
 
 
 def _earlier(history: History, entries: Sequence[Entry]) -> list[str]:
