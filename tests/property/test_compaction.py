@@ -25,7 +25,7 @@ from strategies import WIRES
 from validity import faults
 
 from inmind import CompressionPolicy, Memory, Prompt
-from inmind.errors import NotFound
+from inmind.errors import ContextOverflow, NotFound
 from inmind.history.history import History
 from inmind.journal import MessageAdded
 from inmind.prompt.formats import FORMATS
@@ -36,6 +36,8 @@ pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E
 
 RESERVE = 200
 OPERATOR = ("system", "developer")
+MANY = 3
+"""Calls that wait."""
 
 TEXTS = {
     "hello": "hello",
@@ -87,8 +89,8 @@ class AnyCompaction(RuleBasedStateMachine):
         self.handed = {"[]"}
         self.sent: list[str] = []
         self.names = count()
-        self.dropped = False
-        """The host has taken back messages since the last compaction: what stood there is no longer sent."""
+        self.dropped = 0
+        """When the host has last taken back messages: what had to survive may have stood there and nowhere else."""
 
     @initialize(
         window=st.sampled_from([4_000, 6_000]),
@@ -111,7 +113,8 @@ class AnyCompaction(RuleBasedStateMachine):
     @rule(outputs=st.lists(OUTPUTS, max_size=3), waiting=st.integers(0, 1), reply=WORDS | st.none())
     def call(self, outputs: list[str], waiting: int, reply: str | None) -> None:
         """Parallel calls, some of which may stay without an answer."""
-        ids = [f"call_{next(self.names)}" for _ in range(len(outputs) + waiting)]
+        waits = waiting if self._waiting() < MANY else 0
+        ids = [f"call_{next(self.names)}" for _ in range(len(outputs) + waits)]
         said = exchange(self.format, ids, [TEXTS[name] for name in outputs]) if ids else []
         self._hand_in([*said, *([assistant(TEXTS[reply])] if reply else [])])
 
@@ -282,9 +285,9 @@ class AnyCompaction(RuleBasedStateMachine):
             return
         talk = [*(self.talk if base is None else base), *fresh]
         talk = list(dropwhile(lambda wire: wire.get("role") in OPERATOR, talk))
-        self.dropped = self.dropped or talk[: len(self.talk)] != self.talk
-        self._asked(self.session.prepare(talk, format=self.format))
-        self._now(talk)
+        if talk[: len(self.talk)] != self.talk:
+            self.dropped = self.session.mind.seq
+        self._ask(self.format, talk)
 
     def _add(self, wires: list[dict[str, Any]], format: str) -> None:
         """Results of calls that were answered before are repetitions, and left away."""
@@ -305,22 +308,36 @@ class AnyCompaction(RuleBasedStateMachine):
         """Items of a provider have ids of their own; the same one with other words is refused."""
         return {**wire, "id": f"{wire['id']}_{next(self.names)}"} if "id" in wire else wire
 
-    def _ask(self, format: str) -> None:
-        self._asked(self.session.prepare(format=format))
+    def _ask(self, format: str, talk: list[dict[str, Any]] | None = None) -> None:
+        """Calls that wait hold what belongs to them: where there are many, it may be too much for the window."""
+        try:
+            prompt = self.session.prepare(talk, format=format)
+        except ContextOverflow:
+            assert self._waiting() >= MANY
+            taken_in = talk is not None and written(self.session.mind.line.wires) == written(talk)
+            self._now(talk if taken_in and talk is not None else self.talk)
+            return
+        self._now(self.talk if talk is None else talk)
+        self._asked(prompt)
+
+    def _waiting(self) -> int:
+        messages = [FORMATS[entry.format].read(entry.wire) for entry in self.session.mind.line]
+        asked = Counter(call.id for message in messages for call in message.calls)
+        asked.subtract(result.id for message in messages for result in message.results)
+        return sum(times for times in asked.values() if times > 0)
 
     def _asked(self, prompt: Prompt) -> None:
         self.sent.append(json.dumps(prompt.request))
         assert faults(prompt.format, prompt.messages) == []
         assert prompt.report.tokens_used <= self.window - RESERVE
         shown = squeezed("\n".join(texts_in(prompt.request)))
-        if self.dropped:
-            return
-        said = squeezed("\n".join(texts_in(self.session.mind.line.wires)))
-        texts = [item.text.removesuffix("…") for item in self.session.retained]
-        assert [text for text in texts if squeezed(text) in said and squeezed(inert(text)) not in shown] == []
         request = next((one for one in reversed(self.session.mind.line.wires) if one.get("role") == "user"), None)
         if request and isinstance(request["content"], str):
-            assert squeezed(request["content"])[:40] in shown, [(e.seq, e.stub, str(e.wire)[:60]) for e in self.session.mind.history.sent]
+            assert squeezed(request["content"])[:40] in shown
+        compactions = self.session.mind.history.compactions
+        if compactions and compactions[-1].seq > self.dropped:
+            survived = [item.text.removesuffix("…") for item in compactions[-1].what.items]
+            assert [text for text in survived if squeezed(inert(text)) not in shown] == []
 
 
 def texts_in(value: object) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from inmind.errors import SummaryRefused
-from inmind.history.retain import is_screen, own_words, sentences
+from inmind.history.prose import is_screen, own_words, sentences
 from inmind.history.spoken import Spoken
 from inmind.journal import Item
 from inmind.text import counted, inert, shortened

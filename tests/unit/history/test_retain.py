@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history.retain import MOST_GOAL, MOST_ITEM, items_of, merged, missing, request_of
+from inmind.history.orders import MOST_ITEM
+from inmind.history.retain import MOST_GOAL, items_of, merged, missing, request_of
 from inmind.history.spoken import Answered, By, Spoken
 from inmind.journal import Item
 from inmind.text import inert

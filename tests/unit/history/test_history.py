@@ -1,0 +1,183 @@
+"""What is sent follows from the line and the compactions in force, whatever happens to either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from builders import an_event, assistant, user
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.history.history import History
+from inmind.journal import (
+    Compacted,
+    CompactionLifted,
+    Event,
+    Happened,
+    HistorySpliced,
+    Item,
+    MessageAdded,
+    Retained,
+    Stub,
+)
+
+
+def a_stub(*of: tuple[int, int], text: str = "archived") -> Stub:
+    return Stub(of=of, wires=(user(text),), format="openai")
+
+
+def compacted(*stubs: Stub, items: Sequence[Item] = ()) -> Compacted:
+    return Compacted(target="all", reason="asked", stubs=stubs, items=tuple(items))
+
+
+def told(events: Sequence[Happened], history: History | None = None, *, seq: int = 1) -> History:
+    """These happen one after the other, from this number on."""
+    state = history or History()
+    for number, what in enumerate(events, start=seq):
+        state = state.apply(an_event(what, number))
+    return state
+
+
+def said(number: int) -> list[Happened]:
+    return [MessageAdded(wire=(user if n % 2 else assistant)(f"message {n}")) for n in range(1, number + 1)]
+
+
+def texts(history: History) -> list[str]:
+    return [wire["content"].removeprefix("message ") for wire in history.sent.wires]
+
+
+def again(history: History, events: Sequence[Happened]) -> History:
+    """The same out of a snapshot."""
+    messages: list[Event] = [
+        an_event(what, seq) for seq, what in enumerate(events, start=1) if isinstance(what, MessageAdded)
+    ]
+    return History.thaw(json.loads(json.dumps(history.freeze())), messages, "session/s")
+
+
+@pytest.mark.spec("E3")
+def test_a_stub_stands_in_the_place_of_the_first_message_that_it_is_for() -> None:
+    history = told([*said(6), compacted(a_stub((2, 3), (5, 5)))])
+    assert texts(history) == ["1", "archived", "4", "6"]
+    assert [(entry.seq, entry.stub) for entry in history.sent] == [(1, False), (2, True), (4, False), (6, False)]
+
+
+@pytest.mark.spec("E9")
+def test_the_line_is_never_changed_by_a_compaction() -> None:
+    history = told([*said(4), compacted(a_stub((1, 4)))])
+    assert [entry.seq for entry in history.line] == [1, 2, 3, 4]
+
+
+@pytest.mark.spec("E9")
+def test_nothing_compacted_is_the_very_same_line() -> None:
+    history = told(said(4))
+    assert history.sent is history.line
+
+
+@pytest.mark.spec("E3")
+def test_what_is_said_later_is_sent_behind_the_stub() -> None:
+    history = told([*said(3), compacted(a_stub((1, 3))), MessageAdded(wire=user("later"))])
+    assert texts(history) == ["archived", "later"]
+
+
+@pytest.mark.spec("E3")
+def test_a_later_compaction_takes_in_the_stub_of_an_earlier_one() -> None:
+    history = told([*said(4), compacted(a_stub((1, 2), text="first")), compacted(a_stub((1, 3), text="second"))])
+    assert texts(history) == ["second", "4"]
+
+
+@pytest.mark.spec("E9")
+def test_taking_back_the_last_compaction_shows_the_one_before_and_what_came_since() -> None:
+    history = told(
+        [
+            *said(4),
+            compacted(a_stub((1, 2), text="first")),
+            compacted(a_stub((1, 3), text="second")),
+            MessageAdded(wire=user("later")),
+            CompactionLifted(of=6),
+        ]
+    )
+    assert texts(history) == ["first", "3", "4", "later"]
+    assert texts(told([CompactionLifted(of=5)], history, seq=9)) == ["1", "2", "3", "4", "later"]
+
+
+@pytest.mark.spec("E9")
+def test_a_message_that_the_host_has_replaced_is_sent_as_it_is_now() -> None:
+    edited = MessageAdded(wire=user("edited"))
+    history = told([*said(4), compacted(a_stub((1, 3))), edited, HistorySpliced(start=1, stop=2, inserted=1)])
+    assert [entry.seq for entry in history.line] == [1, 6, 3, 4]
+    assert texts(history) == ["archived", "edited", "4"]
+
+
+@pytest.mark.spec("E9")
+def test_a_stub_goes_when_the_host_has_dropped_all_that_it_stands_for() -> None:
+    history = told([*said(4), compacted(a_stub((1, 2))), HistorySpliced(start=0, stop=2, inserted=0)])
+    assert texts(history) == ["3", "4"]
+
+
+@pytest.mark.spec("E8")
+def test_what_must_survive_is_what_the_last_compaction_kept_and_what_the_host_has_declared() -> None:
+    rule, pin = Item("rule", "Never on Fridays.", 1), Item("pinned", "The launch is on Tuesday.")
+    history = told([*said(2), Retained(pin), compacted(a_stub((1, 1)), items=[rule, pin])])
+    assert history.items == (pin, rule)
+    assert told([Retained(pin, kept=False)], history, seq=5).items == (rule,)
+
+
+@pytest.mark.spec("E8")
+def test_the_same_text_is_declared_once() -> None:
+    pin = Item("pinned", "The launch is on Tuesday.")
+    assert told([Retained(pin), Retained(pin)]).items == (pin,)
+
+
+@st.composite
+def happenings(draw: st.DrawFn) -> list[Happened]:
+    """Messages, compactions of any of them, reversals and edits."""
+    happened: list[Happened] = said(draw(st.integers(1, 6)))
+    history = told(happened)
+    for _ in range(draw(st.integers(0, 6))):
+        seq, length = len(happened) + 1, len(history.line)
+        kind = draw(st.sampled_from(["said", "compacted", "lifted", "spliced"]))
+        more: list[Happened] = []
+        if kind == "said":
+            more = [MessageAdded(wire=user(f"message {seq}"))]
+        elif kind == "compacted" and length:
+            seqs = sorted(entry.seq for entry in history.line)
+            first, last = sorted(draw(st.tuples(st.sampled_from(seqs), st.sampled_from(seqs))))
+            more = [compacted(a_stub((first, last), text=f"stub {seq}"))]
+        elif kind == "lifted" and history.compactions:
+            more = [CompactionLifted(of=history.compactions[-1].seq)]
+        elif kind == "spliced" and length:
+            start = draw(st.integers(0, length - 1))
+            stop = draw(st.integers(start, length))
+            more = [MessageAdded(wire=user(f"message {seq}")), HistorySpliced(start=start, stop=stop, inserted=1)]
+        history = told(more, history, seq=seq)
+        happened += more
+    return happened
+
+
+@pytest.mark.spec("A2", "E9")
+@given(happenings())
+def test_a_snapshot_sends_what_the_fold_sends(happened: list[Happened]) -> None:
+    history = told(happened)
+    thawed = again(history, happened)
+    assert list(thawed.sent) == list(history.sent)
+    assert (thawed.compactions, thawed.items) == (history.compactions, history.items)
+
+
+@pytest.mark.spec("E3", "E9")
+@given(happenings())
+def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[Happened]) -> None:
+    history = told(happened)
+    sent = [entry.seq for entry in history.sent if not entry.stub]
+    ranges = [run for one in history.compactions for stub in one.what.stubs for run in stub.of]
+    assert len(set(sent)) == len(sent)
+    assert all(entry.seq in sent or any(first <= entry.seq <= last for first, last in ranges) for entry in history.line)
+
+
+@pytest.mark.spec("E9")
+@given(happenings())
+def test_taking_back_all_compactions_sends_the_line_itself(happened: list[Happened]) -> None:
+    history = told(happened)
+    lifted = [CompactionLifted(of=one.seq) for one in reversed(history.compactions)]
+    assert list(told(lifted, history, seq=1_000).sent) == list(history.line)
