@@ -50,8 +50,6 @@ STRATEGIES = ("archive", "summarize")
 MOST_TRIES = 3
 """Summaries that are asked for while others keep changing the conversation underneath."""
 MOST_KEPT = 2**53
-LOOKED_BACK = 64
-"""Messages that are looked through for the last request."""
 
 FULL = "the window was full"
 COVERED = "the overview covers it"
@@ -246,8 +244,8 @@ class Archivist:
 
     def _request(self, history: History) -> Item | None:
         """What was asked last, as it was said and not as it may have had to be cut."""
-        recent = history.line[max(0, len(history.line) - LOOKED_BACK) :]
-        return request_of([spoken(entry, self._read(entry), self._meter) for entry in recent])
+        said = (spoken(entry, self._read(entry), self._meter) for entry in reversed(history.line[:]))
+        return next((request_of([one]) for one in said if one.begins_turn), None)
 
     def _summary(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
         """What a model writes about the messages that would leave now, and which those are."""

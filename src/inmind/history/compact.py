@@ -191,8 +191,13 @@ class _Relief:
 
     @property
     def leaving(self) -> Leaving:
-        runs = tuple(tuple(sorted(run)) for run in self._runs if any(not self._said[place].stub for place in run))
+        runs = tuple(tuple(sorted(run)) for run in self._runs if self._worth(run))
         return Leaving(outputs=frozenset(self._outputs), runs=runs, cut=self._cut, tight=self._tight)
+
+    def _worth(self, run: Sequence[int]) -> bool:
+        """Earlier stubs alone leave only where they are long, as what stays of a message that was cut."""
+        gone = [self._said[place] for place in run]
+        return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._room.stub
 
     def _begun(self, apart: bool) -> list[int]:
         if self._runs and not apart:

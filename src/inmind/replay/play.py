@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from inmind.archivist import LOOKED_BACK
 from inmind.entities.extract.calls import tool_named
 from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.nouns import UNTYPED
@@ -190,7 +189,8 @@ class _Play:
         """What a prompt owes: that it fits, that the provider takes it, and that what must survive is in it."""
         self._over_window += sent.tokens > self._limits.window - self._limits.reserve
         self._unpaired += sent.unpaired
-        owed = {item.text: item.kind for item in (*self._session.mind.history.items, *self._request_at(stop))}
+        items = (*self._session.mind.history.items, *self._request_at(stop))
+        owed = {item.text.removesuffix("…").rstrip(): item.kind for item in items}
         self._must_survive += len(owed)
         for text in sent.missing(owed):
             gone = Unsaid(recording=self._recording.name, prompt=len(self._seconds), kind=owed[text], text=text)
@@ -198,11 +198,10 @@ class _Play:
 
     def _request_at(self, stop: int) -> Iterator[Item]:
         """What the user asked for last, told by the recording alone; of a long message, what it begins with."""
-        asked = self._turns[max(0, bisect_left(self._turns, stop) - LOOKED_BACK) : bisect_left(self._turns, stop)]
-        said = [self._spoken.read(self._recording.messages[place]) for place in asked]
-        spoken = [Spoken(seq=0, by="user", words=one.text) for one in said if one.role == "user"]
+        said = self._spoken.read(self._recording.messages[self._turns[bisect_left(self._turns, stop) - 1]])
+        spoken = [Spoken(seq=0, by="user", words=said.text)] if said.role == "user" else []
         if (request := request_of(spoken)) is not None:
-            yield request._replace(text=request.text.removesuffix("…").rstrip())
+            yield request
 
     def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
         calls = self._spoken.read(self._recording.messages[stop]).calls

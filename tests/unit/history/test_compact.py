@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history.compact import (
-    KEEP_RECENT,
-    KEEP_ROUNDS,
-    LEAST_OUTPUT,
-    OUTPUT_STUB,
-    Leaving,
-    Room,
-    asked,
-    covered,
-    output_stub,
-    relieved,
-)
+from inmind.history.compact import LEAST_OUTPUT, OUTPUT_STUB, Leaving, asked, covered, output_stub, relieved
+from inmind.history.room import KEEP_RECENT, KEEP_ROUNDS, Room
 from inmind.history.spoken import Answered, Asked, By, Spoken
 
 TARGETS = ["conversation", "tools", "all"]
 
 
-def says(by: By, tokens: int = 20, **known: bool) -> Spoken:
-    return Spoken(seq=0, by=by, words="words", tokens=tokens, **known)
+def says(by: By, tokens: int = 20, *, stub: bool = False) -> Spoken:
+    return Spoken(seq=0, by=by, words="words", tokens=tokens, stub=stub)
 
 
 def calls(*ids: str) -> Spoken:
@@ -39,18 +30,7 @@ def answers(id: str, tokens: int = 400) -> Spoken:
 
 def conversation(*said: Spoken) -> list[Spoken]:
     """Numbered as the journal would, with gaps where other things happened."""
-    return [
-        Spoken(
-            seq=10 * number,
-            by=one.by,
-            words=one.words,
-            asks=one.asks,
-            answers=one.answers,
-            tokens=one.tokens,
-            stub=one.stub,
-        )
-        for number, one in enumerate(said, start=1)
-    ]
+    return [replace(one, seq=10 * number) for number, one in enumerate(said, start=1)]
 
 
 def exchanges(number: int, tokens: int = 20) -> list[Spoken]:
