@@ -163,30 +163,38 @@ def _recordings(folder: Path) -> Iterable[Recording]:
 def _times() -> Table:
     return Table(
         f"compaction of {MESSAGES:,} messages, and an overview of {PAGE // 1024} KB, in time",
-        [_compacting(), _injecting()],
+        [*_compacting(), _injecting()],
         (
-            "The window is full with the last message: prepare compacts, archives and commits. Commit: a bare one of "
-            "the same bytes, as for prepare. Injection: prepare with the page in the prompt, less prepare with none, "
-            "each with its commit. Medians, taking turns.",
+            "The window is full with the last message: prepare compacts, archives and commits. Of that, compaction is "
+            "what it takes longer than a prepare that has to lay out as long a history anew, since the host dropped "
+            "its first turn. Commit: a bare one of the same bytes, as for prepare. Injection: prepare with the page in "
+            "the prompt, less prepare with none, each with its commit. Medians, taking turns.",
         ),
     )
 
 
-def _compacting() -> Row:
+def _compacting() -> list[Row]:
     race = Race()
     with TemporaryDirectory() as folder, Memory.open(Path(folder) / "home") as memory:
         bare = BareJournal(Path(folder) / "bare.db")
         race.run(_overflowing(memory, bare), repetitions=_COMPACTIONS)
         bare.close()
-    took, commit = race.median("compacting"), race.median("commit")
-    allowed = MOST_COMPACTING + commit
-    return Row(
-        what=f"fallback compaction of {MESSAGES:,} messages",
-        measured=f"{took / allowed:.2f}x ({spoken(took)} / {spoken(allowed)})",
-        bar=f"<= {spoken(MOST_COMPACTING)} + commit",
-        met=took <= allowed,
-        figures={"seconds": took, "commit": commit, "p95": race.p95("compacting")},
-    )
+    whole, anew, commit = race.median("compacting"), race.median("anew"), race.median("commit")
+    took, allowed = whole - anew, MOST_COMPACTING + commit
+    return [
+        Row(
+            what=f"fallback compaction of {MESSAGES:,} messages",
+            measured=f"{took / allowed:.2f}x ({spoken(took)} / {spoken(allowed)})",
+            bar=f"<= {spoken(MOST_COMPACTING)} + commit",
+            met=took <= allowed,
+            figures={"seconds": took, "commit": commit},
+        ),
+        Row(
+            what="  the whole prepare that does it",
+            measured=spoken(whole),
+            figures={"seconds": whole, "anew": anew, "p95": race.p95("compacting")},
+        ),
+    ]
 
 
 def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
@@ -216,7 +224,21 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
             raise RuntimeError("nothing was compacted: there is nothing to measure")
         stored[:] = [encode(event.what) for event in session.journal(after=seen)]
 
+    roomy: Session | None = None
+
+    def fill_another() -> None:
+        nonlocal roomy
+        roomy = memory.session(f"roomy-{next(numbers)}", window=2 * window, cwd="/bench")
+        roomy.prepare(history)
+        sleep(SETTLING)
+
+    def lay_out() -> None:
+        assert roomy is not None
+        roomy.prepare([*history[next_turn:], *_A_LITTLE_MORE])
+
+    next_turn = next(place for place, message in enumerate(history[1:], start=1) if message["role"] == "user")
     return {
+        "anew": Contender(lay_out, before=fill_another),
         "compacting": Contender(overflow, before=fill),
         "commit": Contender(lambda: bare.commit(stored), before=note_what_was_stored),
     }

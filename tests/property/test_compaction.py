@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, assistant, user
+from builders import a_call, assistant, turns, user
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -149,7 +149,7 @@ class AnyCompaction(RuleBasedStateMachine):
         of=st.sampled_from(["conversation", "tools", "all"]),
         strategy=st.sampled_from(["archive", "summarize"]),
         keep=st.sampled_from([0, 0, 1, 3]),
-        to=st.sampled_from([None, None, "detail/log.md", "archive/mine.md"]),
+        to=st.sampled_from([None, "detail/log.md", "detail/log.md"]),
     )
     def compact(self, of: str, strategy: str, keep: int, to: str | None) -> None:
         before = len(self.session.mind.history.compactions)
@@ -395,3 +395,15 @@ def test_what_is_retained_once_its_message_has_left_stands_in_the_next_prompt(me
     assert session.compact("conversation", keep_recent=0)
     session.retain("The door code is 42.")
     assert "The door code is 42." in "\n".join(texts_in(session.prepare([*talk, user("go on")]).request))
+
+
+@pytest.mark.spec("E9")
+def test_a_page_that_two_compactions_went_to_goes_with_them(memory: Memory) -> None:
+    session = memory.session("s")
+    session.prepare(turns(8, words=80))
+    for keep in (5, 2):
+        assert session.compact("conversation", keep_recent=keep, archive_to="detail/log.md")
+    session.undo_compaction()
+    assert "detail/log.md" in session.documents()
+    session.undo_compaction()
+    assert "detail/log.md" not in session.documents()
