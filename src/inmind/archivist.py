@@ -8,6 +8,7 @@ happened.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,7 +17,7 @@ from typing import Any
 from inmind.documents import Documents
 from inmind.entities.block import lines
 from inmind.entities.window import Entities
-from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound
+from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound, SummaryRefused
 from inmind.history import Entry, History
 from inmind.history.compact import TARGETS, Leaving, asked, covered, output_stub, relieved
 from inmind.history.retain import items_of, request_of
@@ -46,11 +47,14 @@ from inmind.prompt.upkeep import kept_up
 from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, key_for
 
+log = logging.getLogger("inmind")
+
 STRATEGIES = ("archive", "summarize")
 MOST_TRIES = 3
 """Summaries that are asked for while others keep changing the conversation underneath."""
 MOST_KEPT = 2**53
 
+NOTHING = "nothing is old enough, or large enough, to leave"
 FULL = "the window was full"
 COVERED = "the overview covers it"
 PAYS = "it pays"
@@ -62,8 +66,8 @@ class Due:
 
     leaving: Leaving
     wanted: Wanted
-    seqs: tuple[int, ...]
-    """The messages that it was decided on."""
+    found_on: str
+    """The name of what was sent when it was found."""
 
 
 class Archivist:
@@ -102,15 +106,17 @@ class Archivist:
                 said = self.said(mind.history)
                 leaving = asked(said, target=target, keep_recent=kept)
                 if summary and [said[place].seq for place in leaving.whole] != of:
-                    return Decision([], Made([], _moved_on()))
+                    raise _MovedOn
                 made = self._made(mind, said, leaving, replace(wanted, summary=summary))
                 return Decision(made.drafts, made)
 
-            done = self._stream.commit(decide, key=named)
+            try:
+                done = self._stream.commit(decide, key=named)
+            except _MovedOn:
+                continue
             if done.answer is None:
                 return self._report_of(done.appended, wanted, kept), ()
-            if done.answer.report != _moved_on():
-                return done.answer.report, done.events
+            return done.answer.report, done.events
         version = self._stream.version
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
 
@@ -199,12 +205,26 @@ class Archivist:
     def relieve(self, due: Due) -> Sequence[Event]:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
 
+        wanted = self._in_words(due)
+
         def decide(mind: Mind, _: datetime) -> Decision[Mind, bool]:
-            if _seqs(mind.history, due.leaving) != due.seqs:
+            if mind.history.sent.name() != due.found_on:
                 return Decision([], False)
-            return Decision(self._made(mind, self.said(mind.history), due.leaving, due.wanted).drafts, True)
+            return Decision(self._made(mind, self.said(mind.history), due.leaving, wanted).drafts, True)
 
         return self._stream.commit(decide).events
+
+    def _in_words(self, due: Due) -> Wanted:
+        """With a summary by the session's model, where it has one. What it does wrong is no reason not to make room."""
+        history = self._stream.state.history
+        model = self._setup.summarizer
+        if model is None or due.wanted.strategy != "summarize" or history.sent.name() != due.found_on:
+            return due.wanted
+        try:
+            return replace(due.wanted, summary=self._written_by(model, self.said(history), due.leaving))
+        except (ModelFailed, SummaryRefused) as error:
+            log.warning("%s: %s; a summary was extracted instead", self._stream.name, error)
+            return due.wanted
 
     # -- inside --------------------------------------------------------------------------------------------
 
@@ -228,7 +248,7 @@ class Archivist:
 
     def _made(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
         if not leaving:
-            return Made([], CompactionReport(reason="nothing is old enough, or large enough, to leave"))
+            return Made([], CompactionReport(reason=NOTHING))
         language = mind.opened.language if mind.opened else "en"
         wanted = self._complete(mind, wanted)
         return compaction(mind.history, mind.documents, said, leaving, wanted, language=language, meter=self._meter)
@@ -251,17 +271,20 @@ class Archivist:
         """What a model writes about the messages that would leave now, and which those are."""
         said = self.said(self._stream.refresh().history)
         leaving = asked(said, target=target, keep_recent=keep_recent)
+        return self._written_by(model, said, leaving), [said[place].seq for place in leaving.whole]
+
+    def _written_by(self, model: Summarizer, said: Sequence[Spoken], leaving: Leaving) -> str:
         gone = [said[place] for place in leaving.whole]
         fresh = [one for one in gone if not one.stub]
         if not fresh:
-            return "", []
+            return ""
         prompt = prompt_for(gone, items_of(fresh, first=False), self._setup.limits.spendable)
         try:
             answer = model(prompt)
         except Exception as error:  # a foreign model may raise anything
             raise ModelFailed(reason=f"{type(error).__name__}: {error}") from error
         tokens = sum(one.tokens for one in gone)
-        return checked(answer, replaced_tokens=tokens, count=self._meter.count), [one.seq for one in gone]
+        return checked(answer, replaced_tokens=tokens, count=self._meter.count)
 
     def _gain(self, said: Sequence[Spoken], leaving: Leaving, stub: int) -> int:
         """Tokens that a compaction makes free, at the least."""
@@ -272,15 +295,15 @@ class Archivist:
         return outputs - stubs + whole - stub * len(leaving.runs) + cut
 
     def _due(self, mind: Mind, leaving: Leaving, wanted: Wanted) -> Due:
-        return Due(leaving, wanted, _seqs(mind.history, leaving))
+        return Due(leaving, wanted, mind.history.sent.name())
 
     def _lifted(self, mind: Mind, of: int, what: Compacted) -> list[Draft]:
         """Pages go as they came: one that was there before is as it was, and one that somebody has written on stays."""
-        first = max(event.seq for event in self._between(1, of) if event.opens)
+        first = of - len(what.archives)  # its pages come right before it
         then = self._stream.at(first - 1).documents
         since = self._between(first, of)
-        ours = {event.what.path: event.seq for event in since if isinstance(event.what, DocumentWritten)}
-        untouched = [path for path in what.archives if mind.documents.version(path) == ours.get(path)]
+        ours = {event.what.path: event.what.text for event in since if isinstance(event.what, DocumentWritten)}
+        untouched = [path for path in what.archives if mind.documents.text(path) == ours.get(path)]
         new = tuple(path for path in untouched if path not in then.by_path)
         drafts = [Draft(what=CompactionLifted(of=of, archives=new), origin=Origin.USER)]
         for path in untouched:
@@ -299,6 +322,8 @@ class Archivist:
 
         Only the words of a model cannot be had again; how much shorter it became is in the journal.
         """
+        if done.last < done.first:
+            return CompactionReport(reason=NOTHING)
         then = self._stream.at(done.first - 1)
         said = self.said(then.history)
         made = self._made(then, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
@@ -312,10 +337,5 @@ def checked_keep(value: object) -> int:
     return value
 
 
-def _seqs(history: History, leaving: Leaving) -> tuple[int, ...]:
-    sent = history.sent
-    return tuple(sent[place].seq if place < len(sent) else 0 for place in leaving.touched)
-
-
-def _moved_on() -> CompactionReport:
-    return CompactionReport(reason="the conversation moved on while the summary was written")
+class _MovedOn(Exception):
+    """The conversation went on while its summary was written."""

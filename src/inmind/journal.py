@@ -148,6 +148,8 @@ class Stub:
     """Numbers of those messages, as runs from first to last."""
     wires: tuple[Mapping[str, Any], ...]
     format: str = "openai"
+    block: bool = False
+    """It is a block of ours, in the place of whole messages, and not a message that became shorter."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", tuple((first, last) for first, last in self.of))
@@ -360,6 +362,18 @@ class ToolObserved(Happened):
     result: Any
     error: bool = False
     call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurred(Happened):
+    """Something that belongs on the overview: a host says so, or rules have read it off what tools did."""
+
+    kind = "occurred"
+    what: str
+    """`task_started`, `decision_made`, `bug_found` and so on."""
+    text: str
+    about: str = ""
+    """What it is said of, where that is known: another of its kind about the same takes its place."""
 
 
 class Part(NamedTuple):

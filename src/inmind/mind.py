@@ -16,6 +16,7 @@ from inmind.history import History, Line
 from inmind.journal import (
     BOOKKEEPING,
     ChildCameHome,
+    CompactionLifted,
     DocumentWritten,
     Event,
     MessageAdded,
@@ -26,7 +27,7 @@ from inmind.journal import (
     Titled,
     UsageReported,
 )
-from inmind.overview import is_maintained
+from inmind.overview import is_maintained, written_part
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.standing import Standing
 from inmind.scratchpad.pad import Pads
@@ -131,7 +132,7 @@ class MindFold:
             came_home=came_home,
             shown=shown,
             heard=heard,
-            covered=_covered(state.covered, event),
+            covered=_covered(state, event),
             title=_title(state.title, event),
             model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
         )
@@ -140,8 +141,15 @@ class MindFold:
         kept = past.history.sent.agreeing(present.history.sent[:])
         standing = past.standing.reverted(present.standing, kept)
         history = replace(past.history, stood_for=present.history.stood_for)
+        lifted = len(past.history.compactions) < len(present.history.compactions)
         return replace(
-            past, seq=event.seq, history=history, standing=standing, title=present.title, model=present.model
+            past,
+            seq=event.seq,
+            history=history,
+            standing=standing,
+            title=present.title,
+            model=present.model,
+            covered=0 if lifted else past.covered,
         )
 
     def freeze(self, state: Mind) -> dict[str, Any]:
@@ -237,8 +245,15 @@ def _title(before: str, event: Event) -> str:
     return shortened(FORMATS[what.format].read(what.wire).text, MOST_TITLE)
 
 
-def _covered(before: int, event: Event) -> int:
+def _covered(state: Mind, event: Event) -> int:
+    """A lifted compaction is what a person wants to see again: until the page is written anew nothing is stripped."""
     what = event.what
+    if isinstance(what, CompactionLifted):
+        return 0
     if not isinstance(what, DocumentWritten) or what.path != OVERVIEW or what.upkeep:
-        return before
-    return event.seq if is_maintained(what.text) else 0
+        return state.covered
+    if not is_maintained(what.text):
+        return 0
+    brought = bool(event.sources) and not any(source.startswith(f"{state.stream}#") for source in event.sources)
+    says_the_same = written_part(what.text) == written_part(state.documents.text(OVERVIEW))
+    return state.covered if brought or says_the_same else event.seq

@@ -8,6 +8,7 @@ could not be folded from the journal; the meter and the view only remember what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -345,10 +346,13 @@ class Session:
             written = DocumentWritten(OVERVIEW, text)
             return [] if text == page else [Draft(what=written, origin=Origin.ASSISTANT)]
 
-        self._stream.commit(partial(self._with_upkeep, decide), key=named)
+        knew = not self._documents("thread").is_news(OVERVIEW, since=self._seen.get(OVERVIEW, 0))
+        done = self._stream.commit(partial(self._with_upkeep, decide), key=named)
         self._show()
-        self._seen[OVERVIEW] = self._documents("thread").version(OVERVIEW)
-        return self._seen[OVERVIEW]
+        version = self._documents_at("thread", done.appended.last).version(OVERVIEW)
+        if knew and done.answer is not None:
+            self._seen[OVERVIEW] = version
+        return version
 
     def event(self, kind: str, text: str, *, key: str | None = None) -> Appended:
         """Tell what has happened: task_started, task_completed, decision_made, bug_found, context_changed.
@@ -469,7 +473,7 @@ class Session:
         return self._retained(text, key, kept=True)
 
     def release(self, text: str, *, key: str | None = None) -> Appended:
-        """What was declared by `retain` no longer has to."""
+        """What was declared by `retain`, or is kept as a rule, a goal or a decision, no longer has to survive."""
         return self._retained(text, key, kept=False)
 
     # -- looking back --------------------------------------------------------------------------------------
@@ -588,15 +592,17 @@ class Session:
 
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
-        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices)
+        decide, compacted = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices), ""
         for _ in range(MOST_RELIEFS):
             try:
                 return self._stream.commit(partial(decide, compacted=None), key=key)
             except _Crowded as crowded:
                 self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
                 if self._archivist.relieve(crowded.due):
-                    return self._stream.commit(partial(decide, compacted=crowded.due.wanted.reason), key=key)
-        return self._stream.commit(partial(decide, compacted=""), key=key)
+                    compacted = crowded.due.wanted.reason
+                    with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
+                        return self._stream.commit(partial(decide, compacted=compacted), key=key)
+        return self._stream.commit(partial(decide, compacted=compacted), key=key)
 
     def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
         return Decision(self._taken_in(mind, now, given, spoken), None)
@@ -696,9 +702,13 @@ class Session:
         item = Item("pinned", checked_item(text))
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, None]:
-            known = any(one.text == item.text for one in mind.history.pinned)
+            pinned = mind.history.pinned
+            known = any(one.text == item.text for one in (pinned if kept else mind.history.items))
             if not kept and not known:
                 raise NotFound(what="retained text", name=item.text, hint="see session.retained for those there are")
+            total = sum(len(one.text) for one in pinned) + len(item.text)
+            if kept and not known and total > MOST_RETAINED:
+                raise InvalidInput(field="text", value=item.text, expected=f"at most {MOST_RETAINED} characters in all")
             return Decision([] if known == kept else [Draft(what=Retained(item, kept), origin=Origin.OPERATOR)], None)
 
         return self._stream.commit(decide, key=key_for(key, "retain" if kept else "release", text)).appended
@@ -818,6 +828,9 @@ class Session:
 
 MOST = 2**53
 """Larger numbers do not survive JSON everywhere, and nothing here is that many."""
+
+MOST_RETAINED = 4_000
+"""Characters that a host may declare in all: they stand in prompts, whatever else has to leave."""
 
 MOST_RELIEFS = 3
 """Compactions that are tried before one prompt, where other writers change the conversation meanwhile."""

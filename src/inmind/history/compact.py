@@ -21,6 +21,8 @@ OUTPUT_STUB = 50
 """Tokens of the line that stands for what a tool has answered, beside the ids that it names."""
 MOST_NAMED = 150
 """Tokens of ids that such a line names at most."""
+FURTHER_STUB = 60
+"""Tokens of a stub for messages that only says where they are: the first says everything else."""
 LEAST_OUTPUT = 3 * OUTPUT_STUB
 """A shorter answer is not worth replacing."""
 LEAST_LEFT = 60
@@ -176,6 +178,8 @@ class _Relief:
             self._cut[place] = stays
             self._outputs.discard(place)
             self._shrink(place, stays + stub)
+        if self._cut and not self._runs:
+            self.left += self._room.stub  # what must survive may have to be said behind what was cut
         if self.left > self._room.limit:
             self._tighten(asked)
 
@@ -184,7 +188,7 @@ class _Relief:
         self._tight = True
         for place, one in enumerate(self._said):
             least = LEAST_LEFT + OUTPUT_STUB
-            if self._sizes[place] > least and place != asked and not (one.asks or one.by == "operator" or one.stub):
+            if self._sizes[place] > least and place != asked and not (one.asks or one.stub):
                 self._cut[place] = LEAST_LEFT
                 self._outputs.discard(place)
                 self._shrink(place, least)
@@ -202,7 +206,7 @@ class _Relief:
     def _begun(self, apart: bool) -> list[int]:
         if self._runs and not apart:
             return self._runs[-1]
-        self.left += self._room.stub
+        self.left += FURTHER_STUB if self._runs else self._room.stub
         self._runs.append([])
         return self._runs[-1]
 

@@ -7,12 +7,12 @@ taken back at any time, whatever came since, and nobody has to put a conversatio
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from inmind.history.line import Entry, Line
+from inmind.history.line import Entry, Line, Runs
 from inmind.journal import (
     Compacted,
     CompactionLifted,
@@ -48,7 +48,7 @@ class Compaction:
                 shown.add(run[2])
                 yield from self._stubs(run[2], entry.seq)
 
-    def stood_for(self) -> dict[str, tuple[tuple[int, int], ...]]:
+    def stood_for(self) -> dict[str, Runs]:
         """Which messages each of its stubs stands for, by the stub's digest; none for a stub's second message."""
         return {
             digest_of(wire): stub.of if number == 0 else ()
@@ -59,8 +59,9 @@ class Compaction:
     def _stubs(self, place: int, seq: int) -> Iterator[Entry]:
         """What is sent there. It has the number of the first message that it stands for, and the id of the event."""
         stub = self.what.stubs[place]
-        for wire in stub.wires:
-            yield Entry(seq, self.id, stub.format, wire, digest_of(wire), stub=True)
+        for number, wire in enumerate(stub.wires):
+            of = stub.of if number == 0 else ()
+            yield Entry(seq, self.id, stub.format, wire, digest_of(wire), of=of, block=stub.block or number > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ class History:
     """Those in force, in the order in which they came."""
     pinned: tuple[Item, ...] = ()
     """What the host has declared."""
-    stood_for: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict[str, Any])
+    released: frozenset[str] = frozenset()
+    """Texts that no longer have to survive, whoever said them."""
+    stood_for: Mapping[str, Runs] = field(default_factory=dict[str, Runs])
     """Messages that stubs stand for, or stood for before their compaction was taken back, by the stub's digest: a host
     may go on with a list that was made of any earlier prompt."""
 
@@ -83,14 +86,7 @@ class History:
     def items(self) -> tuple[Item, ...]:
         """What must survive: of the messages that have left the view, and what the host has declared."""
         gone = self.compactions[-1].what.items if self.compactions else ()
-        return (*self.pinned, *(item for item in gone if item.kind != "pinned"))
-
-    def behind(self, digest: str) -> list[Entry] | None:
-        """The messages that a stub is sent for; of several in a row, the first stands for all. None: it is no stub."""
-        runs = self.stood_for.get(digest)
-        if runs is None:
-            return None
-        return [entry for entry in self.line if any(first <= entry.seq <= last for first, last in runs)]
+        return (*self.pinned, *(item for item in gone if item.kind != "pinned" and item.text not in self.released))
 
     def apply(self, event: Event) -> History:
         match event.what:
@@ -99,7 +95,8 @@ class History:
                 return self._with(line, self.sent.grown(line[-1]) if self.compactions else line)
             case HistorySpliced():
                 line = self.line.apply(event)
-                return self._with(line, _sent(line, self.compactions, self.sent))
+                left = _untouched(self.compactions, self.line, line)
+                return replace(self, line=line, sent=_sent(line, left, self.sent), compactions=left)
             case Compacted() as what:
                 compaction = Compaction(event.seq, event.id, what)
                 sent = self.sent.changed(list(compaction.among(self.sent)))
@@ -110,7 +107,8 @@ class History:
                 return replace(self, sent=_sent(self.line, left, self.sent), compactions=left)
             case Retained(item=item, kept=kept):
                 others = tuple(one for one in self.pinned if one.text != item.text)
-                return replace(self, pinned=(*others, item) if kept else others)
+                released = self.released - {item.text} if kept else self.released | {item.text}
+                return replace(self, pinned=(*others, item) if kept else others, released=released)
             case _:
                 return self
 
@@ -119,6 +117,7 @@ class History:
             "line": self.line.freeze(),
             "compactions": [[one.seq, encode(one.what)] for one in self.compactions],
             "pinned": list(self.pinned),
+            "released": sorted(self.released),
             "stood_for": dict(self.stood_for),
         }
 
@@ -128,10 +127,40 @@ class History:
         compactions = tuple(_thawed(seq, body, stream) for seq, body in frozen["compactions"])
         sent = _sent(line, compactions, line)
         stood_for = {digest: tuple((a, b) for a, b in runs) for digest, runs in frozen["stood_for"].items()}
-        return cls(line, sent, compactions, tuple(Item(*item) for item in frozen["pinned"]), stood_for)
+        pinned = tuple(Item(*item) for item in frozen["pinned"])
+        return cls(line, sent, compactions, pinned, frozenset(frozen["released"]), stood_for)
 
     def _with(self, line: Line, sent: Line) -> History:
-        return History(line, sent, self.compactions, self.pinned, self.stood_for)
+        return replace(self, line=line, sent=sent)
+
+
+class Behind:
+    """The messages of a line that stubs are sent for, found without going through all of it for each."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._places = sorted((entry.seq, place) for place, entry in enumerate(line))
+
+    def __call__(self, runs: Runs) -> list[Entry]:
+        """In the order of the conversation."""
+        found: list[int] = []
+        for first, last in runs:
+            start, stop = (bisect_left(self._places, (seq, 0)) for seq in (first, last + 1))
+            found += [place for _, place in self._places[start:stop]]
+        return [self._line[place] for place in sorted(found)]
+
+
+def _untouched(compactions: Sequence[Compaction], before: Line, after: Line) -> tuple[Compaction, ...]:
+    """Those whose messages are all still there.
+
+    A host that goes back to before a message that was compacted, or changes it, has another conversation: what a stub
+    says of the old one must not stand in it.
+    """
+    if not compactions:
+        return ()
+    gone = {entry.seq for entry in before} - {entry.seq for entry in after}
+    runs = ((one, [run for stub in one.what.stubs for run in stub.of]) for one in compactions)
+    return tuple(one for one, of in runs if not any(first <= seq <= last for seq in gone for first, last in of))
 
 
 def _sent(line: Line, compactions: Sequence[Compaction], before: Line) -> Line:

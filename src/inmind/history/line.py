@@ -13,6 +13,9 @@ from typing import Any, overload
 
 from inmind.journal import Event, HistorySpliced, MessageAdded, digest, digest_of
 
+Runs = tuple[tuple[int, int], ...]
+"""Numbers of messages, from first to last, run by run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -26,8 +29,14 @@ class Entry:
     digest: str
     ours: bool = False
     """Memory's own answer to a call."""
-    stub: bool = False
-    """It is sent in the place of messages, from this one on."""
+    of: Runs | None = None
+    """The messages that it is sent in the place of, from this one on; None for a message itself."""
+    block: bool = False
+    """It is a block of ours, in the place of whole messages."""
+
+    @property
+    def stub(self) -> bool:
+        return self.of is not None
 
 
 class Line:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 from functools import cache
 
 compiled = cache(re.compile)
@@ -26,24 +27,18 @@ def own_words(words: str) -> Iterator[str]:
 
     Lines that are wrapped in the middle of a sentence come back as one, a list item with its mark.
     """
-    block: list[str] = []
-    fence, pasting = "", False
-    for line in words.splitlines():
-        mark = line.strip()[:3]
-        if fence or mark in _FENCES:
-            # A pair on one line, as of a docstring, opens nothing.
-            if not (mark in _FENCES and not fence and line.count(mark) > 1):
-                fence = "" if fence and fence in line else fence or mark
-            pasting = False
-        elif not mark:
-            yield from _unwrapped(block)
-            block = []
-        elif pasting:
-            break
-        else:
-            block.append(line)
-            pasting = line.rstrip().endswith((":", "：")) and bool(compiled(_PASTES).search(line))
-    yield from _unwrapped(block)
+    pasted = _Pasted.NOTHING
+    for block in _blocks(words):
+        if pasted is _Pasted.TEXT or (pasted is _Pasted.OUTPUT and not speaks(block[0])):
+            continue
+        said, pasted = _up_to_a_paste(block)
+        yield from _unwrapped(said)
+
+
+def speaks(words: str) -> bool:
+    """Does somebody speak to somebody here, by its first line? Programs and pages say neither I nor please."""
+    first = words.strip()[:_FIRST_WORDS].partition("\n")[0].lower()
+    return not compiled(_FOREIGN).match(first) and bool(compiled(_SPEAKS).search(first))
 
 
 def sentences(text: str) -> list[str]:
@@ -70,6 +65,54 @@ def beginning(words: str, most: int) -> str:
     return f"{head[:stop].rstrip()} …"
 
 
+class _Pasted(Enum):
+    """What comes behind somebody's "here it is": nothing, what a program said, or what another person wrote."""
+
+    NOTHING = auto()
+    OUTPUT = auto()
+    TEXT = auto()
+
+
+def _blocks(words: str) -> Iterator[list[str]]:
+    """Paragraphs, without what stands between fences or tags."""
+    block: list[str] = []
+    closes = ""
+    for line in words.splitlines():
+        if closes:
+            closes = "" if closes in line else closes
+            continue
+        mark = line.strip()[:3]
+        tag = compiled(_TAG).match(line) if mark[:1] == "<" else None
+        # A pair on one line, as of a docstring, opens nothing.
+        if mark in _FENCES:
+            closes = mark if line.count(mark) == 1 else ""
+        elif tag and f"</{tag[1]}>" in words:
+            closes = f"</{tag[1]}>" if f"</{tag[1]}>" not in line else ""
+        elif mark:
+            block.append(line)
+            continue
+        if block:
+            yield block
+        block = []
+    if block:
+        yield block
+
+
+def _up_to_a_paste(block: Sequence[str]) -> tuple[Sequence[str], _Pasted]:
+    """The lines of a paragraph before what was pasted, and what that is. What is announced may also come behind it."""
+    for place, line in enumerate(block, start=1):
+        if len(line) > _LONGEST_LEAD:
+            continue
+        if asks := compiled(_HANDS_OVER).match(line):
+            return [*block[: place - 1], asks[0]], _Pasted.TEXT
+        leads = line.rstrip().endswith((":", "：")) or place == len(block)
+        if leads and compiled(_TEXT).search(line):
+            return block[:place], _Pasted.TEXT
+        if leads and compiled(_OUTPUT).search(line):
+            return block[:place], _Pasted.OUTPUT
+    return block, _Pasted.NOTHING
+
+
 def _unwrapped(block: Sequence[str]) -> Iterator[str]:
     """One paragraph's lines of prose; nothing if it is code or output for the most part."""
     foreign = [bool(compiled(_FOREIGN).match(line)) for line in block]
@@ -90,18 +133,46 @@ def _unwrapped(block: Sequence[str]) -> Iterator[str]:
 
 _FENCES = {"```", "~~~", '"""', "'''"}
 
+_TAG = r"\s*<([a-zA-Z][\w-]*)[^<>]*>"
+
+_FIRST_WORDS = 300
+_SPEAKS = (
+    r"\b(?:i|i['’](?:m|d|ve|ll)|me|my|we|we['’](?:re|d|ve|ll)|our|us|you|your|please|pls|thanks|thank you|let['’]?s|"
+    r"from now on|going forward|hi|hello|hey|ok|okay|yes|sorry|wait)\b|[?？]\s*$|[我你您请咱吗谢]|从现在|今后|以后"
+)
+
 # The heading under which a text-mode agent is told what its command did, and a prompt that waits for the next.
 _SCREEN_BEGINS = (
-    r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|traceback \()|"
-    r"\s*<(?:output|returncode|result|stdout|tool_result|environment)\b|\s*\[(?:tool|output|result|file)\b"
+    r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|traceback \(|exit ?code\b|"
+    r"(?:new |current )?(?:terminal|shell|console) (?:output|state|screen)\b|"
+    r"(?:command|tool|function)\s[\w.`'\"()/-]+ (?:returned|answered|printed|failed)\b|"
+    r"(?:command|tool|function|api|code|execution|search|script)s? (?:results?|outputs?|responses?)"
+    r"(?: (?:of|for|from|to) [^\n:]{1,80})?\s*:|(?:results?|outputs?) (?:of|for|from) [^\n:]{1,80}:)|"
+    r"\w+ ?-> |\[\w+ for [^\n\]]*\] Result:|"
+    r"\s*<(?:\w*(?:outputs?|results?|responses?)|returncode|stdout|environment)\b|\s*\[(?:tool|output|result|file)\b"
 )
 _PROMPT = r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#%>]|\S*[@~\\/]\S*[$#%>]|[\[(]\S+ \S+[\])][$#]"
 
-# What comes behind is somebody's text that is handed over, but for instructions.
-_PASTES = (
-    r"(?i)\b(?:e?mails?|articles?|logs?|outputs?|errors?|traceback|trace|text|messages?|pages?|documents?|docs?|code|snippets?|"
-    r"files?|contents?|responses?|results?|transcripts?|letters?|reviews?|posts?|dump|reply|says|said|wrote|reads)\b"
-    r"[^.!?:]{0,40}[:：]\s*$|(?:如下|以下|内容|日志|报错|邮件|输出|原文|代码|写道|说)[^。！？：:]{0,8}[:：]\s*$"
+# What comes behind these is not what the person says: of a program's words a person's are told by their beginning; of
+# what another person wrote nothing tells them.
+_LONGEST_LEAD = 400
+_OUTPUT = (
+    r"(?i)\b(?:logs?|outputs?|errors?|tracebacks?|trace|code|snippets?|files?|contents?|responses?|results?|dump)\b"
+    r"[^.!?:]{0,40}[:：]\s*$|(?:日志|报错|输出|代码)[^。！？：:]{0,8}[:：]\s*$"
+)
+_WRITINGS = r"(?:e-?mails?|articles?|texts?|messages?|pages?|documents?|docs?|transcripts?|letters?|reviews?|posts?|reply)"
+_TEXT = (
+    rf"(?i)\b(?:{_WRITINGS}|says|said|wrote|reads)\b[^.!?:]{{0,40}}[:：]\s*$|"
+    r"(?:如下|以下|内容|邮件|原文|写道|说)[^。！？：:]{0,8}[:：]\s*$|"
+    rf"\b(?:here(?:['’]s| is| are)|below is|this is)\s+(?:(?:the|an?|my|our|some|what)\s+)(?:[\w'’]+\s+){{0,3}}{_WRITINGS}\b|"
+    r"^\W*(?:please\s+|can you\s+|could you\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct|"
+    rf"review|rewrite|edit|improve|analy[sz]e|explain)\s+(?:this|the following|the|these|my)\b(?:\s+\w+){{0,2}}?"
+    rf"(?:\s+{_WRITINGS})?(?:\s+(?:to|into|in|for)\s[^.!?:]{{1,40}})?\W*$|"
+    r"(?:总结|翻译|润色|改写|校对)[^。！？]{0,12}(?:文章|邮件|文本|段落|内容|下面|以下)[^。！？]{0,6}$"
+)
+_HANDS_OVER = (
+    r"(?i)\W*(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)\b[^.!?:\n]{0,60}:(?=\s*\S)|"
+    r"(?:请)?(?:翻译|总结|润色|改写|校对)[^。！？：:\n]{0,20}[:：](?=\s*\S)"
 )
 
 # Each look ahead runs over the line once: no line, however long, is tried again from every place in it.

@@ -84,14 +84,11 @@ def merged(earlier: Sequence[Item], later: Sequence[Item], *, most_tokens: int, 
 def missing(items: Sequence[Item], text: str) -> list[Item]:
     """The items that do not stand in a text that will be sent, however it is wrapped, indented or made inert there.
 
-    One that was cut stands where its beginning does.
+    They stand there as whole words: "0 words" is not said by "10 words". One that was cut stands where its beginning
+    does.
     """
-    squeezed = _squeezed(text)
-    return [
-        item
-        for item in items
-        if all(_squeezed(said).removesuffix("…") not in squeezed for said in (item.text, inert(item.text)))
-    ]
+    line = _on_one_line(text)
+    return [item for item in items if not any(_stands(said, line) for said in {item.text, inert(item.text)})]
 
 
 def _told(item: Item) -> tuple[int, int]:
@@ -111,8 +108,25 @@ def _once(items: Sequence[Item]) -> list[Item]:
     return list(last.values())
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
+def _stands(said: str, line: str) -> bool:
+    words = _on_one_line(said).removesuffix("…").rstrip()
+    cut = words != _on_one_line(said)
+    place = line.find(words)
+    while place >= 0:
+        end = place + len(words)
+        if not _goes_on(line[place - 1 : place + 1]) and (cut or not _goes_on(line[end - 1 : end + 1])):
+            return True
+        place = line.find(words, end)
+    return False
+
+
+def _goes_on(border: str) -> bool:
+    """Is a word going on between these two characters?"""
+    return len(border) == 2 and border.isalnum()
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 _WORDS = r"[^\W_]+"

@@ -1,25 +1,29 @@
 """The index of detail/ and archive/ on overview.md, kept current by memory itself.
 
 Those pages are not shown in requests. A page that nothing names is as good as lost, and a model that has to remember
-to name it forgets to; so each has a line here, the newest first, as many as are worth their tokens. A line that
-somebody wrote about a page stands for ours.
+to name it forgets to; so each has a line here, as many as are worth their tokens: what somebody wrote before what was
+archived, the newest first. A line that somebody wrote about a page stands for ours.
+
+It stands above the sections: a page that is too long is cut at its end, and what is appended to it lands there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from inmind.documents import ARCHIVE, FOLDERS
 from inmind.overview.head import parted
-from inmind.overview.own import is_own, own_line, parted_lines, with_own, words_of
+from inmind.overview.own import own_line, parted_lines, with_own, words_of
 from inmind.overview.sections import headings_in, plain, with_lines
 from inmind.text import shortened, stands_in
 
-MOST_PAGES = 5
+MOST_WRITTEN = 5
+MOST_ARCHIVED = 3
 
-# Characters in which a page says what it is: an archive may have a megabyte, and every page is asked at every write.
+# Characters in which a page says what it is: an archive may have a megabyte.
 _BEGINNING = 8_000
 
 _LONGEST = 240
@@ -29,6 +33,10 @@ _LONGEST_LINE = 100
 _HEADINGS = {"en": "Detail and archive", "zh": "详细与归档"}
 _MORE = {"en": "and {} more: memory_list", "zh": "另有 {} 个：memory_list"}
 _RULE = re.compile(r"\W*")
+_ENTRY = re.compile(
+    rf"(?:{'|'.join(FOLDERS)})/.+ \(\d+ KB\): .*|"
+    + "|".join(r"\d+".join(map(re.escape, more.split("{}"))) for more in _MORE.values())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,7 @@ def page_of(path: str, text: str) -> Page:
     """Its title is its first heading, or else its name; its line is the first that says something."""
     lines = parted(text[:_BEGINNING])[1].split("\n")
     titles = {number: words for number, _, words in headings_in(lines)}
-    said = (words_of(line) for number, line in plain(lines) if number not in titles and not is_own(line))
+    said = (words_of(line) for number, line in plain(lines) if number not in titles)
     title = next((words for words in titles.values() if words), PurePosixPath(path).stem)
     first = next((words for words in said if not _RULE.fullmatch(words)), "")
     return Page(
@@ -61,7 +69,7 @@ def page_of(path: str, text: str) -> Page:
     )
 
 
-def with_index(text: str, pages: Sequence[Page], language: str) -> str:
+def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
     """The overview with the index of these pages, the newest of which come first; without pages it has none."""
     if not pages:
         for heading in _HEADINGS.values():
@@ -69,23 +77,24 @@ def with_index(text: str, pages: Sequence[Page], language: str) -> str:
         return text
 
     def indexed(lines: Sequence[str]) -> list[str]:
-        _, theirs = parted_lines(lines)
-        wanted = [page for page in pages if not any(stands_in(line, page.path) for line in theirs)]
-        own = [own_line(page.entry, most=_LONGEST) for page in wanted[:MOST_PAGES]]
-        if more := len(wanted) - len(own):
+        _, theirs = parted_lines(lines, _is_entry)
+        wanted = [path for path in pages if not any(stands_in(line, path) for line in theirs)]
+        archived = [path for path in wanted if path.startswith(ARCHIVE)]
+        written = [path for path in wanted if not path.startswith(ARCHIVE)]
+        listed = [*written[:MOST_WRITTEN], *archived[:MOST_ARCHIVED]]
+        own = [own_line(page_of(path, pages[path]).entry, most=_LONGEST) for path in listed]
+        if more := len(wanted) - len(listed):
             own.append(own_line(_MORE[language].format(more)))
-        return with_own(lines, own)
+        return with_own(theirs, own)
 
-    return with_lines(text, [_HEADINGS[language], *_HEADINGS.values()], indexed)
+    return with_lines(text, [_HEADINGS[language], *_HEADINGS.values()], indexed, on_top=True)
 
 
 def _without_index(lines: Sequence[str]) -> list[str] | None:
-    _, theirs = parted_lines(lines)
-    return theirs if any(line.strip() for line in theirs) else None
+    own, theirs = parted_lines(lines, _is_entry)
+    return theirs if not own or any(line.strip() for line in theirs) else None
 
 
-def bare(text: str) -> str:
-    """The page as others wrote it, without anything that memory has entered."""
-    head, page = parted(text)
-    _, theirs = parted_lines(page.split("\n"))
-    return with_index(head + "\n".join(theirs), [], "en")
+def _is_entry(line: str) -> bool:
+    """Told by its form: the lines of an index differ with every page, and nobody else has any under its heading."""
+    return _ENTRY.fullmatch(words_of(line)) is not None

@@ -5,21 +5,25 @@ count it and to let it go, and it must touch nothing else; so its lines end in a
 
     - wrote src/session.py ·
 
-A dot at the end costs a token, where a comment would cost five in every request; it means nothing in Markdown; nobody
-ends a line like that by chance; and whoever adds to such a line writes behind the dot, and has made it theirs. A line
-that lost its dot in a rewrite is theirs too, which loses nothing: what somebody says already is not said again.
+A dot at the end costs a token, where a comment would cost five in every request, and it means nothing in Markdown. It
+is a sign and no proof: a model that sees such lines writes some of its own. So nothing is moved or let go by its mark
+alone, but only if memory knows to have entered those words. Whoever adds to such a line writes behind the dot, and has
+made it theirs; one that lost its dot in a rewrite is theirs too, and what somebody says already is not said again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from inmind.overview.sections import plain
 from inmind.text import inert, shortened
 
 MARK = "·"
 LONGEST = 180
+
+Ours = Callable[[str], bool]
+"""Is a line one that memory knows to have entered?"""
 
 _BULLET = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?)?")
 # What opens something at the start of a line, in a list as well.
@@ -37,6 +41,7 @@ def own_line(text: str, *, most: int = LONGEST) -> str:
 
 
 def is_own(line: str) -> bool:
+    """Does it look like one of ours?"""
     line = line.strip()
     return line.startswith(("- ", "* ", "+ ")) and line.endswith(f" {MARK}")
 
@@ -52,18 +57,17 @@ def says(line: str) -> str:
     return " ".join(words_of(line).split()).casefold()
 
 
-def parted_lines(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+def parted_lines(lines: Sequence[str], ours: Ours) -> tuple[list[str], list[str]]:
     """Those of ours, and all others, in their order. What is fenced or commented out is not ours."""
-    ours = {number for number, line in plain(lines) if is_own(line)}
+    own = {number for number, line in plain(lines) if is_own(line) and ours(line)}
     return (
-        [line.strip() for number, line in enumerate(lines) if number in ours],
-        [line for number, line in enumerate(lines) if number not in ours],
+        [line.strip() for number, line in enumerate(lines) if number in own],
+        [line for number, line in enumerate(lines) if number not in own],
     )
 
 
-def with_own(lines: Sequence[str], own: Sequence[str]) -> list[str]:
+def with_own(theirs: Sequence[str], own: Sequence[str]) -> list[str]:
     """The lines of a section with these as ours: on top, behind the comment that guides whoever writes there."""
-    _, theirs = parted_lines(lines)
     top = _below_guide(theirs)
     # A paragraph right below a list would be read as part of its last item.
     apart = [""] if own and theirs[top:] and _goes_on(theirs[top]) else []

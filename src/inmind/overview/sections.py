@@ -2,7 +2,8 @@
 
 A model that rewrites a whole page to change one line drops what it did not think of; so it may name the section. A
 section is a heading and everything up to the next heading of its level or above. What is fenced, commented out or in
-the head of the page is no heading, whatever it looks like.
+the head of the page is no heading, whatever it looks like. People number their headings, put them in bold type or a
+picture in front: a heading is found without those, unless another has exactly the words that were asked for.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from inmind.overview.head import parted
 
+Change = Callable[[Sequence[str]], Sequence[str] | None]
+
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)", re.DOTALL)
 _CLOSING = re.compile(r"(?:\A|(?<=[ \t]))#++\Z")
 _FENCE = re.compile(r" {0,3}(?:(```+)([^`]*)|(~~~+)(.*))")
 _COMMENT = re.compile(r" {0,3}<!--")
+_DECORATION = re.compile(r"\A[\W\d_]+|[\W_]+\Z")
 
 
 def section_of(text: str, heading: str) -> str:
@@ -31,29 +35,16 @@ def with_section(text: str, heading: str, body: str) -> str:
     Models repeat the heading in front of the body: it is said once.
     """
     written = _body(body, heading)
-    return with_lines(text, [heading], lambda _: written)
+    return _changed(text, [heading], lambda _: written, place=_place)
 
 
-def with_lines(text: str, headings: Sequence[str], change: Callable[[Sequence[str]], Sequence[str] | None]) -> str:
-    """The page with the lines under a heading changed: under the first of these that it has.
+def with_lines(text: str, headings: Sequence[str], change: Change, *, on_top: bool = False) -> str:
+    """The page with the lines right under a heading changed, up to the next heading of whatever level.
 
-    If it has none of them, the first comes at the end, unless there is nothing to say. None takes the section away.
+    It is the first of these that the page has. If it has none of them, the first comes at the end, or `on_top` of the
+    sections, unless there is nothing to say. None takes the section away.
     """
-    head, page = parted(text)
-    lines = page.split("\n")
-    place = next((found for heading in headings if (found := _place(lines, heading))), None)
-    if place is not None:
-        begin, end = place
-        changed = change(lines[begin:end])
-        kept = lines[: begin - 1] if changed is None else [*lines[:begin], *changed]
-        return head + "\n".join([*kept, *lines[end:]])
-    changed = change([])
-    if not changed:
-        return text
-    above = page.rstrip("\n")
-    if head and not head.endswith("\n"):
-        head += "\n"
-    return head + "\n".join([*([above, ""] if above else []), f"## {_bare(headings[0])}", *changed])
+    return _changed(text, headings, change, place=_top, on_top=on_top)
 
 
 def plain(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -108,14 +99,59 @@ def _body(body: str, heading: str) -> list[str]:
     return ["", *lines, ""] if lines != [""] else [""]
 
 
+def _changed(
+    text: str,
+    headings: Sequence[str],
+    change: Change,
+    *,
+    place: Callable[[Sequence[str], str], tuple[int, int] | None],
+    on_top: bool = False,
+) -> str:
+    head, page = parted(text)
+    lines = page.split("\n")
+    found = next((span for heading in headings if (span := place(lines, heading))), None)
+    if found is not None:
+        begin, end = found
+        changed = change(lines[begin:end])
+        kept = lines[: begin - 1] if changed is None else [*lines[:begin], *changed]
+        return head + "\n".join([*kept, *lines[end:]])
+    changed = change([])
+    if not changed:
+        return text
+    if head and not head.endswith("\n"):
+        head += "\n"
+    section = [f"## {_bare(headings[0])}", *changed]
+    first = next((line for line, level, _ in headings_in(lines) if level == 2), None) if on_top else None
+    if first is not None:
+        return head + "\n".join([*lines[:first], *section, *lines[first:]])
+    above = page.rstrip("\n")
+    return head + "\n".join([*([above, ""] if above else []), *section])
+
+
 def _place(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
     """The lines of a section's body: from behind its heading to the next one that is not below it."""
-    wanted = _title(heading)
     headings = list(headings_in(lines))
-    for number, (line, level, words) in enumerate(headings):
-        if words.casefold() == wanted:
-            return line + 1, next((at for at, other, _ in headings[number + 1 :] if other <= level), len(lines))
-    return None
+    number = _found(headings, heading)
+    if number is None:
+        return None
+    line, level, _ = headings[number]
+    return line + 1, next((at for at, other, _ in headings[number + 1 :] if other <= level), len(lines))
+
+
+def _top(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
+    """The lines of a section's body that stand right under its heading."""
+    headings = list(headings_in(lines))
+    number = _found(headings, heading)
+    if number is None:
+        return None
+    return headings[number][0] + 1, headings[number + 1][0] if number + 1 < len(headings) else len(lines)
+
+
+def _found(headings: Sequence[tuple[int, int, str]], heading: str) -> int | None:
+    wanted = _title(heading)
+    titles = [words.casefold() for _, _, words in headings]
+    spelt = (titles, [_DECORATION.sub("", title) for title in titles])
+    return next((said.index(wanted) for said in spelt if wanted in said), None)
 
 
 def _bare(heading: str) -> str:

@@ -42,7 +42,7 @@ class Crowd:
     @property
     def least_gain(self) -> int:
         """Tokens below which a compaction is not worth its page."""
-        return max(100, self.available // 20)
+        return max(100, self.available // 10)
 
     @property
     def room(self) -> Room:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from inmind.errors import InvalidInput, KeyReused
-from inmind.history import Entry, History, Line, added_to, match
+from inmind.history import Behind, Entry, History, Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust, digest_of
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.marks import Marks, in_bare_words, mark_before, marks_in, placed, unmarked
@@ -206,10 +206,11 @@ def _with_archived(theirs: Sequence[Wire], history: History) -> list[Wire]:
     """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
     if not history.stood_for:
         return list(theirs)
+    behind = Behind(history.line)
     told: list[Wire] = []
     for wire in theirs:
-        archived = history.behind(digest_of(wire))
-        told += [wire] if archived is None else (one.wire for one in archived)
+        runs = history.stood_for.get(digest_of(wire))
+        told += [wire] if runs is None else (one.wire for one in behind(runs))
     return told
 
 

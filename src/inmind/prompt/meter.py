@@ -110,7 +110,8 @@ class Meter:
     def largest(self, line: Line) -> tuple[tuple[int, int], ...]:
         """Sequence number and tokens of the largest messages, without the last, which is what is being answered."""
         self._follow(line)
-        biggest = nlargest(NAMED, range(max(0, len(line) - 1)), key=self._tokens.__getitem__)
+        there = (place for place in range(max(0, len(line) - 1)) if not line[place].stub)
+        biggest = nlargest(NAMED, there, key=self._tokens.__getitem__)
         return tuple((line[index].seq, self._tokens[index]) for index in biggest)
 
     def meta(self, reading: Reading, wording: Mapping[str, str]) -> int:

@@ -21,8 +21,9 @@ from inmind.tokens import estimator
 METER = Meter(estimator())
 
 
-def read(wire: dict[str, Any], format: str = "openai", *, stub: bool = False) -> Spoken:
-    entry = Entry(7, "session/s#7", format, wire, digest_of(wire), stub=stub)
+def read(wire: dict[str, Any], format: str = "openai", *, stub: bool = False, block: bool = False) -> Spoken:
+    of = ((7, 7),) if stub or block else None
+    entry = Entry(7, "session/s#7", format, wire, digest_of(wire), of=of, block=block)
     return spoken(entry, FORMATS[format].read(wire), METER)
 
 
@@ -54,7 +55,8 @@ def test_a_call_that_only_its_provider_understands_ties_its_answer_too() -> None
 
 @pytest.mark.spec("E3")
 def test_a_stub_for_messages_begins_no_turn_and_what_stays_of_a_message_does() -> None:
-    assert read(user(f"{OPENS}\n…"), stub=True).by == "operator"
+    assert read(user(f"{OPENS}\n…"), block=True).by == "operator"
+    assert read(user(f"{OPENS}\n…"), stub=True).begins_turn
     assert read(user("Move the shop\n[cut: …]"), stub=True).begins_turn
     assert read(user(f"{OPENS}\nsays a user")).begins_turn
 

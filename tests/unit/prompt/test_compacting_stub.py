@@ -44,7 +44,7 @@ def test_a_stub_says_what_was_there_where_it_is_and_what_must_survive() -> None:
         "<compacted_history>\n"
         "3 messages were archived. All of it is in a.md, b.md.\n"
         "The goal, as it was given:\n- Move the shop.\n"
-        "Rules that people gave, which still hold:\n- Never on Fridays.\n"
+        "Rules that people gave; later words win:\n- Never on Fridays.\n"
         "Asked last:\n- And now?\n"
         "In short:\nIt went well.\n"
         "</compacted_history>"

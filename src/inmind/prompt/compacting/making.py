@@ -12,7 +12,7 @@ from functools import partial
 
 from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents, checked_text, resolve
 from inmind.errors import InvalidInput, InvalidPath
-from inmind.history import Entry, History
+from inmind.history import Behind, Entry, History
 from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
 from inmind.history.retain import items_of, merged, missing
 from inmind.history.room import KEEP_RECENT
@@ -306,24 +306,25 @@ def _run_stubs(
     naming: Naming,
     meter: Meter,
 ) -> list[Stub]:
-    """A stub for each run of messages. What must survive goes into the first."""
+    """A stub for each run of messages. The first says everything; the others, how much there was and where it is."""
     stubs: list[Stub] = []
     for number, run in enumerate(leaving.runs):
-        gone = [said[place] for place in run]
-        fresh = [one for one in gone if not one.stub]
+        fresh = [said[place] for place in run if not said[place].stub]
         size, all_of_them = sum(one.tokens for one in fresh), _in_all(history, run)
         told = f"Archived: {counted(len(fresh), 'message')} of {size:,} tokens{all_of_them}."
         earlier = _earlier(history, [history.sent[place] for place in run])
-        where = [*(page.path for page in archived), *earlier]
-        summary = wanted.summary if number == 0 else ""
-        attached = absent if number == 0 else ()
-        if not summary and wanted.strategy == "summarize":
-            room = wanted.stub - meter.count(for_messages(told=told, where=where, items=attached))
-            summary = extract(fresh, budget=max(0, min(room, wanted.stub // 2)), count=meter.count)
-        ids = naming.among(_all_of(history, gone, run), room=MOST_IDS, count=meter.count)
-        text = for_messages(told=told, where=where, summary=summary, items=attached, ids=ids)
+        where = [*_spans([history.sent[place] for place in run], archived), *earlier]
+        text = for_messages(told=told, where=where)
+        if number == 0:
+            summary = wanted.summary
+            if not summary and wanted.strategy == "summarize":
+                room = wanted.stub - meter.count(for_messages(told=told, where=where, items=absent))
+                left = [said[place] for place in leaving.whole if not said[place].stub]
+                summary = extract(left, budget=max(0, min(room, wanted.stub // 2)), count=meter.count)
+            ids = naming.among(_all_of(history, said, leaving.whole), room=MOST_IDS, count=meter.count)
+            text = for_messages(told=told, where=where, summary=summary, items=absent, ids=ids)
         format = history.sent[run[0]].format
-        stubs.append(Stub(of=_ranges(history, run), wires=block(text, format), format=format))
+        stubs.append(Stub(of=_ranges(history, run), wires=block(text, format), format=format, block=True))
     return stubs
 
 
@@ -331,19 +332,29 @@ def _texts(one: Spoken) -> list[str]:
     return [one.words, *(call.arguments for call in one.asks), *(answer.text for answer in one.answers)]
 
 
-def _all_of(history: History, gone: Sequence[Spoken], run: Sequence[int]) -> Iterator[str]:
+def _all_of(history: History, said: Sequence[Spoken], places: Sequence[int]) -> Iterator[str]:
     """What messages say; of one that was sent as a stub, all that it had said."""
-    for place, one in zip(run, gone, strict=True):
-        yield from _texts(one)
-        behind = history.behind(history.sent[place].digest) or () if one.stub else ()
-        if len(behind) == 1:
-            yield to_json(behind[0].wire)
+    behind = Behind(history.line)
+    for place in places:
+        yield from _texts(said[place])
+        of = history.sent[place].of
+        if of and len(of) == 1 and of[0][0] == of[0][1]:
+            yield from (to_json(entry.wire) for entry in behind(of))
+
+
+def _spans(entries: Sequence[Entry], archived: Sequence[Page]) -> Iterator[str]:
+    """Where these messages are: the pages, and the lines of each that they take."""
+    for page in archived:
+        lines = [page.lines[entry.seq] for entry in entries if entry.seq in page.lines]
+        if lines:
+            yield f"{page.path} from_line {lines[0][0]} to_line {lines[-1][1]}"
 
 
 def _in_all(history: History, run: Sequence[int]) -> str:
     """How many messages a stub stands for, where others were archived before."""
     entries = [history.sent[place] for place in run]
-    earlier = sum(len(history.behind(entry.digest) or ()) for entry in entries if entry.stub)
+    behind = Behind(history.line)
+    earlier = sum(len(behind(entry.of)) for entry in entries if entry.of)
     return f", {earlier + sum(not entry.stub for entry in entries)} in all" if earlier else ""
 
 
@@ -359,13 +370,13 @@ def _earlier(history: History, entries: Sequence[Entry]) -> list[str]:
 
 def _ranges(history: History, run: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """The messages of the line that a run stands for, those of stubs in it included, as runs of their numbers."""
-    line = sorted(entry.seq for entry in history.line)
+    line, behind = sorted(entry.seq for entry in history.line), Behind(history.line)
     covered: set[int] = set()
     for entry in (history.sent[place] for place in run):
-        if not entry.stub:
+        if entry.of is None:
             covered.add(entry.seq)
             continue
-        covered.update(message.seq for message in history.behind(entry.digest) or ())
+        covered.update(message.seq for message in behind(entry.of))
     ranges: list[tuple[int, int]] = []
     open_since: int | None = None
     before = 0

@@ -16,7 +16,7 @@ from inmind.documents import ARCHIVE, MOST_BYTES, lines_read
 from inmind.history import Entry
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call, Result, Text
+from inmind.prompt.formats.parts import Call, Message, Result, Text
 from inmind.text import counted
 
 MOST_IN_PAGE = MOST_BYTES - 64 * 1024
@@ -24,6 +24,8 @@ MOST_IN_PAGE = MOST_BYTES - 64 * 1024
 
 MOST_SLUG = 32
 
+# What was said must not look as if another message began.
+_HEADING_ALIKE = re.compile(r"^(?=## \d+: )", re.MULTILINE)
 _NUMBERED = re.compile(rf"{ARCHIVE}(\d{{3,}})-")
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -39,6 +41,7 @@ class Page:
 
 def pages(entries: Sequence[Entry], *, title: str, path: str, before: str = "") -> list[Page]:
     """All pages that hold these messages; the first continues what stands there `before`."""
+    title = title.replace("\x00", " ")
     heading = f"# {title}\n\n{_extent(entries)}\n"
     page = _Growing(path, f"{before.rstrip()}\n\n{heading}" if before else heading)
     made: list[_Growing] = []
@@ -95,9 +98,15 @@ def _section(entry: Entry) -> str:
                 beyond = beyond or any(not isinstance(inner, Text) for inner in part.parts)
             case _:
                 beyond = True
-    if beyond:
+    if beyond or not _says_it_all(entry, message):
         lines += ["as it came:", to_json(entry.wire)]
-    return "\n".join(lines).replace("\x00", "\\u0000") + "\n"
+    said = "\n".join(_HEADING_ALIKE.sub(r"\\\g<0>", line) for line in lines[2:])
+    return f"{lines[0]}\n\n{said}\n".replace("\x00", "\\u0000")
+
+
+def _says_it_all(entry: Entry, message: Message) -> bool:
+    """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
+    return [dict(entry.wire)] == FORMATS[entry.format].write([message])
 
 
 def _pieces(section: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from inmind.history import Entry
 from inmind.history.spoken import Answered, Asked, By, Spoken
-from inmind.prompt.compacting.stub import OPENS
 from inmind.prompt.formats.parts import Message, Opaque, Text
 from inmind.prompt.meter import Meter
 
@@ -44,7 +43,7 @@ def _words_alone(entry: Entry, message: Message, meter: Meter) -> Spoken:
 
 
 def _by(entry: Entry, message: Message, *, answered: bool) -> By:
-    if message.role in ("system", "developer") or (entry.stub and message.text.startswith(OPENS)):
+    if message.role in ("system", "developer") or entry.block:
         return "operator"
     if message.role == "assistant":
         return "assistant"

@@ -7,7 +7,8 @@ the call keeps its answer. Everything quoted is made inert: what was archived ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from inmind.history import Entry
 from inmind.journal import Item
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Part, Result, Text, Wire
+from inmind.prompt.formats.values import is_list, is_object
 from inmind.text import cut, inert, shortened
 from inmind.tokens import Counter
 
@@ -26,7 +28,7 @@ MOST_QUOTED = 80
 
 _HEADINGS = {
     "goal": "The goal, as it was given:",
-    "rule": "Rules that people gave, which still hold:",
+    "rule": "Rules that people gave; later words win:",
     "decision": "Decided:",
     "pinned": "To keep in mind:",
     "request": "Asked last:",
@@ -60,6 +62,8 @@ def without_outputs(entry: Entry, place: str, name: Callable[[str], Sequence[str
     `place`: where the message is now. `name`: ids of an answer that the line has to name.
     """
     message = FORMATS[entry.format].read(entry.wire)
+    if not message.results:
+        return (entry.wire,)
     parts = [_archived(part, place, name) if isinstance(part, Result) else part for part in message.parts]
     return _written(entry, message, parts)
 
@@ -83,14 +87,16 @@ def cut_short(
             ids = name(text.removeprefix(kept.removesuffix(pointer).rstrip("\n"))) if kept.endswith(pointer) else ()
             told = Text(f"{kept}\nIds in the rest: {inert(', '.join(ids))}" if ids else kept)
             parts.append(told if isinstance(part, Text) else replace(part, parts=(told,)))
-    return _written(entry, message, parts or [Text(pointer)])
+    if len(parts) < len(message.parts):  # a picture, or what only a provider understands
+        parts.append(Text(pointer))
+    return _written(entry, message, parts)
 
 
 def _archived(result: Result, place: str, name: Callable[[str], Sequence[str]]) -> Result:
     text = _text(result)
     other = "" if all(isinstance(part, Text) for part in result.parts) else ", with more than text"
     begins = shortened(text[: 4 * MOST_QUOTED], MOST_QUOTED)
-    began = f'; it began: "{inert(begins)}"' if begins else ""
+    began = f"; it began: {json.dumps(inert(begins), ensure_ascii=False)}" if begins else ""
     ids = name(text)
     named = f"; ids in it: {inert(', '.join(ids))}" if ids else ""
     told = Text(f"[archived, {len(text):,} characters{other}: {place}{began}{named}]")
@@ -102,4 +108,17 @@ def _text(result: Result) -> str:
 
 
 def _written(entry: Entry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:
-    return tuple(FORMATS[entry.format].write([Message(message.role, tuple(parts))]))
+    """As a provider writes it, but with the ids that the calls have in the conversation, whatever it thinks of them."""
+    ids = iter([result.id for result in message.results])
+    return tuple(_with_ids(wire, ids) for wire in FORMATS[entry.format].write([Message(message.role, tuple(parts))]))
+
+
+def _with_ids(value: Any, ids: Iterator[str]) -> Any:
+    if is_list(value):
+        return [_with_ids(item, ids) for item in value]
+    if not is_object(value):
+        return value
+    return {key: next(ids, item) if key in _ANSWERED else _with_ids(item, ids) for key, item in value.items()}
+
+
+_ANSWERED = ("tool_use_id", "tool_call_id", "call_id")
