@@ -159,7 +159,7 @@ class Archivist:
     def _when_full(self, mind: Mind, crowd: Crowd) -> Due | None:
         said, room = self.said(mind.history), crowd.room
         wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), room.most))
-        stub = stub_size(mind.history, said, wanted, self._meter)
+        stub = stub_size(said, wanted, self._meter)
         # Where the price counts, much leaves at once: what is then written anew is the less.
         aim = 0 if self._policy.rates else room.aim
         leaving = relieved(said, room._replace(aim=aim, stub=stub), keep_recent=self._policy.keep_recent)
@@ -173,7 +173,7 @@ class Archivist:
         said = self.said(mind.history)
         leaving = covered(said, upto=mind.covered, keep_recent=self._policy.keep_recent)
         wanted = self._complete(mind, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
-        gain = self._gain(said, leaving, stub_size(mind.history, said, wanted, self._meter))
+        gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
         return self._due(mind, leaving, wanted) if leaving and gain >= crowd.least_gain else None
 
     def _by_policy(self, mind: Mind, crowd: Crowd) -> Due | None:
@@ -189,7 +189,7 @@ class Archivist:
         wanted = self._complete(
             mind, sized(Wanted(reason=reason, target=target, strategy="summarize"), crowd.room.most)
         )
-        gain = self._gain(said, leaving, stub_size(mind.history, said, wanted, self._meter))
+        gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
         if gain < crowd.least_gain or not (crowd.moves or self._pays(said, gain, crowd)):
             return None
         return self._due(mind, leaving, wanted)

@@ -1,8 +1,8 @@
 """What happens, entered on overview.md while it happens.
 
 Hosts say it, and rules read it off what tools did; the index of pages follows whoever wrote them. All of it goes into
-the commit of what it is about, so that one undo takes back both. What the rules have to remember of earlier outcomes
-is worked out from the conversation when a session is opened, and carried on from there.
+the commit of what it is about, so that one undo takes back both. A decision may be taken twice, or come to nothing, so
+nothing is remembered here that is not in the state: only answers that would be worked out again.
 """
 
 from __future__ import annotations
@@ -12,22 +12,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from inmind.documents import OVERVIEW, Documents
+from inmind.documents import Documents
 from inmind.entities.sight import Happening
 from inmind.entities.success import failed
-from inmind.errors import InvalidInput
 from inmind.history import Line
 from inmind.journal import Draft, ToolObserved, Trust
 from inmind.mind import Mind
-from inmind.overview.events import KINDS, Occurrence
-from inmind.overview.watch import Outcome, Watch, occurrences
-from inmind.prompt.heard import outcomes_in
-from inmind.prompt.upkeep import indexed, kept_up
+from inmind.overview.events import Noted, occurrence
+from inmind.overview.watch import Outcome, occurrences
+from inmind.prompt.heard import FURTHEST, outcomes_in
+from inmind.prompt.upkeep import kept_up
 from inmind.stores.base import Appended, Key
 from inmind.stores.stream import Decision, Stream
-
-MOST_REMEMBERED = 400
-"""Messages of the conversation that are looked through for earlier outcomes."""
 
 
 class Chronicle:
@@ -35,18 +31,17 @@ class Chronicle:
 
     def __init__(self, stream: Stream[Mind], own_tool: Callable[[str], bool]) -> None:
         self._stream, self._own_tool = stream, own_tool
-        self._watch: Watch | None = None
-        self._current: tuple[tuple[str, int], ...] | None = None
-        """The pages, with their versions, for which the index was last seen to be current."""
+        self._current: tuple[Documents, Noted] | None = None
+        """What the overview was last seen to be current for."""
+        self._worked: tuple[int, str, frozenset[str]] = (0, "", frozenset())
+        """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
 
     def event(self, kind: str, text: str, key: Key | None) -> Appended:
         """Something that the host says has happened."""
-        if kind not in KINDS:
-            raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
-        occurrence = Occurrence(kind, text)
+        told = occurrence(kind, text)
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, None]:
-            return Decision(kept_up(mind.documents, _language(mind), [occurrence]), None)
+            return Decision(kept_up(mind.documents, _language(mind), [told], noted=mind.noted), None)
 
         return self._stream.commit(decide, key=key).appended
 
@@ -55,37 +50,60 @@ class Chronicle:
 
         `before`: what was in mind until then. `wrote`: whether pages were among what happened.
         """
-        done = [_outcome(one.said, one.source) for one in told if isinstance(one.said, ToolObserved)]
-        if not done and not wrote and self._pages(before.documents) == self._current:
-            return []
+        done = [
+            (_outcome(one.said), one.source)
+            for one in told
+            if isinstance(one.said, ToolObserved) and not self._own_tool(one.said.tool)
+        ]
         language = _language(before)
-        watch, noted = occurrences(done, self._known(before.line, language), own=self._own_tool, language=language)
-        then = mind()
-        drafts = kept_up(
-            then.documents, language, noted, trust=Trust.DATA if noted else Trust.OPERATOR, sources=_of(told)
+        occurred = occurrences(
+            (outcome for outcome, _ in done),
+            before.noted,
+            worked=lambda tool: tool in before.worked or tool in self._worked_in(before.line),
+            language=language,
         )
-        self._watch, self._current = watch, self._pages(then.documents) if not drafts else None
+        if not occurred and not wrote and (before.documents, before.noted) == self._current:
+            return []
+        then = mind()
+        sources = tuple(dict.fromkeys(source for _, source in done)) if occurred else ()
+        drafts = kept_up(then.documents, language, occurred, noted=then.noted, trust=Trust.DATA, sources=sources)
+        if not drafts:
+            self._current = (then.documents, then.noted)
         return drafts
 
-    def _known(self, line: Line, language: str) -> Watch:
-        """What earlier outcomes were. Calls that are decided again see some twice, which says nothing new."""
-        if self._watch is None:
-            past = [_outcome(told, "") for told in outcomes_in(line[max(0, len(line) - MOST_REMEMBERED) :])]
-            self._watch, _ = occurrences(past, Watch(), own=self._own_tool, language=language)
-        return self._watch
+    def catch_up(self) -> bool:
+        """Enter what follows from pages that people wrote as files; answers whether there was anything to enter."""
 
-    def _pages(self, documents: Documents) -> tuple[tuple[str, int], ...]:
-        versions = ((path, page.version) for path, page in indexed(documents).items())
-        return ((OVERVIEW, documents.version(OVERVIEW)), *versions)
+        def decide(mind: Mind, _: datetime) -> Decision[Mind, tuple[Documents, Noted]]:
+            drafts = kept_up(mind.documents, _language(mind), noted=mind.noted)
+            return Decision(drafts, (mind.documents, mind.noted))
+
+        state = self._stream.state
+        if (state.documents, state.noted) == self._current:
+            return False
+        done = self._stream.commit(decide)
+        if not done.events:
+            self._current = done.answer
+        return bool(done.events)
+
+    def _worked_in(self, line: Line) -> frozenset[str]:
+        """The tools that have worked, by the conversation alone. It is read on from where it was read before."""
+        length, name, worked = self._worked
+        if not line.begins_with(length, name):
+            length, worked = 0, frozenset[str]()
+        if length < len(line):
+            outcomes = map(_outcome, outcomes_in(line[max(0, length - FURTHEST) :]))
+            worked |= {outcome.tool for outcome in outcomes if not outcome.failed}
+            self._worked = (len(line), line.name(), worked)
+        return worked
 
 
-def _outcome(told: ToolObserved, source: str) -> Outcome:
+def _outcome(told: ToolObserved) -> Outcome:
     return Outcome(
         tool=told.tool,
         arguments=_read(told.arguments),
         result=told.result,
         failed=told.error or failed(told.result),
-        seq=int(source.rpartition("#")[2] or 0),
     )
 
 
@@ -97,10 +115,6 @@ def _read(arguments: Any) -> Any:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return None
-
-
-def _of(told: Sequence[Happening]) -> list[str]:
-    return list(dict.fromkeys(one.source for one in told if isinstance(one.said, ToolObserved)))
 
 
 def _language(mind: Mind) -> str:

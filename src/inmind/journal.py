@@ -173,13 +173,14 @@ class Compacted(Happened):
     """Pages that have them, complete."""
     items: tuple[Item, ...] = ()
     """What has to survive, of all that ever left the view."""
-    attached: int = 0
-    """How many of those stood nowhere else in what is sent, and were written into a stub."""
+    left_out: tuple[Item, ...] = ()
+    """What had to as well, and is in the archive alone from now on: there was no room for it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stubs", tuple(_value(Stub, stub) for stub in self.stubs))
         object.__setattr__(self, "archives", tuple(self.archives))
         object.__setattr__(self, "items", tuple(Item(*item) for item in self.items))
+        object.__setattr__(self, "left_out", tuple(Item(*item) for item in self.left_out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,8 +280,11 @@ class Memory:
         return self._opened(name, stream, opened, replace(setup, layers=_handed_on(setup.layers, opened)))
 
     def _opened(self, id: str, stream: Stream[Mind], opened: SessionOpened, setup: Setup) -> Session:
+        from inmind.prompt.retained import RETAINED, RetainedLayer
         from inmind.session import Session  # what sessions alone need comes with the first one
 
+        if RETAINED not in {layer.name for layer in setup.layers}:
+            setup = replace(setup, layers=checked_layers([*setup.layers, RetainedLayer()]))
         parts = self._parts(id, stream, opened, setup)
         parts.meta.take_in()
         session = Session(parts, self._beget)

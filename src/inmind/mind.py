@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from inmind.documents import OVERVIEW, Documents
+from inmind.entities.success import failed
 from inmind.entities.window import Entities
 from inmind.history import History, Line
 from inmind.journal import (
@@ -25,9 +26,11 @@ from inmind.journal import (
     SessionImported,
     SessionOpened,
     Titled,
+    ToolObserved,
     UsageReported,
 )
 from inmind.overview import is_maintained, written_part
+from inmind.overview.events import Noted
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.standing import Standing
 from inmind.scratchpad.pad import Pads
@@ -78,6 +81,10 @@ class Mind:
 
     0 while nobody has, or nothing is left of it. What memory enters there by itself does not count.
     """
+    noted: Noted = field(default_factory=Noted)
+    """The lines that memory keeps on the overview."""
+    worked: frozenset[str] = frozenset()
+    """Tools that were observed to work, outside of the conversation."""
     title: str = ""
     """What the session is called: as somebody has named it, or by the first words of what it was asked."""
     model: str = ""
@@ -92,7 +99,7 @@ class Mind:
 class MindFold:
     """Folds a session's stream."""
 
-    version = 5
+    version = 6
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -107,7 +114,7 @@ class MindFold:
         before, begun = state.before, state.begun
         if event.seq == begun + 1 and (event.seq == 1 or not event.opens):
             begun = event.seq
-        if event.kind not in BOOKKEEPING and event.opens:
+        if event.kind not in BOOKKEEPING and event.opens and not _is_upkeep(event):
             before = event.seq - 1
         came_home = state.came_home
         if isinstance(what, ChildCameHome):
@@ -133,6 +140,8 @@ class MindFold:
             shown=shown,
             heard=heard,
             covered=_covered(state, event),
+            noted=state.noted.apply(event),
+            worked=_worked(state.worked, event),
             title=_title(state.title, event),
             model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
         )
@@ -166,6 +175,7 @@ class MindFold:
             "came_home": dict(state.came_home),
             "seen": [dict(state.shown), dict(state.heard)],
             "covered": state.covered,
+            "noted": [state.noted.freeze(), sorted(state.worked)],
             "title": [state.title, state.model],
         }
 
@@ -185,6 +195,8 @@ class MindFold:
             shown=frozen["seen"][0],
             heard=frozen["seen"][1],
             covered=frozen["covered"],
+            noted=Noted.thaw(frozen["noted"][0]),
+            worked=frozenset(frozen["noted"][1]),
             title=frozen["title"][0],
             model=frozen["title"][1],
         )
@@ -234,6 +246,18 @@ def _kept(before: History, after: History) -> int | None:
     if after.sent is before.sent or len(after.line) > len(before.line):
         return None
     return before.sent.agreeing(after.sent[:])
+
+
+def _is_upkeep(event: Event) -> bool:
+    """Memory's own entries follow from what others have written, by themselves: taken back, they would come again."""
+    return isinstance(event.what, DocumentWritten) and event.what.upkeep and event.what.path == OVERVIEW
+
+
+def _worked(before: frozenset[str], event: Event) -> frozenset[str]:
+    what = event.what
+    if not isinstance(what, ToolObserved) or what.tool in before or what.error or failed(what.result):
+        return before
+    return before | {what.tool}
 
 
 def _title(before: str, event: Event) -> str:

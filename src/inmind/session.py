@@ -24,11 +24,13 @@ from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.hands import Hands
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
+    Compacted,
     DocumentWritten,
     Draft,
     Event,
     Item,
     MessageAdded,
+    Occurred,
     Origin,
     PromptPrepared,
     Retained,
@@ -43,7 +45,7 @@ from inmind.journal import (
 from inmind.mind import MOST_TITLE, Belongings, Mind
 from inmind.parts import Parts, Setup
 from inmind.prompt.assemble import Handed, render
-from inmind.prompt.compacting.making import CompactionReport, checked_item
+from inmind.prompt.compacting.making import CompactionReport, checked_item, no_room_for
 from inmind.prompt.crowd import crowd
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
@@ -598,8 +600,11 @@ class Session:
                 return self._stream.commit(partial(decide, compacted=None), key=key)
             except _Crowded as crowded:
                 self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
-                if self._archivist.relieve(crowded.due):
+                if events := self._archivist.relieve(crowded.due):
                     compacted = crowded.due.wanted.reason
+                    left_out = [item for one in events if isinstance(one.what, Compacted) for item in one.what.left_out]
+                    notices += (no_room_for(left_out),) if left_out else ()
+                    decide = partial(decide, notices=notices)
                     with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
                         return self._stream.commit(partial(decide, compacted=compacted), key=key)
         return self._stream.commit(partial(decide, compacted=compacted), key=key)
@@ -624,7 +629,7 @@ class Session:
         kept = self._kept(mind, now, drafts)
         told = self._attention.told(mind, [*drafts, *kept])
         more = [*kept, *self._attention.brought(mind, told, len(drafts) + len(kept), now)]
-        wrote = any(isinstance(draft.what, DocumentWritten) for draft in (*drafts, *kept))
+        wrote = any(isinstance(draft.what, DocumentWritten | Occurred) for draft in (*drafts, *kept))
         then = partial(self._stream.foresee, mind, mind.seq, [*drafts, *more], now)
         return [*more, *self._chronicle.entered(then, mind, told, wrote=wrote)]
 
@@ -758,6 +763,7 @@ class Session:
             visible=mind.history.sent.holds if own else _nothing,
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
             language=mind.opened.language if mind.opened else "en",
+            retained=mind.history.unsaid,
         )
 
     def _look_up(self) -> None:
@@ -796,6 +802,8 @@ class Session:
     def _take_in(self) -> None:
         self._files.take_in()
         self._resource_files.take_in()
+        if self._chronicle.catch_up():
+            self._files.publish()
 
     def _show(self, fresh: Sequence[Event] = ()) -> None:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""

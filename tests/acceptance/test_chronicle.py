@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from builders import a_call, a_result, assistant, user
 
 from inmind import Memory, Session
-from inmind.errors import InvalidInput
-from inmind.journal import DocumentWritten, Trust
+from inmind.errors import ContextOverflow, InvalidInput
+from inmind.journal import DocumentWritten, Occurred, Origin, Trust
 from inmind.overview.own import words_of
 from inmind.overview.sections import section_of
 from inmind.testing import ManualClock
@@ -192,3 +193,162 @@ def test_the_same_key_tells_it_once(session: Session) -> None:
     session.undo()
     assert session.event("decision_made", "we take SQLite", key="k").repeated
     assert under(session, "Key decisions") == []
+
+
+# -- what is noted is a fold, whoever decides and however often
+
+
+@pytest.mark.spec("A1", "F5", "J5")
+def test_what_is_told_and_what_rules_read_are_events_with_their_origin_and_trust(session: Session) -> None:
+    session.event("decision_made", "we take SQLite")
+    session.observe("write_file", {"path": "a.py"}, "ok")
+    told, read = (event for event in session.journal() if isinstance(event.what, Occurred))
+    assert (told.what, told.trust, told.sources) == (Occurred("decision_made", "we take SQLite"), Trust.OPERATOR, ())
+    assert (read.what, read.origin, read.trust) == (Occurred("action_taken", "wrote a.py"), Origin.OPERATOR, Trust.DATA)
+    assert [session.journal(after=int(id.partition("#")[2]) - 1)[0].kind for id in read.sources] == ["observed"]
+
+
+@pytest.mark.spec("A2", "A4")
+def test_what_was_taken_back_can_happen_again(session: Session) -> None:
+    for _ in range(2):
+        session.observe("update_task", {"title": "the basket", "status": "done"}, "ok")
+        assert under(session, "Recent actions") == ["done: the basket"]
+        session.undo()
+        assert under(session, "Recent actions") == []
+
+
+@pytest.mark.spec("A2")
+def test_a_problem_that_another_object_of_the_session_saw_is_over_in_any_of_them(memory: Memory) -> None:
+    one, other = memory.session("s", resource="ada"), memory.session("s", resource="ada")
+    one.observe("deploy", {"to": "prod"}, "ok")
+    one.observe("deploy", {"to": "prod"}, "Error: quota", error=True)
+    assert under(other, "Open problems") == ["deploy failed: quota"]
+    other.observe("deploy", {"to": "prod"}, "ok")
+    assert under(one, "Open problems") == []
+
+
+@pytest.mark.spec("A2")
+def test_what_was_observed_outlives_the_process(home: Path, clock: ManualClock) -> None:
+    for result, noted in (("ok", []), ("Error: quota", ["deploy failed: quota"]), ("ok", [])):
+        with Memory.open(home, clock=clock) as memory:
+            session = memory.session("s", resource="ada")
+            session.observe("deploy", {"to": "prod"}, result)
+            assert under(session, "Open problems") == noted
+
+
+def done_in_the_list(*, words: int) -> list[dict[str, Any]]:
+    talk = [message for n in range(8) for message in (user(f"go on {n}"), assistant("word " * words))]
+    marked = a_call("c1", "update_todo", json.dumps({"title": "the basket", "status": "done"}))
+    return [*talk, user("and that"), marked, a_result("c1", "ok"), user("next")]
+
+
+@pytest.mark.spec("A2", "E5")
+def test_a_prompt_that_is_decided_twice_because_something_had_to_leave_notes_it_all_the_same(memory: Memory) -> None:
+    session = memory.session("s", resource="ada", window=8_000, reserve=500)
+    assert session.prepare(done_in_the_list(words=900)).report.compacted
+    assert "done: the basket" in under(session, "Recent actions")
+
+
+@pytest.mark.spec("A2")
+def test_a_prompt_that_came_to_nothing_has_told_nothing(memory: Memory) -> None:
+    session = memory.session("s", resource="ada", window=2_000, reserve=0)
+    with pytest.raises(ContextOverflow):
+        session.prepare(done_in_the_list(words=5), system="rule " * 4_000)
+    session.prepare(done_in_the_list(words=5))
+    assert under(session, "Recent actions") == ["done: the basket"]
+
+
+@pytest.mark.spec("A3", "J2")
+def test_of_many_who_write_at_once_every_finished_task_is_noted(memory: Memory) -> None:
+    def work(worker: int) -> None:
+        session = memory.session("s", resource="ada")
+        for step in range(4):
+            session.observe("update_todo", {"title": f"task {worker}-{step}", "status": "done"}, "ok")
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    noted = [event.what.text for event in memory.session("s").journal() if isinstance(event.what, Occurred)]
+    assert sorted(noted) == [f"task {worker}-{step}" for worker in range(3) for step in range(4)]
+
+
+# -- the page is everybody's
+
+
+@pytest.mark.spec("F5", "A3")
+def test_a_page_that_a_host_decided_on_before_does_not_lose_what_was_entered_since(memory: Memory) -> None:
+    one, other = memory.session("s", resource="ada"), memory.session("s", resource="ada")
+    before = one.overview
+    other.event("decision_made", "we take SQLite")
+    one.write("overview.md", f"{before}- by the host\n")
+    assert under(one, "Key decisions") == ["we take SQLite"]
+    assert under(one, "Recent actions") == ["by the host"]
+
+
+@pytest.mark.spec("F5", "A3")
+@pytest.mark.parametrize("section", [{}, {"section": "Key decisions"}])
+def test_a_page_that_the_model_rewrites_does_not_lose_what_it_had_not_seen(
+    session: Session, section: dict[str, str]
+) -> None:
+    session.prepare([user("Sum it up.")])
+    session.event("decision_made", "we take SQLite")
+    session.record(a_reply("c1", "memory_write", path="overview.md", text="- keep it simple", **section))
+    assert "we take SQLite" in under(session, "Key decisions")
+    assert "- keep it simple" in session.overview
+
+
+@pytest.mark.spec("F5", "A5")
+def test_a_file_that_was_opened_before_does_not_lose_what_was_entered_since(session: Session, folder: Path) -> None:
+    opened = (folder / "overview.md").read_text()
+    session.event("decision_made", "we take SQLite")
+    (folder / "overview.md").write_text(f"{opened}- by hand\n")
+    assert under(session, "Key decisions") == ["we take SQLite"]
+    assert (folder / "overview.md").read_text() == session.overview
+    assert under(session, "Recent actions") == ["by hand"]
+
+
+@pytest.mark.spec("F5")
+def test_a_line_that_a_person_takes_off_beside_a_newer_one_stays_off(session: Session, folder: Path) -> None:
+    session.event("decision_made", "we take SQLite")
+    session.event("decision_made", "we take no cache")
+    (folder / "overview.md").write_text(session.overview.replace("- we take SQLite ·\n", ""))
+    session.event("decision_made", "we take the bus")
+    assert under(session, "Key decisions") == ["we take the bus", "we take no cache"]
+
+
+@pytest.mark.spec("F3", "A5")
+def test_a_file_that_a_person_puts_there_is_on_the_overview_that_is_read_next(session: Session, folder: Path) -> None:
+    (folder / "detail").mkdir(exist_ok=True)
+    (folder / "detail" / "till.md").write_text("# The till\n")
+    assert under(session, "Detail and archive") == ["detail/till.md (1 KB): The till"]
+    assert (folder / "overview.md").read_text() == session.overview
+
+
+@pytest.mark.spec("A4", "A5")
+def test_undo_takes_back_what_a_person_did_and_not_what_memory_entered_for_it(session: Session, folder: Path) -> None:
+    before = session.overview
+    session.event("decision_made", "we take SQLite")
+    (folder / "overview.md").write_text(before)
+    assert under(session, "Key decisions") == ["we take SQLite"]
+    session.undo()
+    session.undo()
+    assert session.overview == before
+
+
+@pytest.mark.spec("F2", "F3")
+def test_what_the_model_appends_does_not_land_in_the_index(session: Session) -> None:
+    session.write("detail/basket.md", "# The basket\n")
+    session.prepare([user("Note it.")])
+    session.record(a_reply("c1", "memory_write", path="overview.md", text="- tabs, not spaces", append=True))
+    assert under(session, "Detail and archive") == ["detail/basket.md (1 KB): The basket"]
+    assert session.overview.rstrip().endswith("- tabs, not spaces")
+
+
+@pytest.mark.spec("F5")
+def test_a_tool_that_runs_anything_does_not_fill_the_page_with_its_failures(session: Session) -> None:
+    session.observe("bash", {"command": "ls"}, "a b")
+    for number in range(15):
+        session.observe("bash", {"command": f"cat {number}"}, f"Exit code 1: {number} is a folder", error=True)
+        session.observe("bash", {"command": f"grep {number} src"}, "Exit code 1", error=True)
+    assert under(session, "Open problems") == ["bash failed: Exit code 1: 14 is a folder"]
+    session.observe("bash", {"command": "ls"}, "a b")
+    assert under(session, "Open problems") == []

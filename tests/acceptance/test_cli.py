@@ -205,8 +205,8 @@ def test_compact_says_what_left_where_it_is_and_where_each_item_stands(talked: P
     assert first.startswith("Compacted 16 messages, ")
     assert "All of it is in detail/early.md." in first
     assert items == [
-        "- goal, in the stub: Move the shop⟨U+001B⟩[2J of Ada.",
-        "- rule, in the stub: Always answer in one sentence.",
+        "- goal, in memory: Move the shop⟨U+001B⟩[2J of Ada.",
+        "- rule, in memory: Always answer in one sentence.",
         "- request, in the conversation: and now",
     ]
     with Memory.open(talked) as memory:
@@ -221,7 +221,7 @@ def test_compact_has_a_json_form(talked: Path) -> None:
     shown = json.loads(ran.stdout)
     assert (shown["reason"], shown["messages"], shown["left_out"]) == ("asked by the host", 10, [])
     assert shown["tokens"] > 0
-    assert shown["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "stub"}
+    assert shown["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "memory"}
     with Memory.open(talked) as memory:
         session = memory.session("long")
         assert shown["version"] == session.mind.seq
@@ -232,12 +232,12 @@ def test_compact_has_a_json_form(talked: Path) -> None:
 @pytest.mark.spec("E8")
 def test_what_there_was_no_room_for_is_said_too(home: Path) -> None:
     with Memory.open(home) as memory:
-        rules = [user(f"Always write the letter {'very ' * 40}{name} in capitals.") for name in range(40)]
+        rules = [user(f"Always write the letter {'very ' * 40}{name} in capitals.") for name in range(200)]
         said = [message for rule in rules for message in (rule, assistant("Yes."))]
         memory.session("strict").add([user("hello"), assistant("hello"), *said, user("and now")])
     ran = inmind("compact", "strict", "--keep-recent", "0", home=home)
     gone = [line for line in ran.stdout.splitlines() if line.startswith("- rule, in the archive alone: ")]
-    assert 0 < len(gone) < 40
+    assert 0 < len(gone) < 200
     inmind("compact", "strict", "--undo", home=home)
     shown = json.loads(inmind("compact", "strict", "--keep-recent", "0", "--json", home=home).stdout)
     assert [f"- rule, in the archive alone: {item['text']}" for item in shown["left_out"]] == gone

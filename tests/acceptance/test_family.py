@@ -16,8 +16,9 @@ from pydantic import BaseModel
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
 from inmind.errors import InvalidInput, ReadOnly, SchemaViolation
-from inmind.journal import DocumentWritten, Origin, Trust
+from inmind.journal import DocumentWritten, Occurred, Origin, Trust
 from inmind.mind import MindFold
+from inmind.overview.sections import section_of
 
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}
 BEGUN = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
@@ -539,3 +540,42 @@ def test_pages_wait_at_the_door_of_a_parent_that_only_looks(memory: Memory) -> N
     for _ in range(2):
         report = looking.merge_back(child)
         assert (report.brought, [clash.path for clash in report.conflicts]) == ((), ["detail/found.md"])
+
+
+@pytest.mark.spec("C8", "F5")
+def test_what_a_child_decided_and_found_comes_home_and_its_task_does_not(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.event("task_started", "ship v2")
+    parent.event("decision_made", "we take SQLite")
+    child = parent.spawn(policy="fork")
+    child.event("task_started", "look around")
+    child.event("decision_made", "we take no cache")
+    child.event("bug_found", "the basket counts twice")
+    child.event("task_completed", "look around")
+    for _ in range(2):
+        parent.merge_back(child)
+        assert section_of(parent.overview, "Current task").split("\n")[1:] == ["- ship v2 ·"]
+        assert section_of(parent.overview, "Key decisions").split("\n")[1:] == [
+            "- we take no cache ·",
+            "- we take SQLite ·",
+        ]
+        assert section_of(parent.overview, "Open problems").split("\n")[1:] == ["- the basket counts twice ·"]
+        assert section_of(parent.overview, "Recent actions").split("\n")[1:] == ["- done: look around ·"]
+    told = [event for event in parent.journal() if isinstance(event.what, Occurred)]
+    assert all(source.startswith(f"session/{child.id}#") for event in told[2:] for source in event.sources)
+
+
+@pytest.mark.spec("C8", "F3")
+def test_the_parents_index_has_the_childs_pages_at_once_and_one_heading(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("detail/known.md", "# Known\n")
+    child = parent.spawn(policy="fork")
+    child.write("detail/found.md", "# Found\n")
+    child.write("overview.md", child.overview.replace("Known ·\n", "Known ·\n- see the wiki, too\n"))
+    assert parent.merge_back(child).ok
+    assert section_of(parent.overview, "Detail and archive").split("\n") == [
+        "- detail/found.md (1 KB): Found ·",
+        "- detail/known.md (1 KB): Known ·",
+        "- see the wiki, too",
+    ]
+    assert parent.overview.count("## Detail and archive") == 1

@@ -281,7 +281,8 @@ def compact(
             return _print_json({**asdict(report), "left_out": left_out, "version": opened.mind.seq})
         _say(str(report))
         for item in report.items:
-            _say(f"- {item.kind}, in the {item.where}: {_on_one_line(item.text)}")
+            where = "in memory" if item.where == "memory" else "in the conversation"
+            _say(f"- {item.kind}, {where}: {_on_one_line(item.text)}")
         for item in report.left_out:
             _say(f"- {item.kind}, in the archive alone: {_on_one_line(item.text)}")
     return None

@@ -11,15 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inmind.documents import OVERVIEW, Document
+from inmind.documents import OVERVIEW, Document, Documents
 from inmind.entities.checkpoint import thing_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
-from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, ThingSeen, Trust
+from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, Occurred, ThingSeen, Trust
 from inmind.mind import Belongings, Mind
-from inmind.overview.index import bare
+from inmind.overview.events import Note, Noted, with_noted
+from inmind.overview.template import Section
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
+from inmind.prompt.upkeep import as_others_wrote, kept_up
 from inmind.scratchpad.pad import Pad, Pads
 from inmind.scratchpad.paths import ABSENT
 from inmind.scratchpad.reconcile import Clash, reconciled
@@ -72,7 +74,11 @@ class Child:
 
     def has_changed(self, path: str) -> bool:
         base = self.then.documents.by_path.get(path)
-        return base is None or _theirs(path, base.text) != _theirs(path, self.now.documents.text(path))
+        return base is None or self.wrote(path, base.text) != self.wrote(path, self.now.documents.text(path))
+
+    def wrote(self, path: str, text: str, *others: Noted) -> str:
+        """A page as somebody wrote it: what memory has entered there is about the session that it was entered for."""
+        return as_others_wrote(text, self.then.noted, self.now.noted, *others) if path == OVERVIEW else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,8 @@ def rest_home(child: Child, mind: Mind, layers: Sequence[Layer]) -> Arrivals:
         kept = any(map(keeps_documents, layers))
         for path in filter(child.has_changed, child.now.documents.by_path):
             came += _document_home(child, mind, path) if kept else _document_left(child, path)
+        if kept:
+            came += _entered(child, mind, came.happening)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
         came += Arrivals(things=_seen_since(child))
     return came
@@ -158,19 +166,67 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     written = DocumentWritten(path=path, text=theirs.text)
     if ours is None:
         return Arrivals((copied_from(written, *_origins([theirs])),), brought=(path,))
-    came = reconciled(_theirs(path, base.text if base else ""), ours.text, _theirs(path, theirs.text))
+    sides = (base.text if base else "", ours.text, theirs.text)
+    came = reconciled(*(child.wrote(path, text, mind.noted) for text in sides))
     origins = _origins([theirs, ours] if came.joined else [theirs])
+    # What memory keeps here was not taken off by anybody: it stands on the page that comes home, too.
+    text = with_noted(came.text, mind.noted, _language(mind)) if came.text and path == OVERVIEW else came.text
     return Arrivals(
-        (copied_from(replace(written, text=came.text), *origins),) if came.text is not None else (),
+        (copied_from(replace(written, text=text), *origins),) if text is not None else (),
         brought=(path,) if came.brought else (),
         joined=(path,) if came.joined else (),
         conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
     )
 
 
-def _theirs(path: str, text: str) -> str:
-    """A page as somebody wrote it: what memory has entered there is about the session that it was entered for."""
-    return bare(text) if path == OVERVIEW else text
+def _entered(child: Child, mind: Mind, written: Sequence[Draft]) -> Arrivals:
+    """What has occurred to the child, and the parent's overview with that and with the pages that come home."""
+    fresh = [note for note in child.now.noted.notes if note.entered > child.then.seq]
+    language = _language(mind)
+    occurred = [what for note in reversed(fresh) if (what := _occurred(note, language)) is not None]
+    drafts = kept_up(
+        _with(mind.documents, written),
+        language,
+        occurred,
+        noted=mind.noted,
+        trust=min((note.trust for note in fresh), default=Trust.OPERATOR),
+        sources=[f"{child.now.stream}#{note.entered}" for note in reversed(fresh)],
+    )
+    return Arrivals(tuple(drafts))
+
+
+def _occurred(note: Note, language: str) -> Occurred | None:
+    """A child's line as news to its parent. Its task is the child's alone, and so is what became of its history."""
+    match note.section:
+        case Section.TASK:
+            return None
+        case Section.ACTIONS:
+            alone = note.word == "set_aside" or note.about
+            return None if alone else Occurred("action_taken", note.worded(language))
+        case section:
+            return Occurred(_NEWS[section], note.text, about=note.about)
+
+
+_NEWS = {
+    Section.DECISIONS: "decision_made",
+    Section.FACTS: "context_changed",
+    Section.PROBLEMS: "bug_found",
+}
+
+
+def _with(documents: Documents, drafts: Sequence[Draft]) -> Documents:
+    """The documents with pages that are about to be written, the last of which will be the newest."""
+    newest = max((page.version for page in documents.by_path.values()), default=0)
+    fresh = {
+        draft.what.path: Document(draft.what.text, newest + number, "", draft.trusted)
+        for number, draft in enumerate(drafts, start=1)
+        if isinstance(draft.what, DocumentWritten)
+    }
+    return Documents({**documents.by_path, **fresh})
+
+
+def _language(mind: Mind) -> str:
+    return mind.opened.language if mind.opened else "en"
 
 
 def _document_left(child: Child, path: str) -> Arrivals:

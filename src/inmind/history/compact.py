@@ -178,8 +178,6 @@ class _Relief:
             self._cut[place] = stays
             self._outputs.discard(place)
             self._shrink(place, stays + stub)
-        if self._cut and not self._runs:
-            self.left += self._room.stub  # what must survive may have to be said behind what was cut
         if self.left > self._room.limit:
             self._tighten(asked)
 

@@ -88,6 +88,22 @@ class History:
         gone = self.compactions[-1].what.items if self.compactions else ()
         return (*self.pinned, *(item for item in gone if item.kind != "pinned" and item.text not in self.released))
 
+    @property
+    def left_out(self) -> tuple[Item, ...]:
+        """What had to survive too and found no room. It comes back as soon as there is some."""
+        gone = self.released.union(item.text for item in self.items)
+        ever = dict.fromkeys(item for one in self.compactions for item in one.what.left_out)
+        return tuple(item for item in ever if item.text not in gone)
+
+    @property
+    def unsaid(self) -> tuple[Item, ...]:
+        """Those of the items that no message says any more: what it was said in is not sent, or not as it was."""
+        items = self.items
+        if not any(item.seq for item in items):
+            return items
+        said = {entry.seq for entry in self.sent if not entry.stub}
+        return tuple(item for item in items if item.seq not in said)
+
     def apply(self, event: Event) -> History:
         match event.what:
             case MessageAdded():

@@ -46,10 +46,9 @@ def proposed_in(words: str) -> list[str]:
     """What an assistant proposed last, in its own words: a user's yes makes it a decision."""
     if not compiled(_PROPOSES).search(words.lower()):
         return []
-    proposed = [one for line in own_words(words) for one in sentences(line) if compiled(_PROPOSES).search(one.lower())]
-    return [
-        text for one in proposed[-1:] if len(text := _plain(compiled(_LIST_MARK).sub("", one, count=1))) <= MOST_ITEM
-    ]
+    said = (compiled(_LIST_MARK).sub("", one, count=1) for line in own_words(words) for one in sentences(line))
+    proposed = [one for one in said if compiled(_PROPOSES).search(one.lower()) and not compiled(_WHICH).match(one)]
+    return [text for one in proposed[-1:] if len(text := _plain(one)) <= MOST_ITEM]
 
 
 def agrees(words: str) -> bool:
@@ -64,7 +63,7 @@ def _order(sentence: str) -> Iterator[tuple[Order, str]]:
         low = sentence
     for kind, forms in _FORMS:
         end = forms.end_in(low)
-        if end is None or _quoted(sentence, end):
+        if end is None or _quoted(sentence, end) or _reported(low, end):
             continue
         if text := _clauses(sentence, low, end):
             yield kind, text
@@ -99,6 +98,12 @@ def _quoted(sentence: str, place: int) -> bool:
     return any(before.count(mark) % 2 for mark in '"`') or any(
         before.count(opens) > before.count(closes) for opens, closes in ("“”", "「」", "『』", "《》")
     )
+
+
+def _reported(low: str, place: int) -> bool:
+    """Is it somebody else's word, told in the speaker's own: by what stands before it?"""
+    found = compiled(_REPORTED).search(low)
+    return found is not None and found.start() < place
 
 
 def _plain(text: str) -> str:
@@ -139,7 +144,7 @@ class _Forms(NamedTuple):
 
 _VERB = (
     "(?:add|address|answer|ask|assume|avoid|begin|book|call|cancel|change|charge|check|choose|cite|commit|confirm|convert|"
-    "create|delete|deploy|edit|end|exceed|explain|format|give|guess|highlight|ignore|include|install|keep|limit|list|log|"
+    "create|delete|deploy|edit|end|exceed|explain|format|give|go\\s+over|guess|highlight|ignore|include|install|keep|limit|list|log|"
     "make|mention|merge|mix|modify|output|pick|post|provide|publish|push|put|recommend|refer|remove|repeat|reply|respond|"
     "restart|return|reveal|round|run|say|send|share|show|skip|speak|start|stick|store|suggest|summari[sz]e|tell|test|"
     "touch|translate|treat|use|warn|work|write)"
@@ -148,7 +153,7 @@ _NOT = r"(?:do\s+not|don['’]?t)"
 
 # What may stand before an order: words that lead to it, then the case it is for.
 _LEADS = (
-    r"[\W_]*(?:(?:please|also|and|but|so|then|ok|okay|hey|oh|yes|no|well|important|note|attention|remember|rules?|"
+    r"[\W_]*(?:(?:please|pls|plz|also|and|but|so|then|ok|okay|hey|oh|yes|no|well|important|note|attention|remember|rules?|"
     r"reminder|btw|by the way|one more thing|firstly?|secondly?|thirdly?|finally|lastly|again|just|kindly|in general|"
     r"in addition|generally|overall|plus|thanks|thank you|as a rule|going forward|from now on)\b(?:\s+#?\d+)?[\W_]*)*"
 )
@@ -156,8 +161,10 @@ _CASE = (
     r"(?:(?:when(?:ever)?|if|for|in|before|after|on|unless|while|until|once|with|during|at|as|regarding|every time|"
     r"each time|any ?time)\b[^.!?]{2,160}?,\s*(?:then\s+)?(?:please\s+)?)?"
 )
+# A case that comes once, when this is over.
+_THEN = r"(?:['’]re|\s+are)\s+(?:done|finished|ready|through|back)\b|\s+(?:finish|have\s+(?:finished|done))\b"
 _CASE_OF_OURS = (
-    r"(?:(?:when(?:ever)?|if|every time|each time|any ?time)\s+(?:i|we|you|someone|anyone|a user)|"
+    rf"(?:(?:when(?:ever)?|if|every time|each time|any ?time)\s+(?:i|we|you(?!{_THEN})|someone|anyone|a user)|"
     r"(?:for|before)\s+(?:all|any|each|every)|before\s+you)\b[^.!?]{2,160}?,\s*(?:then\s+)?(?:please\s+)?"
 )
 
@@ -173,7 +180,13 @@ _NO_BAN = (
 )
 
 # Not what is to be, but what the speaker takes it to be.
-_GUESSED = r"(?:have|still|feel|look|mean|be\s+(?:an?|so|very|really|the|hard|tough|nice|fun|great|fine|in\s+an?))\b"
+_GUESSED = (
+    r"(?:have|still|feel|look|mean|pass|work|exist|compile|succeed|match|"
+    r"be\s+(?:an?|so|very|really|the|hard|tough|nice|fun|great|fine|in\s+an?))\b"
+)
+# What is to be made sure of once, on the way to something else.
+_ONE_STEP = r"\s+(?:that\s+)?this\b|[^.!?]*\band\s+then\b"
+_THE_ONE = r"\s+(?:(?:the|this|that|these|those)\s+(?:\w+\s+){0,3}(?:ones?|option|flight|seat|item))\b"
 _NOUN = r"(?!you\b|they\b|it\b|i\b|we\b)\w[\w'’-]*\s+"
 _POLITELY = (
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?"
@@ -182,23 +195,30 @@ _POLITELY = (
 _RULE = _Forms.of(
     opening=(
         rf"{_CASE}(?:(?:always|never)\s+(?!{_NO_VERB})\w|{_NOT}(?:\s+ever)?\b{_NO_ORDER}|"
-        r"(?:make|be)\s+(?:sure|certain)\b|ensure\b|avoid\b|refrain\s+from\b|under\s+no\s+circumstances\b|"
+        rf"(?:(?:make|be)\s+(?:sure|certain)|ensure|avoid)\b(?!{_ONE_STEP})|"
+        r"refrain\s+from\b|under\s+no\s+circumstances\b|"
         rf"only\s+(?:ever\s+)?{_VERB}\b|{_VERB}\s+only\b|{_VERB}\b[^.!?]*\bonly\W*$|stick\s+to\b|stop\s+\w+ing\b|"
         r"be\s+(?:brief|concise|direct|formal|terse)\b|"
         rf"(?:all|any|each|every|no|our|the|these|those|your)\s+(?:{_NOUN}){{1,4}}(?:must|should)\s+(?!{_GUESSED}))",
-        r"remember\s+(?:to|that)\b|(?:keep|bear)\s+in\s+mind\b|in\s+(?:the\s+)?future,",
+        r"remember\s*(?:\s(?:to|that)\b|:)|(?:keep|bear)\s+in\s+mind\b|in\s+(?:the\s+)?future,",
         r"no\s+(?:more|longer|less)\s+than\b|no\s+more\s+\w+s\b",
         rf"no\s+(?!{_NO_BAN})\w+(?:\s+\w+)?\s+(?:on|in|after|before|without|during|unless)\b",
         rf"no\s+(?!{_NO_BAN})\w+s(?:,?\s+please)?\W*$",
         r"keep\s+(?:it|them|all|every|your|the|answers|replies|responses)\b[^.!?]*"
         r"\b(?:under|below|within|short|brief|concise)\b",
         rf"{_CASE_OF_OURS}{_VERB}\b",
+        r"(?:ask|tell|warn|consult|notify|check\s+with)\s+(?:me|us)\b[^.!?]*\bbefore\b",
+        r"(?:answer|communicate|reply|respond|speak|talk)\s+(?:to\s+me\s+)?(?:only\s+)?in\s+\w",
+        r"write\s+(?:all|any|each|every)\b",
+        r"use\s+[^.!?,]{1,60},\s+not\s+\w",
+        r"you\s+(?:can['’]?t|can\s?not)\s+(?!be\b|believe|find|get|help|imagine|know|see|tell|understand)\w",
+        r"(?:nothing|nobody|no\s+(?:one|\w+))\s[^.!?]*\bwithout\s+(?:my|our)\b",
         rf"{_VERB}\b[^.!?]*\b(?:when(?:ever)?|every time|each time)\s+(?:i|you)\b(?!\s+(?:can|get|have|are)\b)",
         rf"{_VERB}\b[^.!?]*(?:\band|\bbut|,)\s+(?:always|never|{_NOT})\b",
     ),
     inside=(
         r"from (?:now|today|tomorrow) (?:on|onwards?|forward)\b(?!,?\s+i(?:['’]|\s+(?:will|am|have|plan)\b))",
-        r"(?:henceforth|at all times)\b",
+        r"(?:henceforth|at all times)\b|,\s+always\W*$",
         r"you\s+(?:must|should|shall)\s+(?:not|never|always|only)\b",
         rf"we\s+(?:always|never)\s+{_VERB}\b",
         r"let['’]?s\s+(?:not|never|always)\b",
@@ -209,10 +229,12 @@ _RULE = _Forms.of(
         r"you\s+(?:must|shall)\s+(?!be\b|have\b|know|feel|miss|love|think|see|admit|understand)\w",
         r"you(?:['’]re| are)\s+(?:not allowed|never (?:allowed )?to|only (?:allowed )?to|not to|forbidden)\b",
         r"you\s+(?:mustn|shouldn)['’]?t\b",
-        r"i(?:['’]d|\s+would|\s+do)?\s+(?:(?:really|strongly|always|usually|generally|much|definitely|still|also)\s+)*prefer\b",
+        r"i(?:['’]d|\s+would|\s+do)?\s+(?:(?:really|strongly|always|usually|generally|much|definitely|still|also)\s+)*"
+        rf"prefer\b(?!{_THE_ONE})",
         r"my\s+(?:\w+\s+)?preference\b",
         r"i(?:['’]d|\s+would)\s+(?:much\s+)?rather\s",
-        r"i(?:['’]d|\s+would)?\s+(?:want|need|expect|like|ask)\s+you\s+to\s+(?:always|never|only|avoid|stop|not)\b",
+        r"i(?:['’]d|\s+would)?\s+(?:want|need|expect|like|ask)\s+you\s+to\s+"
+        r"(?:always|never|only|avoid|stop|not|(?:ask|tell|warn)\b[^.!?]*\bbefore)\b",
         rf"i\s+(?:{_NOT}|never)\s+want\s+(?:you|to\s+see|to\s+get|to\s+receive)\b",
         rf"i\s+(?:hate|dislike|{_NOT}\s+like|like)\s+it\s+when\s+you\b",
         r"(?<!\bi )(?<!\bhe )(?<!\bshe )must\s+(?:not|never|always|only)\b",
@@ -234,6 +256,9 @@ _RULE = _Forms.of(
         r"每次[^，。！？]{0,30}[，,]?(?:都|要|先|必|请)|每当|凡是",
         r"(?<![我他她])只(?:能(?!说)|准|许|允许)|(?:^|[，,；;：:、\s请你都])(?:只用|只使用|仅用|仅使用|仅限)",
         r"(?:^|[，,；;：:、\s请])(?:最多|不(?:得|要|能)?超过)",
+        r"(?:所有|全部|任何)[^，。！？]{1,20}(?:要|得|须|应)",
+        r"(?:注释|文档|代码|回复|回答|变量名?|日志|标题|邮件|报告)[^，。！？]{0,6}(?:写|用)(?:成|的是)?"
+        r"(?:[英中法德日韩俄]文|[英汉法德日韩俄]语|[a-z])",
         r"我(?:更喜欢|(?:更|比较|一向)?(?:偏好|倾向于?)|宁愿|宁可|不希望|希望你|要求你)",
     ),
 )
@@ -265,17 +290,17 @@ _HEADS_RULES = (
 
 # Without one of these words none of the above can match: most sentences have none, and are not looked at further.
 _CUES = frozenset(
-    b"agreed all allowed always any avoid banned before brief certain chose chosen circumstances concise constraint "
-    b"constraints convention conventions decided decision direct don't dont each ensure every forbidden formal future "
-    b"go going guideline guidelines henceforth if instead keep let's lets limits mind minds must mustn't mustnt "
-    b"never no non-negotiable not now off-limits only opted permitted prefer preference preferences prohibited rather "
-    b"refrain remember rule rules settled shall shouldn't shouldnt stick stop sure terse time times today tomorrow "
-    b"when whenever".split()
+    b"agreed all allowed always answer any avoid banned before brief can't cannot cant certain chose chosen "
+    b"circumstances communicate concise constraint constraints convention conventions decided decision direct don't "
+    b"dont each ensure every forbidden formal future go going guideline guidelines henceforth if instead keep let's "
+    b"lets limits mind minds must mustn't mustnt never no non-negotiable not now off-limits only opted permitted "
+    b"prefer preference preferences prohibited rather refrain remember reply respond rule rules settled shall "
+    b"shouldn't shouldnt speak stick stop sure talk terse time times today tomorrow when whenever without".split()
 )
 _CHINESE_CUES = tuple(
     "从现在 从今 从此 今后 以后 不要 别 不能 不可 勿 禁 不得 不准 不许 必须 务必 一定 一律 始终 总是 永远 尽量 "
     "避免 记 每次 每当 凡是 只 仅 最多 超过 更喜欢 偏好 倾向 宁 希望 要求 决定 就 定了 敲定 选定 改用 拍板 "
-    "规则 约 规范 注意 原则 回答 回复 作答 输出 交流".split()
+    "规则 约 规范 注意 原则 回答 回复 作答 输出 交流 所有 全部 任何 注释 文档 代码 变量 日志 标题 邮件 报告".split()
 )
 
 # Small letters, and a space for whatever parts two words.
@@ -284,7 +309,15 @@ _APART = bytes(
 )
 
 # Only for this moment: nothing that has to be told again later.
-_FLEETING = r"\b(?:yet|this time|right now|just now|for now|at the moment)\b|这次|暂时|先别|还不要"
+_FLEETING = (
+    r"\b(?:yet|this time|right now|just now|for now|(?<!from )now|at the moment|lines? \d+)\b|这次|暂时|先别|还不要"
+)
+# Somebody else's word, or what the speaker takes to be the case.
+_REPORTED = (
+    r"(?<!\bi )(?<!\bwe )(?<!\bhave )(?<!'ve )\b"
+    r"(?:(?:says?|said|states?|claims?|claimed|wrote|writes|told|thinks|according to)|"
+    r"(?:error|bug|problem|issue|cause|reason|failure|fault|culprit|it|that|this)\s+must\s+not)\b"
+)
 _ASKS = (
     r"(?:^|[,;:，；]\s*|\s[-–—]+\s*|\b(?:and|so|but|or)\s+)(?:(?:so|and|but|also|then|hmm|please|well)[\s,]+)*(?:"
     r"(?:can|could|would|will|should|shall|may|must|do|does|did|is|are|am|have|has|isn['’]t|aren['’]t|don['’]t)\s+"
@@ -299,6 +332,8 @@ _AGREES = (
     r"go\s+ahead|perfect|great|good\s+idea|works\s+for\s+me|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办)"
     r"(?=\W|$|吧|啊|的|了)(?!\W*\b(?:but|however|except|no)\b)"
 )
+# A yes is no answer to these, whatever they go on with.
+_WHICH = r"(?i)\W*(?:which|what|how|who|when|where)\b"
 _PROPOSES = (
     r"\bi(?:['’]d|\s+would)?\s+(?:strongly\s+)?(?:suggest|propose|recommend)\b|\bmy\s+(?:suggestion|recommendation|proposal)\b|"
     r"\b(?:shall|should)\s+(?:we|i)\s+(?:go\s+with|use|switch\s+to|stick\s+(?:with|to))\b|建议|提议|推荐(?:用|使用|采用)"

@@ -18,7 +18,7 @@ compiled = cache(re.compile)
 
 def is_screen(words: str) -> bool:
     """Is it what a terminal or a tool answered? Agents that work by text alone send that as a user's message."""
-    last = words.rstrip().rpartition("\n")[2]
+    last = words[-_FIRST_WORDS:].rstrip().rpartition("\n")[2]
     return bool(compiled(_SCREEN_BEGINS).match(words) or compiled(_PROMPT).fullmatch(last))
 
 
@@ -29,10 +29,16 @@ def own_words(words: str) -> Iterator[str]:
     """
     pasted = _Pasted.NOTHING
     for block in _blocks(words):
-        if pasted is _Pasted.TEXT or (pasted is _Pasted.OUTPUT and not speaks(block[0])):
-            continue
-        said, pasted = _up_to_a_paste(block)
-        yield from _unwrapped(said)
+        if not block:
+            pasted = _Pasted.NOTHING  # what was announced stood between fences
+        elif pasted is _Pasted.NOTHING or (pasted is _Pasted.OUTPUT and speaks(block[0])):
+            said, pasted = _up_to_a_paste(block)
+            yield from _unwrapped(said)
+
+
+def is_greeting(words: str) -> bool:
+    """Is nothing said but hello, or nothing at all?"""
+    return len(words) <= _FIRST_WORDS and bool(compiled(_GREETING).fullmatch(words))
 
 
 def speaks(words: str) -> bool:
@@ -74,26 +80,29 @@ class _Pasted(Enum):
 
 
 def _blocks(words: str) -> Iterator[list[str]]:
-    """Paragraphs, without what stands between fences or tags."""
+    """Paragraphs. One without lines stands for what was between fences or tags."""
     block: list[str] = []
-    closes = ""
-    for line in words.splitlines():
+    closes, at = "", 0
+    ends = {end[0]: end.start() for end in compiled(_TAG_ENDS).finditer(words)} if "</" in words else {}
+    for line in words.splitlines(keepends=True):
+        at += len(line)
         if closes:
             closes = "" if closes in line else closes
             continue
         mark = line.strip()[:3]
         tag = compiled(_TAG).match(line) if mark[:1] == "<" else None
-        # A pair on one line, as of a docstring, opens nothing.
-        if mark in _FENCES:
-            closes = mark if line.count(mark) == 1 else ""
-        elif tag and f"</{tag[1]}>" in words:
-            closes = f"</{tag[1]}>" if f"</{tag[1]}>" not in line else ""
-        elif mark:
-            block.append(line)
+        if mark in _FENCES and line.count(mark) == 1:  # a pair on one line, as of a docstring, opens nothing
+            closes = mark
+        elif tag and ends.get(f"</{tag[1]}>", 0) >= at:
+            closes = f"</{tag[1]}>"
+        elif mark and mark not in _FENCES:
+            block.append(line.rstrip("\r\n"))
             continue
         if block:
             yield block
         block = []
+        if closes:
+            yield block
     if block:
         yield block
 
@@ -133,9 +142,16 @@ def _unwrapped(block: Sequence[str]) -> Iterator[str]:
 
 _FENCES = {"```", "~~~", '"""', "'''"}
 
-_TAG = r"\s*<([a-zA-Z][\w-]*)[^<>]*>"
+_TAG = r"\s*<([a-zA-Z][\w-]*)[^<>]*>\s*$"
+_TAG_ENDS = r"</[a-zA-Z][\w-]*>"
 
 _FIRST_WORDS = 300
+_GREETING = (
+    r"(?i)[\W_]*(?:(?:hi|hiya|hello|hey+|heya|howdy|yo|greetings|good (?:morning|afternoon|evening|day)|there|again|"
+    r"all|everyone|team|folks|friend|how are you(?: doing)?|how['’]?s it going|what['’]?s up|today|are you there|"
+    r"nice to meet you)\b[\W_]*)*|"
+    r"[\W_]*(?:(?:你好|您好|大家好|嗨|哈喽|早上好|上午好|下午好|晚上好|早安|在吗|在么|有人吗)[啊呀\W_]*)*"
+)
 _SPEAKS = (
     r"\b(?:i|i['’](?:m|d|ve|ll)|me|my|we|we['’](?:re|d|ve|ll)|our|us|you|your|please|pls|thanks|thank you|let['’]?s|"
     r"from now on|going forward|hi|hello|hey|ok|okay|yes|sorry|wait)\b|[?？]\s*$|[我你您请咱吗谢]|从现在|今后|以后"
@@ -143,35 +159,39 @@ _SPEAKS = (
 
 # The heading under which a text-mode agent is told what its command did, and a prompt that waits for the next.
 _SCREEN_BEGINS = (
-    r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|traceback \(|exit ?code\b|"
-    r"(?:new |current )?(?:terminal|shell|console) (?:output|state|screen)\b|"
-    r"(?:command|tool|function)\s[\w.`'\"()/-]+ (?:returned|answered|printed|failed)\b|"
+    r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|traceback \(|exit ?code:|"
+    r"(?:new |current )?(?:terminal|shell|console) (?:output|state|screen)s?:|"
+    r"(?:command|tool|function)\s[\w.`'\"()/-]+ (?:returned|answered|printed):|"
     r"(?:command|tool|function|api|code|execution|search|script)s? (?:results?|outputs?|responses?)"
     r"(?: (?:of|for|from|to) [^\n:]{1,80})?\s*:|(?:results?|outputs?) (?:of|for|from) [^\n:]{1,80}:)|"
-    r"\w+ ?-> |\[\w+ for [^\n\]]*\] Result:|"
+    r"\w+_\w+ ?-> |\[\w+ for [^\n\]]*\] Result:|"
     r"\s*<(?:\w*(?:outputs?|results?|responses?)|returncode|stdout|environment)\b|\s*\[(?:tool|output|result|file)\b"
 )
 _PROMPT = r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#%>]|\S*[@~\\/]\S*[$#%>]|[\[(]\S+ \S+[\])][$#]"
 
-# What comes behind these is not what the person says: of a program's words a person's are told by their beginning; of
-# what another person wrote nothing tells them.
+# What comes behind these is not what the person says. Behind a program's words he is heard again where he speaks to
+# somebody; behind another person's, nothing tells the two apart.
 _LONGEST_LEAD = 400
 _OUTPUT = (
     r"(?i)\b(?:logs?|outputs?|errors?|tracebacks?|trace|code|snippets?|files?|contents?|responses?|results?|dump)\b"
     r"[^.!?:]{0,40}[:：]\s*$|(?:日志|报错|输出|代码)[^。！？：:]{0,8}[:：]\s*$"
 )
-_WRITINGS = r"(?:e-?mails?|articles?|texts?|messages?|pages?|documents?|docs?|transcripts?|letters?|reviews?|posts?|reply)"
+_WRITING = (
+    r"(?:e-?mails?|articles?|texts?|messages?|pages?|documents?|docs?|transcripts?|letters?|reviews?|posts?|reply|"
+    r"paragraphs?|passages?|essays?|chapters?|speech|threads?)"
+)
+_REWORD = r"(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)"
 _TEXT = (
-    rf"(?i)\b(?:{_WRITINGS}|says|said|wrote|reads)\b[^.!?:]{{0,40}}[:：]\s*$|"
+    rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b[^.!?:]{{0,40}}[:：]\s*$|"
     r"(?:如下|以下|内容|邮件|原文|写道|说)[^。！？：:]{0,8}[:：]\s*$|"
-    rf"\b(?:here(?:['’]s| is| are)|below is|this is)\s+(?:(?:the|an?|my|our|some|what)\s+)(?:[\w'’]+\s+){{0,3}}{_WRITINGS}\b|"
-    r"^\W*(?:please\s+|can you\s+|could you\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct|"
-    rf"review|rewrite|edit|improve|analy[sz]e|explain)\s+(?:this|the following|the|these|my)\b(?:\s+\w+){{0,2}}?"
-    rf"(?:\s+{_WRITINGS})?(?:\s+(?:to|into|in|for)\s[^.!?:]{{1,40}})?\W*$|"
+    rf"\b(?:here(?:['’]s| is| are)|below is)\s+(?:the|an?|my|our|some)\s+(?:[\w'’]+\s+){{0,3}}{_WRITING}\b|"
+    rf"^\W*{_REWORD}\s+(?:this|the following|these|the|my)(?:\s+\w+)?(?:\s+{_WRITING})"
+    r"(?:\s+(?:to|into|in|for)\s[^.!?:]{1,40})?\W*$|"
+    rf"^\W*{_REWORD}\s+(?:this|the following|these)(?:\s+(?:to|into|in|for)\s[^.!?:]{{1,40}})?\W*$|"
     r"(?:总结|翻译|润色|改写|校对)[^。！？]{0,12}(?:文章|邮件|文本|段落|内容|下面|以下)[^。！？]{0,6}$"
 )
 _HANDS_OVER = (
-    r"(?i)\W*(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)\b[^.!?:\n]{0,60}:(?=\s*\S)|"
+    rf"(?i)\W*{_REWORD}\s[^.!?:\n]{{1,60}}:(?=\s*\S)|"
     r"(?:请)?(?:翻译|总结|润色|改写|校对)[^。！？：:\n]{0,20}[:：](?=\s*\S)"
 )
 

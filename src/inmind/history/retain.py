@@ -4,20 +4,21 @@ A summary is somebody's opinion of what mattered. The goal, the rules that peopl
 request and what the host has pinned are no matter of opinion: they are taken down word for word from the messages
 that are about to leave, checked item by item against what will be sent, and attached where they are missing.
 
-Only people make rules. What a tool answered is never read here, and what a person merely pasted (code, logs, quotes,
-the screen of a terminal) is told apart from what they say themselves, line by line. A sentence counts by its form: an
-order that holds beyond this moment, in English or Chinese. Two rules that contradict each other both stay, the newer
-last: which one holds is for the model to judge, who sees them in order.
+Only people make rules. What a tool answered is never read here, nor what a command answered that stands in a user's
+place, and what a person merely pasted (code, logs, mails, quotes) is told apart from what they say themselves. A
+sentence counts by its form: an order that holds beyond this moment, in English or Chinese. Two rules that contradict
+each other both stay, the newer last: which one holds is for the model to judge, who sees them in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple
 
+from inmind.history.observed import observed
 from inmind.history.orders import agrees, is_cued, orders_in, proposed_in
-from inmind.history.prose import beginning, compiled, is_screen
+from inmind.history.prose import beginning, compiled, is_greeting, own_words
 from inmind.history.spoken import Spoken
 from inmind.journal import Item
 from inmind.text import inert
@@ -29,6 +30,10 @@ MOST_GOAL = 800
 """Characters of a goal, and of a request. Beyond them it is cut behind a sentence, and says so."""
 
 
+# Messages among which the last request mostly is.
+_NEAR = 8
+
+
 class Merged(NamedTuple):
     """The items that stay, in the order in which they are told, and those that their room was too small for."""
 
@@ -36,30 +41,39 @@ class Merged(NamedTuple):
     left_out: list[Item]
 
 
-def items_of(said: Sequence[Spoken], *, first: bool) -> list[Item]:
-    """What the messages that leave ask to be kept. `first`: the session begins with them, so they state the goal."""
+def items_of(said: Sequence[Spoken], *, first: bool, at: Collection[int] | None = None) -> list[Item]:
+    """What messages ask to be kept: all of them, or those at these places, each as an answer to what stands before.
+
+    `first`: nothing has stated the goal before. The first message that says more than hello does.
+    """
+    leaves: Callable[[int], bool] = at.__contains__ if at is not None else range(len(said)).__contains__
+    answers = observed(said)
     found: list[Item] = []
-    for before, one in pairwise([None, *said]):
-        if one is None or one.by not in ("user", "operator") or one.answers:
+    for place, one in enumerate(said):
+        # Before anything was run there is nothing to be read back.
+        if not _by_a_person(one) or (place in answers and not (first and place == 0)):
             continue
-        states_goal = first and one.begins_turn and bool(one.words.strip())
-        if states_goal:
-            found.append(Item("goal", beginning(one.words, MOST_GOAL), one.seq))
-            first = False
-        if before is not None and before.by == "assistant" and agrees(one.words):
+        states_goal = first and one.begins_turn and not is_greeting(one.words)
+        first = first and not states_goal
+        before = said[place - 1] if place and said[place - 1].by == "assistant" else None
+        if before and (leaves(place) or leaves(place - 1)) and agrees(one.words):
             found += (Item("decision", text, before.seq) for text in proposed_in(before.words))
-        # Before anything was run there is no screen to be read back.
-        if is_cued(one.words) and (states_goal or not is_screen(one.words)):
+        if leaves(place) and states_goal:
+            found.append(Item("goal", beginning(one.words, MOST_GOAL), one.seq))
+        if leaves(place) and is_cued(one.words):
             found += (Item(kind, text, one.seq) for kind, text in orders_in(one.words))
     return _once(found)
 
 
-def request_of(said: Sequence[Spoken]) -> Item | None:
-    """The last thing that a user asked for; None where a terminal's screen came in the place of a user's words."""
-    last = next((one for one in reversed(said) if one.begins_turn), None)
-    if last is None or not last.words.strip() or is_screen(last.words):
-        return None
-    return Item("request", beginning(last.words, MOST_GOAL), last.seq)
+def request_of(newest_first: Iterable[Spoken]) -> Item | None:
+    """The last thing that a user asked for, however far back that is. Most of the time the first message tells."""
+    back = iter(newest_first)
+    said = list(islice(back, _NEAR))[::-1]
+    place = _asked_last(said)
+    if not place and (earlier := list(back)[::-1]):  # also where only what came before it can tell what it is
+        said = [*earlier, *said]
+        place = _asked_last(said)
+    return None if place is None else Item("request", beginning(said[place].words, MOST_GOAL), said[place].seq)
 
 
 def merged(earlier: Sequence[Item], later: Sequence[Item], *, most_tokens: int, count: Counter) -> Merged:
@@ -89,6 +103,24 @@ def missing(items: Sequence[Item], text: str) -> list[Item]:
     """
     line = _on_one_line(text)
     return [item for item in items if not any(_stands(said, line) for said in {item.text, inert(item.text)})]
+
+
+def _by_a_person(one: Spoken) -> bool:
+    """What stands beside the answers of tools in one message is said by whoever sends it."""
+    return not one.stub and (one.by in ("user", "operator") or bool(one.answers and one.words))
+
+
+def _asked_last(said: Sequence[Spoken]) -> int | None:
+    answers = observed(said)
+    places = (place for place in reversed(range(len(said))) if place not in answers)
+    return next((place for place in places if _asks(said[place])), None)
+
+
+def _asks(one: Spoken) -> bool:
+    """Beside the answers of tools many hosts put remarks of their own, between tags."""
+    if one.by == "operator" or not _by_a_person(one):
+        return False
+    return bool(one.words.strip()) if one.begins_turn else any(own_words(one.words))
 
 
 def _told(item: Item) -> tuple[int, int]:

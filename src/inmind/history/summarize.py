@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from inmind.errors import SummaryRefused
-from inmind.history.prose import is_screen, own_words, sentences
+from inmind.history.observed import observed
+from inmind.history.prose import own_words, sentences
 from inmind.history.spoken import Spoken
 from inmind.journal import Item
 from inmind.text import counted, inert, shortened
@@ -104,9 +105,10 @@ def checked(summary: object, *, replaced_tokens: int, count: Counter) -> str:
 
 def _requests(said: Sequence[Spoken]) -> list[str]:
     """The first sentence of everything a user asked for."""
+    answers = observed(said)
     found: list[str] = []
-    for one in said:
-        if one.begins_turn and (not found or not is_screen(one.words)):
+    for place, one in enumerate(said):
+        if one.begins_turn and (place == 0 or place not in answers):
             found += islice(_lines(one.words[:_LOOKED_AT]), 1)
     return found
 

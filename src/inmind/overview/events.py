@@ -1,20 +1,30 @@
 """What happens, noted on overview.md in the section where it is looked for.
 
 An overview that is only as current as its model is diligent goes stale in the middle of a task, when it matters. So
-hosts say what happened, and rules read it off the outcomes of tools; each event is one line of ours, the newest first,
-said once, and only so many: the journal has them all, and the page is paid for in every request.
+hosts say what happened, and rules read it off the outcomes of tools. The journal has all of it; the lines on the page
+are a fold over that, the newest first, each said once and only so many, since the page is paid for in every request.
+
+The page itself is everybody's. Somebody who writes it whole may not have seen the newest of our lines yet, and must not
+lose them to us; and somebody who takes a line off must have their way. Which of the two it was the text tells: whoever
+kept a line of ours had seen those that were entered before it in that section, so what is missing of these was taken
+off, and stays off. What is newer than all that they kept comes back, once: who then takes it off has seen it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
-from inmind.documents import checked_text
+from inmind.documents import OVERVIEW, checked_text
 from inmind.errors import InvalidInput
-from inmind.overview.own import MARK, own_line, parted_lines, says, with_own, words_of
-from inmind.overview.sections import with_lines
+from inmind.journal import CompactionLifted, DocumentWritten, Event, Occurred, Trust
+from inmind.overview.head import parted
+from inmind.overview.own import LONGEST, MARK, own_line, parted_lines, says, with_own
+from inmind.overview.sections import plain, with_lines
 from inmind.overview.template import LANGUAGES, Section
+from inmind.text import shortened
 
 KINDS = (
     "task_started",
@@ -24,92 +34,226 @@ KINDS = (
     "context_changed",
     "compression_completed",
 )
-"""What a host may say. Rules also say `action_taken`, and `bug_fixed` of a problem that they noted themselves."""
+"""What a host may say. Rules also say `action_taken`, and `bug_closed` of a problem that they noted themselves."""
 
 MOST_LINES = 12
 MOST_ACTIONS = 10
+MOST_GONE = 60
+"""Lines of ours that are remembered when they have left: a page that was decided before that may still have them."""
+MOST_FINISHED = 100
+"""Titles of finished tasks that are remembered, since lists of them are sent again whole."""
 
-_NOTED_IN = {
+_SECTIONS = {
+    "task_started": Section.TASK,
     "decision_made": Section.DECISIONS,
     "bug_found": Section.PROBLEMS,
+    "bug_closed": Section.PROBLEMS,
     "context_changed": Section.FACTS,
+    "task_completed": Section.ACTIONS,
     "compression_completed": Section.ACTIONS,
     "action_taken": Section.ACTIONS,
 }
-_DONE = {"en": "done: {}", "zh": "完成：{}"}
-_SET_ASIDE = {"en": "set aside: {}", "zh": "搁置：{}"}
+_WORDS = {
+    "": {"en": "{}", "zh": "{}"},
+    "done": {"en": "done: {}", "zh": "完成：{}"},
+    "set_aside": {"en": "set aside: {}", "zh": "搁置：{}"},
+}
+_COMPACTION = "compaction"
+"""What lines about compactions are about: the last one is enough."""
+
+Occurrence = Occurred
+
+
+def occurrence(kind: str, text: str) -> Occurred:
+    """What a host says, checked."""
+    if kind not in KINDS:
+        raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
+    if not checked_text(text).replace(MARK, "").strip():
+        raise InvalidInput(field="text", value=text, expected="what happened, in words")
+    return Occurred(kind, text)
+
+
+class Note(NamedTuple):
+    """A line of ours. A tuple, since JSON knows tuples."""
+
+    section: Section
+    text: str
+    entered: int
+    """Number of the event since which it stands on the page; that it was said again since does not count."""
+    trust: Trust
+    word: str = ""
+    """What stands in front: `done` or `set_aside`."""
+    about: str = ""
+    returned: bool = False
+    """It was missing from what somebody wrote, and was entered again."""
+
+    def worded(self, language: str) -> str:
+        return _WORDS[self.word][language].format(self.text)
+
+    def line(self, language: str) -> str:
+        return own_line(self.worded(language))
+
+    @property
+    def said(self) -> frozenset[str]:
+        """What its line says, in any language: the page may have changed its own."""
+        return _said(self.word, self.text)
+
+    @property
+    def subject(self) -> str:
+        """The same without the word in front."""
+        (said,) = _said("", self.text)
+        return said
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
-    """Something that happened, in a few words."""
+class Noted:
+    """The lines that memory keeps on the page: a fold over what occurred, and over what others made of the page."""
 
-    kind: str
-    text: str
-    seq: int = 0
-    """The event that it was read from; 0 where a host says it."""
+    notes: tuple[Note, ...] = ()
+    """The newest first."""
+    gone: tuple[tuple[Section, str], ...] = ()
+    """What lines of ours said that are none any more, the last that went first."""
+    finished: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.kind not in (*KINDS, "action_taken", "bug_fixed"):
-            raise InvalidInput(field="kind", value=self.kind, expected=f"one of {', '.join(KINDS)}")
-        if not checked_text(self.text).replace(MARK, "").strip():
-            raise InvalidInput(field="text", value=self.text, expected="what happened, in words")
+    def apply(self, event: Event) -> Noted:
+        match event.what:
+            case Occurred() as what:
+                return self.after(what, seq=event.seq, trust=event.trust)
+            case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW:
+                return self._left_by(text)
+            case CompactionLifted():
+                return self.lifted()
+            case _:
+                return self
+
+    def after(self, what: Occurred, *, trust: Trust, seq: int = 0) -> Noted:
+        """With one more thing that occurred."""
+        about = _COMPACTION if what.what == "compression_completed" else what.about
+        note = Note(_SECTIONS[what.what], shortened(what.text, LONGEST), seq, trust, about=about)
+        match what.what:
+            case "task_started":
+                return self._with_task(note)
+            case "task_completed":
+                return self._with_task_done(note._replace(word="done"))
+            case "bug_closed":
+                return self._without([one for one in self.under(note.section) if one.subject == note.subject])
+            case _:
+                return self._with(note)
+
+    def lifted(self) -> Noted:
+        """When a compaction was taken back."""
+        return self._without([note for note in self.notes if note.about == _COMPACTION])
+
+    def under(self, section: Section) -> list[Note]:
+        return [note for note in self.notes if note.section is section]
+
+    def ours(self, section: Section) -> frozenset[str]:
+        """What lines of ours say there, or have said."""
+        said = (words for note in self.under(section) for words in note.said)
+        return frozenset((*said, *(words for place, words in self.gone if place is section)))
+
+    def emptied(self) -> Noted:
+        """With everything gone."""
+        return Noted(gone=(*_left(self.notes), *self.gone))
+
+    def freeze(self) -> list[Any]:
+        return [self.notes, self.gone, self.finished]
+
+    @classmethod
+    def thaw(cls, frozen: Sequence[Any]) -> Noted:
+        notes, gone, finished = frozen
+        return cls(
+            tuple(
+                Note(Section(place), text, entered, Trust(trust), *rest) for place, text, entered, trust, *rest in notes
+            ),
+            tuple((Section(place), words) for place, words in gone),
+            tuple(finished),
+        )
+
+    def _with_task(self, note: Note) -> Noted:
+        """There is one current task. The one before it was not finished, or somebody would have said so."""
+        former = [one for one in self.under(Section.TASK) if one.subject != note.subject]
+        noted = self._without([*former, *self._set_aside(note)])
+        for one in reversed(former):
+            noted = noted._with(one._replace(section=Section.ACTIONS, word="set_aside", entered=note.entered))
+        finished = tuple(title for title in self.finished if title != note.subject)
+        return replace(noted._with(note), finished=finished)
+
+    def _with_task_done(self, note: Note) -> Noted:
+        """A host that says so in other words means the task that there is; what a tool lists may be any step of it."""
+        tasks = self.under(Section.TASK)
+        named = [one for one in tasks if one.subject == note.subject]
+        ended = named or (tasks if len(tasks) == 1 and note.trust > Trust.DATA else [])
+        noted = self._without([*ended, *self._set_aside(note)])
+        return replace(noted._with(note), finished=(*self.finished, note.subject)[-MOST_FINISHED:])
+
+    def _set_aside(self, task: Note) -> list[Note]:
+        return [note for note in self.notes if note.word == "set_aside" and note.subject == task.subject]
+
+    def _with(self, note: Note) -> Noted:
+        """On top of its section, in the place of what said the same or was about the same."""
+        before = self.under(note.section)
+        again = next((one for one in before if one.said == note.said), None)
+        replaced = [one for one in before if one.said == note.said or (note.about and one.about == note.about)]
+        if again is not None:
+            note = note._replace(entered=again.entered)
+        most = MOST_ACTIONS if note.section is Section.ACTIONS else MOST_LINES
+        kept = [one for one in before if one not in replaced]
+        noted = self._without([*replaced, *kept[most - 1 :]])
+        gone = tuple(pair for pair in noted.gone if pair[0] is not note.section or pair[1] not in note.said)
+        return replace(noted, notes=(note, *noted.notes), gone=gone)
+
+    def _without(self, notes: Collection[Note]) -> Noted:
+        if not notes:
+            return self
+        gone = dict.fromkeys((*_left(notes), *self.gone))
+        left = tuple(note for note in self.notes if note not in notes)
+        return replace(self, notes=left, gone=tuple(gone)[:MOST_GONE])
+
+    def _left_by(self, text: str) -> Noted:
+        """What is left of them on a page that somebody wrote."""
+        if not self.notes:
+            return self
+        said = _everything(text)
+        missing = [note for note in self.notes if note.said.isdisjoint(said)]
+        if not missing:
+            return self
+        last = {note.section: note.entered for note in sorted(self.notes, key=_entered) if note not in missing}
+        off = [note for note in missing if note.returned or note.entered < last.get(note.section, 0)]
+        noted = self._without(off)
+        notes = (note._replace(returned=True) if note in missing else note for note in noted.notes)
+        return replace(noted, notes=tuple(notes))
 
 
-def with_event(text: str, event: Occurrence, language: str) -> str:
-    """The page with an event noted. Only lines of ours are moved, replaced or let go."""
-    line = own_line(event.text)
-    match event.kind:
-        case "task_started":
-            return _with_task(text, line, language)
-        case "task_completed":
-            text = _without(text, Section.TASK, [line], language)
-            text = _without(text, Section.ACTIONS, _worded(_SET_ASIDE, line), language)
-            return _noted(text, Section.ACTIONS, own_line(_DONE[language].format(words_of(line))), language)
-        case "bug_fixed":
-            return _without(text, Section.PROBLEMS, [line], language)
-        case kind:
-            return _noted(text, _NOTED_IN[kind], line, language)
-
-
-def _with_task(text: str, line: str, language: str) -> str:
-    """There is one current task. The one before it was not finished, or somebody would have said so."""
-    former: list[str] = []
-
-    def change(lines: Sequence[str]) -> list[str]:
-        own, theirs = parted_lines(lines)
-        former.extend(each for each in own if says(each) != says(line))
-        return with_own(lines, [] if says(line) in map(says, theirs) else [line])
-
-    text = with_lines(text, Section.TASK.headings(language), change)
-    text = _without(text, Section.ACTIONS, _worded(_SET_ASIDE, line), language)
-    for each in reversed(former):
-        text = _noted(text, Section.ACTIONS, own_line(_SET_ASIDE[language].format(words_of(each))), language)
+def with_noted(text: str, noted: Noted, language: str) -> str:
+    """The page with these lines of ours, and no others. What somebody else says already is theirs to say."""
+    for section in Section:
+        text = with_lines(text, section.headings(language), partial(_theirs, noted.ours(section)))
+    said = _everything(text)
+    for section in Section:
+        notes = [note for note in noted.under(section) if note.said.isdisjoint(said)]
+        own = [note.line(language) for note in notes]
+        text = with_lines(text, section.headings(language), partial(with_own, own=own))
     return text
 
 
-def _noted(text: str, section: Section, line: str, language: str) -> str:
-    most = MOST_ACTIONS if section is Section.ACTIONS else MOST_LINES
-    return with_lines(text, section.headings(language), lambda lines: _newest_first(lines, line, most=most))
+def _theirs(ours: Collection[str], lines: Sequence[str]) -> list[str]:
+    return parted_lines(lines, lambda line: says(line) in ours)[1]
 
 
-def _newest_first(lines: Sequence[str], line: str, *, most: int) -> list[str]:
-    """What somebody else says already is theirs to say."""
-    own, theirs = parted_lines(lines)
-    newest = [] if says(line) in map(says, theirs) else [line]
-    return with_own(lines, [*newest, *(each for each in own if says(each) != says(line))][:most])
+def _everything(text: str) -> set[str]:
+    """What the lines of a page say."""
+    return {says(line) for _, line in plain(parted(text)[1].split("\n"))}
 
 
-def _without(text: str, section: Section, gone: Collection[str], language: str) -> str:
-    said = {says(line) for line in gone}
-
-    def change(lines: Sequence[str]) -> list[str]:
-        own, _ = parted_lines(lines)
-        return with_own(lines, [line for line in own if says(line) not in said])
-
-    return with_lines(text, section.headings(language), change)
+def _left(notes: Collection[Note]) -> list[tuple[Section, str]]:
+    return [(note.section, words) for note in notes for words in sorted(note.said)]
 
 
-def _worded(words: dict[str, str], line: str) -> list[str]:
-    """In every language, since the page may have changed its own."""
-    return [own_line(words[language].format(words_of(line))) for language in LANGUAGES]
+def _entered(note: Note) -> int:
+    return note.entered
+
+
+@lru_cache(maxsize=1_024)
+def _said(word: str, text: str) -> frozenset[str]:
+    return frozenset(says(own_line(_WORDS[word][language].format(text))) for language in LANGUAGES)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from inmind.documents import ARCHIVE, FOLDERS
@@ -56,16 +57,12 @@ class Page:
 
 def page_of(path: str, text: str) -> Page:
     """Its title is its first heading, or else its name; its line is the first that says something."""
-    lines = parted(text[:_BEGINNING])[1].split("\n")
-    titles = {number: words for number, _, words in headings_in(lines)}
-    said = (words_of(line) for number, line in plain(lines) if number not in titles)
-    title = next((words for words in titles.values() if words), PurePosixPath(path).stem)
-    first = next((words for words in said if not _RULE.fullmatch(words)), "")
+    title, line = _described(text[:_BEGINNING])
     return Page(
         path=path,
-        title=shortened(title, _LONGEST_TITLE),
+        title=shortened(title or PurePosixPath(path).stem, _LONGEST_TITLE),
         bytes=len(text.encode()),
-        line=shortened(first, _LONGEST_LINE),
+        line=shortened(line, _LONGEST_LINE),
     )
 
 
@@ -88,6 +85,16 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
         return with_own(theirs, own)
 
     return with_lines(text, [_HEADINGS[language], *_HEADINGS.values()], indexed, on_top=True)
+
+
+@lru_cache(maxsize=64)
+def _described(beginning: str) -> tuple[str, str]:
+    """Remembered, since the same few pages are asked at every write of the overview."""
+    lines = parted(beginning)[1].split("\n")
+    titles = {number: words for number, _, words in headings_in(lines)}
+    said = (words_of(line) for number, line in plain(lines) if number not in titles)
+    title = next((words for words in titles.values() if words), "")
+    return title, next((words for words in said if not _RULE.fullmatch(words)), "")
 
 
 def _without_index(lines: Sequence[str]) -> list[str] | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from inmind.overview.sections import plain
 from inmind.text import inert, shortened
@@ -52,8 +53,9 @@ def words_of(line: str) -> str:
     return said.removesuffix(MARK).rstrip() if is_own(line) else said
 
 
+@lru_cache(maxsize=1_024)
 def says(line: str) -> str:
-    """The same for two lines that say the same, whichever way they are set."""
+    """The same for two lines that say the same, whichever way they are set. Remembered, as pages are asked often."""
     return " ".join(words_of(line).split()).casefold()
 
 

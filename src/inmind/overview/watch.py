@@ -11,16 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
-from inmind.journal import digest_of
-from inmind.overview.events import MOST_LINES, Occurrence
+from inmind.journal import Occurred, Trust, digest_of
+from inmind.overview.events import Note, Noted
+from inmind.overview.template import Section
 from inmind.overview.values import is_list, is_object
 from inmind.text import shortened
 
-MOST_FINISHED = 100
-"""Titles of finished tasks that are remembered, since lists of them are sent again whole."""
+MOST_FAILING = 3
+"""Problems of one tool that are noted at once. More of them say no more than that it does not work."""
 
 _LONGEST_PATH = 200
 _MOST_FILES = 3
@@ -36,60 +37,65 @@ class Outcome:
     """As values; None where they could not be read."""
     result: Any = None
     failed: bool = False
-    seq: int = 0
-    """The event that tells of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What has to be known of earlier outcomes to judge the next: a fold over them."""
-
-    worked: frozenset[str] = frozenset()
-    failing: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Calls that failed and have not worked since, the oldest first, with what was said of each."""
-    finished: tuple[str, ...] = ()
-
-    def apply(self, outcome: Outcome, *, language: str) -> tuple[Watch, list[Occurrence]]:
-        """The watch after an outcome, and what it is worth saying of that."""
-        if outcome.failed:
-            return self._failed(outcome, language)
-        fixed = self.failing.get(_subject(outcome))
-        still = {call: said for call, said in self.failing.items() if call != _subject(outcome)}
-        titles = [title for title in dict.fromkeys(_finished(outcome)) if title not in self.finished]
-        said = [
-            *([("bug_fixed", fixed)] if fixed and fixed not in still.values() else []),
-            *([("action_taken", _WROTE[language].format(files))] if (files := _files(outcome)) else []),
-            *(("task_completed", title) for title in titles),
-        ]
-        return (
-            Watch(self.worked | {outcome.tool}, still, (*self.finished, *titles)[-MOST_FINISHED:]),
-            [Occurrence(kind, text, outcome.seq) for kind, text in said],
-        )
-
-    def _failed(self, outcome: Outcome, language: str) -> tuple[Watch, list[Occurrence]]:
-        if outcome.tool not in self.worked:
-            return self, []  # that may be how it always answers
-        reason = _reason(outcome.result)
-        said = (
-            _FAILED[language].format(outcome.tool, reason) if reason else _FAILED_SOMEHOW[language].format(outcome.tool)
-        )
-        before = self.failing.get(_subject(outcome))
-        others = {call: text for call, text in self.failing.items() if call != _subject(outcome)}
-        failing = dict([*others.items(), (_subject(outcome), said)][-MOST_LINES:])
-        gone = [Occurrence("bug_fixed", before, outcome.seq)] if before and before not in failing.values() else []
-        return replace(self, failing=failing), [*gone, Occurrence("bug_found", said, outcome.seq)]
 
 
 def occurrences(
-    outcomes: Iterable[Outcome], watch: Watch, *, own: Callable[[str], bool], language: str
-) -> tuple[Watch, list[Occurrence]]:
-    """What these outcomes are worth saying, in their order. `own`: names of memory's own tools, which say nothing."""
-    said: list[Occurrence] = []
+    outcomes: Iterable[Outcome], noted: Noted, *, worked: Callable[[str], bool], language: str
+) -> list[Occurred]:
+    """What these outcomes are worth saying, in their order, beside what is noted already.
+
+    `worked`: whether a tool had worked before them.
+    """
+    said: list[Occurred] = []
+    since: set[str] = set()
     for outcome in outcomes:
-        if not own(outcome.tool):
-            watch, more = watch.apply(outcome, language=language)
-            said += more
-    return watch, said
+        if outcome.failed:
+            known = outcome.tool in since or worked(outcome.tool)
+            fresh = list(_problems(outcome, noted, language)) if known else []  # else it may be how it always answers
+        else:
+            since.add(outcome.tool)
+            fresh = [*_closed(outcome, noted), *_done(outcome, noted, language)]
+        for one in fresh:
+            noted = noted.after(one, trust=Trust.DATA)
+        said += fresh
+    return said
+
+
+def _problems(outcome: Outcome, noted: Noted, language: str) -> Iterator[Occurred]:
+    if _found_nothing(outcome):
+        return
+    subject, reason = _subject(outcome), _reason(outcome.result)
+    said = _FAILED[language].format(outcome.tool, reason) if reason else _FAILED_SOMEHOW[language].format(outcome.tool)
+    others = [note for note in _failing(outcome.tool, noted) if note.about != subject]
+    yield from map(_over, others[MOST_FAILING - 1 :])
+    yield Occurred("bug_found", said, about=subject)
+
+
+def _closed(outcome: Outcome, noted: Noted) -> Iterator[Occurred]:
+    """A call that works again is no problem any more. What its tool does otherwise says so only of older ones: nobody
+    tries for ever what has failed once."""
+    failing = _failing(outcome.tool, noted)
+    subject = _subject(outcome)
+    yield from (_over(note) for note in failing if note.about == subject)
+    yield from map(_over, [note for note in failing if note.about != subject][1:])
+
+
+def _done(outcome: Outcome, noted: Noted, language: str) -> Iterator[Occurred]:
+    if files := _files(outcome):
+        yield Occurred("action_taken", _WROTE[language].format(files))
+    for title in dict.fromkeys(_finished(outcome)):
+        done = Occurred("task_completed", title)
+        if noted.after(done, trust=Trust.DATA).finished[-1] not in noted.finished:
+            yield done
+
+
+def _failing(tool: str, noted: Noted) -> list[Note]:
+    """What rules have noted of a tool, the newest first."""
+    return [note for note in noted.under(Section.PROBLEMS) if note.about.partition(" ")[0] == tool]
+
+
+def _over(note: Note) -> Occurred:
+    return Occurred("bug_closed", note.text)
 
 
 _WROTE = {"en": "wrote {}", "zh": "写入 {}"}
@@ -118,14 +124,46 @@ def _words(tool: str) -> list[str]:
 
 
 def _subject(outcome: Outcome) -> str:
-    """What has to work again before a failure is over: a reading tool at all, any other with the same arguments."""
-    words = _words(outcome.tool)
-    about = "" if not _READS.isdisjoint(words) else _path(outcome.arguments) or digest_of(outcome.arguments)
+    """What has to work again before a failure is over: a tool that reads, or runs whatever it is handed, at all; any
+    other with the same arguments."""
+    at_all = not _READS.isdisjoint(_words(outcome.tool)) or _command(outcome)
+    about = "" if at_all else _path(outcome.arguments) or digest_of(outcome.arguments)
     return f"{outcome.tool} {about}"
 
 
+def _command(outcome: Outcome) -> str:
+    """What a tool was handed to run, if that is what it does: an editor has commands too, and a file beside them."""
+    given: dict[str, Any] = outcome.arguments if is_object(outcome.arguments) else {}
+    if _path(given) or not _FILES.isdisjoint(_words(outcome.tool)):
+        return ""
+    command = next((given[key] for key in _COMMANDS if given.get(key)), "")
+    return " ".join(map(str, command)) if is_list(command) else command if isinstance(command, str) else ""
+
+
+_COMMANDS = ("command", "cmd", "script", "code")
+
 # -- failures ----------------------------------------------------------------------------------------------
 
+_SEARCHES = frozenset("find glob grep lookup query rg search".split())
+_SEARCHING = re.compile(r"(?:\A|[|;&]|-l?c)\s*(?:git )?(?:[efpz]?grep|rg|ag|ack|find|fd|diff|cmp|which|test)\b")
+_NOTHING = re.compile(
+    r"\W*(?:(?:process |command )?(?:exit(?:ed)?|return(?:ed)?|status)(?: with)?(?: code| status)?\W*1\b(?!\W*\d)"
+    r"|no (?:\w+ )?(?:match|matches|results|files)\b|nothing (?:was )?found|未找到|没有找到)",
+    re.IGNORECASE,
+)
+
+
+def _found_nothing(outcome: Outcome) -> bool:
+    """A search that finds nothing answers with an exit code of 1, and has done what it was asked."""
+    command = _command(outcome)
+    if not (_SEARCHING.search(command) if command else not _SEARCHES.isdisjoint(_words(outcome.tool))):
+        return False
+    value = _value(outcome.result)
+    code = next((value[key] for key in _CODES if key in value), None) if is_object(value) else None
+    return code == 1 or _NOTHING.match(_reason(value)) is not None
+
+
+_CODES = ("exit_code", "exitCode", "returncode", "return_code")
 _ERROR = re.compile(r"(?:error|failed|failure)\s*[:：]\s*", re.IGNORECASE)
 
 

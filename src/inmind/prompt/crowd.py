@@ -21,6 +21,8 @@ class Crowd:
     history: int
     fixed: int
     """Of that, what cannot be shorter: the guide and the meter."""
+    firm: int
+    """And what must not be: what has to survive."""
     percent: float
     """Of the whole window, as the meter tells it."""
     moves: bool
@@ -50,7 +52,7 @@ class Crowd:
         has to leave, memory makes do with half of what it wants."""
         aim = max(int(RELIEVED * self.available) - self.around, self.available // 4)
         most = max(int(FULL * self.available) - self.around, aim + self.available // 8)
-        least = self.fixed + (self.around - self.fixed) // 2
+        least = self.fixed + self.firm + (self.around - self.fixed - self.firm) // 2
         return Room(aim=aim, most=most, limit=max(most, self.available - least), stub=0)
 
 
@@ -63,8 +65,9 @@ def crowd(occasion: Occasion, planned: Plan | None) -> Crowd:
     told = replace(standing, wording=wording_of(standing))
     tokens = without_memory(told, occasion.line, occasion.view, meter)
     fixed = tokens["guide"] + most_meta(told, occasion)
-    wanted = ((layer, framed(meter, block_of(layer, said), said.text)) for layer, said in occasion.recalled)
-    around = fixed + sum(min(size, layer.budget.max) for layer, size in wanted)
+    wishes = [(layer.budget, framed(meter, block_of(layer, said), said.text)) for layer, said in occasion.recalled]
+    around = fixed + sum(min(size, budget.max) for budget, size in wishes)
+    firm = sum(min(size, budget.max) for budget, size in wishes if budget.firm)
     used = sum(planned.tokens.values()) if planned else sum(tokens.values()) + around
     moved = planned is None or any(isinstance(draft.what, AnchorMoved) for draft in planned.drafts)
     moves = moved or (planned is not None and planned.cold) or (standing.spliced and not occasion.shared)
@@ -74,6 +77,7 @@ def crowd(occasion: Occasion, planned: Plan | None) -> Crowd:
         around=around,
         history=tokens["history"],
         fixed=fixed,
+        firm=firm,
         percent=100 * standing.calibration.correct(used) / occasion.limits.window,
         moves=moves and standing.calls > 0,
     )

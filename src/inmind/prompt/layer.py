@@ -16,7 +16,7 @@ from inmind.documents import OVERVIEW, Document, Scope, checked_text, resolve
 from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
-from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Trust
+from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Item, Trust
 from inmind.overview.shown import as_shown
 from inmind.overview.size import size_warning
 from inmind.scratchpad.pad import Pads
@@ -33,6 +33,7 @@ class Slot(IntEnum):
 
     STATE = 90
     SCRATCHPAD = 100
+    RETAINED = 105
     OVERVIEW = 110
     ENTITIES = 150
     RECALL = 400
@@ -44,6 +45,8 @@ class Budget:
 
     min: int = 0
     max: int = 1_500
+    firm: bool = False
+    """It gets what it wants before the others get anything, and before what is recent has to leave."""
 
     def __post_init__(self) -> None:
         whole = isinstance(self.min, int) and isinstance(self.max, int)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -106,6 +109,8 @@ class Moment:
     """The moment of the session that this one was spawned from."""
     language: str = "en"
     """That the session began in."""
+    retained: Sequence[Item] = ()
+    """What must survive, of messages that are no longer sent as they are, and what the host has declared."""
 
 
 class Layer(Protocol):

@@ -182,13 +182,24 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
         for block, (layer, said) in zip(whole, recalled, strict=True)
     ]
     filled: list[AnchoredBlock] = []
-    for block, (_, said), wish, grant in zip(whole, recalled, wishes, allocate(wishes, room), strict=True):
+    for block, (_, said), wish, grant in zip(whole, recalled, wishes, _granted(recalled, wishes, room), strict=True):
         if wish.wanted <= grant:
             filled.append(block)
             continue
         kept = _shortened(said, _stepped(grant, wish), partial(framed, meter, block))
         filled.append(replace(block, text=kept.text, left_out=kept.lines_left_out))
     return tuple(filled)
+
+
+def _granted(recalled: Sequence[tuple[Layer, Recalled]], wishes: Sequence[Wish], room: int) -> list[int]:
+    """What each gets: those that are firm all that they want, as long as there is any; the others share the rest."""
+    firm: dict[int, int] = {}
+    for place, ((layer, _), wish) in enumerate(zip(recalled, wishes, strict=True)):
+        if layer.budget.firm:
+            firm[place] = min(wish.wanted, wish.max, room)
+            room -= firm[place]
+    shared = iter(allocate([wish for place, wish in enumerate(wishes) if place not in firm], room))
+    return [firm[place] if place in firm else next(shared) for place in range(len(wishes))]
 
 
 def block_of(layer: Layer, said: Recalled) -> AnchoredBlock:

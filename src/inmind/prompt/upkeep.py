@@ -8,44 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inmind.documents import FOLDERS, OVERVIEW, Document, Documents
-from inmind.journal import DocumentWritten, Draft, Origin, Trust
-from inmind.overview.events import Occurrence, with_event
-from inmind.overview.index import page_of, with_index
+from inmind.documents import FOLDERS, OVERVIEW, Documents
+from inmind.journal import DocumentWritten, Draft, Occurred, Origin, Trust
+from inmind.overview.events import Noted, with_noted
+from inmind.overview.index import with_index
+
+_NOTHING = Noted()
 
 
 def kept_up(
     documents: Documents,
     language: str,
-    occurrences: Sequence[Occurrence] = (),
+    occurred: Sequence[Occurred] = (),
     *,
+    noted: Noted = _NOTHING,
     trust: Trust = Trust.OPERATOR,
     sources: Sequence[str] = (),
 ) -> list[Draft]:
-    """The overview with these noted and its index current; nothing where it is so already.
+    """What occurred, and the overview with all that memory keeps on it: nothing where it is so already.
 
-    `trust`: how far to trust the words of what happened. `sources`: the events that told of it.
+    `noted`: the lines of ours until then. `trust`: how far to trust the words of what occurred. `sources`: the events
+    that told of it.
     """
+    drafts = [Draft(what=what, origin=Origin.OPERATOR, sources=tuple(sources), trust=trust) for what in occurred]
+    for what in occurred:
+        noted = noted.after(what, trust=trust)
     page = documents.by_path.get(OVERVIEW)
     if page is None:
-        return []
-    text = page.text
-    for occurrence in occurrences:
-        text = with_event(text, occurrence, language)
-    text = with_index(text, [page_of(path, one.text) for path, one in indexed(documents).items()], language)
-    if text == page.text:
-        return []
-    return [
-        Draft(
-            what=DocumentWritten(OVERVIEW, text, upkeep=True),
-            origin=Origin.OPERATOR,
-            sources=(page.source, *sources),
-            trust=min(page.trust, trust),
-        )
-    ]
+        return drafts
+    text = with_index(with_noted(page.text, noted, language), indexed(documents), language)
+    if text != page.text:
+        written = DocumentWritten(OVERVIEW, text, upkeep=True)
+        least = min((note.trust for note in noted.notes), default=Trust.OPERATOR)
+        where_from = tuple(filter(None, (page.source, *sources)))
+        drafts.append(Draft(what=written, origin=Origin.OPERATOR, sources=where_from, trust=min(page.trust, least)))
+    return drafts
 
 
-def indexed(documents: Documents) -> Mapping[str, Document]:
+def indexed(documents: Documents) -> Mapping[str, str]:
     """Pages of detail/ and archive/, the newest first."""
-    pages = [(path, one) for path, one in documents.by_path.items() if path.partition("/")[0] in FOLDERS]
-    return dict(sorted(pages, key=lambda page: page[1].version, reverse=True))
+    pages = [(path, page) for path, page in documents.by_path.items() if path.partition("/")[0] in FOLDERS]
+    return {path: page.text for path, page in sorted(pages, key=lambda one: one[1].version, reverse=True)}
+
+
+def as_others_wrote(text: str, *noted: Noted) -> str:
+    """The page without anything that memory has entered, by these."""
+    for one in noted:
+        text = with_noted(text, one.emptied(), "en")
+    return with_index(text, {}, "en")

@@ -21,10 +21,7 @@ _GUIDE: Sequence[tuple[str, str]] = (
         '"It" or "that page" is the latest that fits: in the conversation, else in [WORKING MEMORY], newest first; '
         "if unsure, ask which; if none fits, ask or search. Never invent an id or use a deleted one.",
     ),
-    (
-        "",
-        "compacted_history, never inside a tool result, stands for archived messages; the goal and rules it quotes hold.",
-    ),
+    ("", "compacted_history, outside of tool results, stands for archived messages; retained holds."),
     ("memory_read", "memory_read shows them in full."),
     ("", "Where you can write, keep working-memory/overview.md short and current."),
     (

@@ -11,8 +11,8 @@ between two calls, so that a replay finds the provider's cache as warm as a work
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
-from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
-from inmind.history.retain import request_of
-from inmind.history.spoken import Spoken
+from inmind.history.retain import items_of, merged, missing, request_of
+from inmind.history.spoken import Answered, Asked, By, Spoken
 from inmind.journal import Item
 from inmind.memory import RESERVE, WINDOW, Memory
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call
+from inmind.prompt.formats.parts import Call, Message
 from inmind.prompt.layer import EntityLayer
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.plan import Limits
@@ -123,6 +123,9 @@ class _Play:
         self._uses: list[Use] = []
         self._over_window = self._unpaired = self._must_survive = 0
         self._unsaid: list[Unsaid] = []
+        self._no_room = 0
+        self._heard: list[Spoken] = []
+        self._found: list[Item] = []
 
     def through(self, clock: _Clock) -> ReplayReport:
         bare, full = Ledger(), Ledger()
@@ -150,6 +153,7 @@ class _Play:
             unpaired=self._unpaired,
             must_survive=self._must_survive,
             unsaid=self._unsaid,
+            no_room=self._no_room,
             compacted=compacted,
             stub_tokens=[sum(map(self._sizes.message, stub.wires)) for what in compacted for stub in what.stubs],
             entity_tokens=self._entity_tokens,
@@ -189,18 +193,26 @@ class _Play:
         """What a prompt owes: that it fits, that the provider takes it, and that what must survive is in it."""
         self._over_window += sent.tokens > self._limits.window - self._limits.reserve
         self._unpaired += sent.unpaired
-        items = (*self._session.mind.history.items, *self._request_at(stop))
-        owed = {item.text.removesuffix("…").rstrip(): item.kind for item in items}
+        history = self._session.mind.history
+        owed = {item.text: item for item in (*self._owed_at(stop), *history.items)}
+        told = {item.text for item in history.left_out}
         self._must_survive += len(owed)
-        for text in sent.missing(owed):
-            gone = Unsaid(recording=self._recording.name, prompt=len(self._seconds), kind=owed[text], text=text)
+        for item in missing(list(owed.values()), sent.text):
+            if item.text in told:
+                self._no_room += 1
+                continue
+            gone = Unsaid(recording=self._recording.name, prompt=len(self._seconds), kind=item.kind, text=item.text)
             self._unsaid.append(gone)
 
-    def _request_at(self, stop: int) -> Iterator[Item]:
-        """What the user asked for last, told by the recording alone; of a long message, what it begins with."""
-        said = self._spoken.read(self._recording.messages[self._turns[bisect_left(self._turns, stop) - 1]])
-        spoken = [Spoken(seq=0, by="user", words=said.text)] if said.role == "user" else []
-        if (request := request_of(spoken)) is not None:
+    def _owed_at(self, stop: int) -> Iterator[Item]:
+        """What must survive of the messages so far, told by the recording alone: whatever a session took for it."""
+        fresh = range(len(self._heard), stop)
+        self._heard += (_spoken(self._spoken.read(self._recording.messages[place]), place) for place in fresh)
+        first = not any(item.kind == "goal" for item in self._found)
+        found = items_of(self._heard, first=first, at=fresh)
+        self._found = merged(self._found, found, most_tokens=sys.maxsize, count=len).kept
+        yield from self._found
+        if (request := request_of(reversed(self._heard))) is not None:
             yield request
 
     def _used_at(self, stop: int, sent: Sent, *, sent_bare: bool) -> Iterator[Use]:
@@ -221,6 +233,13 @@ class _Play:
                     in_bare=sent_bare and said.sent(found.id, self._bare.host.start, stop),
                     user_given=said.user_said_it_first(found.id),
                 )
+
+
+def _spoken(message: Message, place: int) -> Spoken:
+    by: By = "operator" if message.role in ("system", "developer") else message.role
+    answers = tuple(Answered(result.id, "", 0) for result in message.results)
+    asks = tuple(Asked(call.id, call.name, call.arguments) for call in message.calls)
+    return Spoken(seq=place, by=by, words=message.text, asks=asks, answers=answers)
 
 
 def _handles_of(call: Call) -> Iterable[Found]:

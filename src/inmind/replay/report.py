@@ -214,9 +214,11 @@ class ReplayReport:
     unpaired: int = 0
     """Calls and results that do not stand together in a prompt."""
     must_survive: int = 0
-    """Items that had to stand in prompts: the last request in each, and what left the view and must survive."""
+    """Items that had to stand in prompts: the last request in each, and what must survive of all that was said."""
     unsaid: Sequence[Unsaid] = ()
     """Those that did not."""
+    no_room: int = 0
+    """Those that did not either, but memory had told that there was no room to keep them."""
     compacted: Sequence[Compacted] = ()
     stub_tokens: Sequence[int] = ()
     """Of each stub that ever stood for messages."""
@@ -288,7 +290,7 @@ class ReplayReport:
             "compactions": self.compactions.as_json(),
             "prompts_over_window": self.over_window,
             "unpaired_calls": self.unpaired,
-            "must_survive": {"items": self.must_survive, "missing": len(self.unsaid)},
+            "must_survive": {"items": self.must_survive, "missing": len(self.unsaid), "no_room": self.no_room},
             "missing_items": [
                 {"recording": one.recording, "prompt": one.prompt, "kind": one.kind, "text": one.text}
                 for one in self.unsaid
@@ -325,6 +327,7 @@ def total(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
         unpaired=sum(report.unpaired for report in each),
         must_survive=sum(report.must_survive for report in each),
         unsaid=[one for report in each for one in report.unsaid],
+        no_room=sum(report.no_room for report in each),
         compacted=[what for report in each for what in report.compacted],
         stub_tokens=[tokens for report in each for tokens in report.stub_tokens],
         memory_tokens=[tokens for report in each for tokens in report.memory_tokens],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from builders import an_event
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.errors import InvalidInput
+from inmind.journal import CompactionLifted, DocumentWritten, Occurred, Trust, to_json
 from inmind.overview import LANGUAGES, is_maintained, template
-from inmind.overview.events import KINDS, MOST_ACTIONS, MOST_LINES, Occurrence, with_event
+from inmind.overview.events import KINDS, MOST_ACTIONS, MOST_GONE, MOST_LINES, Noted, occurrence, with_noted
 from inmind.overview.own import LONGEST, is_own
 from inmind.overview.sections import headings_in, section_of
 
@@ -17,11 +21,29 @@ pytestmark = pytest.mark.spec("F5")
 SECTIONS = ("Current task", "Key decisions", "Known facts", "Open problems", "Recent actions")
 
 
+class Life:
+    """A page, and all that happens to it: memory enters its lines after everything, as it does in a session."""
+
+    def __init__(self, page: str = "", language: str = "en") -> None:
+        self.page, self.language, self.noted, self.seq = page or template(language), language, Noted(), 0
+
+    def occurred(self, *events: tuple[str, str], trust: Trust = Trust.OPERATOR) -> Life:
+        for kind, text in events:
+            self.seq += 1
+            self.noted = self.noted.after(Occurred(kind, text), seq=self.seq, trust=trust)
+            self.page = with_noted(self.page, self.noted, self.language)
+        return self
+
+    def written(self, page: str) -> Life:
+        """By somebody who is not memory."""
+        self.seq += 1
+        self.noted = self.noted.apply(an_event(DocumentWritten("overview.md", page), seq=self.seq))
+        self.page = with_noted(page, self.noted, self.language)
+        return self
+
+
 def after(*events: tuple[str, str], page: str = "", language: str = "en") -> str:
-    page = page or template(language)
-    for kind, text in events:
-        page = with_event(page, Occurrence(kind, text), language)
-    return page
+    return Life(page, language).occurred(*events).page
 
 
 def noted(page: str) -> dict[str, list[str]]:
@@ -49,18 +71,41 @@ def test_each_kind_lands_in_its_section_and_nothing_else_changes(kind: str, sect
 
 
 def test_a_new_task_takes_the_place_of_the_one_before_which_was_set_aside() -> None:
-    page = after(("task_started", "ship v2"), ("task_started", "fix login"))
-    assert noted(page) == {"Current task": ["- fix login ·"], "Recent actions": ["- set aside: ship v2 ·"]}
-    again = after(("task_started", "ship v2"), page=page)
+    life = Life().occurred(("task_started", "ship v2"), ("task_started", "fix login"))
+    assert noted(life.page) == {"Current task": ["- fix login ·"], "Recent actions": ["- set aside: ship v2 ·"]}
+    again = life.occurred(("task_started", "ship v2")).page
     assert noted(again) == {"Current task": ["- ship v2 ·"], "Recent actions": ["- set aside: fix login ·"]}
 
 
 def test_a_task_that_is_done_leaves_and_is_remembered_as_done() -> None:
-    page = after(("task_started", "ship v2"), ("task_started", "fix login"), ("task_completed", "Fix  Login"))
-    assert noted(page) == {"Recent actions": ["- done: Fix Login ·", "- set aside: ship v2 ·"]}
-    assert noted(after(("task_completed", "ship v2"), page=page)) == {
+    life = Life().occurred(("task_started", "ship v2"), ("task_started", "fix login"), ("task_completed", "Fix  Login"))
+    assert noted(life.page) == {"Recent actions": ["- done: Fix Login ·", "- set aside: ship v2 ·"]}
+    assert noted(life.occurred(("task_completed", "ship v2")).page) == {
         "Recent actions": ["- done: ship v2 ·", "- done: Fix Login ·"]
     }
+
+
+def test_a_host_that_ends_the_task_in_other_words_means_the_one_there_is() -> None:
+    life = Life().occurred(("task_started", "Fix the login bug"), ("task_completed", "the login bug is fixed."))
+    assert noted(life.page) == {"Recent actions": ["- done: the login bug is fixed. ·"]}
+
+
+def test_a_step_that_a_tool_lists_as_done_does_not_end_the_hosts_task() -> None:
+    life = Life().occurred(("task_started", "Fix the login bug"))
+    life.occurred(("task_completed", "write a test"), trust=Trust.DATA)
+    assert noted(life.page)["Current task"] == ["- Fix the login bug ·"]
+
+
+def test_a_task_that_is_begun_again_can_be_finished_again() -> None:
+    life = Life().occurred(("task_started", "a"), ("task_completed", "a"))
+    assert life.noted.finished == ("a",)
+    assert life.occurred(("task_started", "A")).noted.finished == ()
+
+
+def test_of_compactions_the_last_is_told_until_one_is_taken_back() -> None:
+    life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
+    assert noted(life.page) == {"Recent actions": ["- archived 5 ·"]}
+    assert life.noted.apply(an_event(CompactionLifted(of=1))).notes == ()
 
 
 def test_what_is_said_again_moves_to_the_front_and_is_not_doubled() -> None:
@@ -74,11 +119,81 @@ def test_what_somebody_else_says_already_is_theirs_to_say() -> None:
 
 
 def test_a_line_that_somebody_adds_to_is_theirs() -> None:
-    page = after(("task_started", "ship v2")).replace("ship v2 ·", "ship v2 · but not on Friday")
-    assert is_maintained(page)
-    assert noted(after(("task_started", "fix login"), page=page)) == {
+    life = Life().occurred(("task_started", "ship v2"))
+    life.written(life.page.replace("ship v2 ·", "ship v2 · but not on Friday"))
+    life.written(life.page.replace("- ship v2 ·\n", ""))
+    assert is_maintained(life.page)
+    assert noted(life.occurred(("task_started", "fix login")).page) == {
         "Current task": ["- fix login ·", "- ship v2 · but not on Friday"]
     }
+
+
+@pytest.mark.spec("J4")
+def test_a_line_that_only_looks_like_ours_is_never_moved_or_let_go() -> None:
+    theirs = [f"- fact {number} by the model ·" for number in range(MOST_LINES + 3)]
+    page = "## Known facts\n" + "\n".join(theirs) + "\n"
+    life = Life(page).occurred(*(("context_changed", f"ours {number}") for number in range(20)))
+    assert section_of(life.page, "Known facts").split("\n")[-len(theirs) :] == theirs
+
+
+def test_lines_of_ours_stand_right_under_their_heading_and_not_below_the_next_of_any_level() -> None:
+    page = "# Current task\nDeploy\n## Key decisions\n- use X ·\n## Open problems\n- disk full ·\n"
+    assert after(("task_started", "New task"), page=page) == page.replace("task\n", "task\n- New task ·\n\n", 1)
+
+
+# -- what others make of the page
+
+
+@pytest.mark.spec("F5", "A3")
+def test_a_page_that_was_decided_before_a_line_was_entered_does_not_lose_it() -> None:
+    life = Life().occurred(("decision_made", "use SQLite"))
+    before = life.page
+    life.occurred(("decision_made", "no ORM"), ("bug_found", "disk full"))
+    life.written(f"{before}- theirs\n")
+    assert noted(life.page) == {
+        "Key decisions": ["- no ORM ·", "- use SQLite ·"],
+        "Open problems": ["- disk full ·"],
+        "Recent actions": ["- theirs"],
+    }
+
+
+def test_a_line_that_somebody_took_off_while_they_kept_a_newer_one_stays_off() -> None:
+    life = Life().occurred(("decision_made", "use SQLite"), ("decision_made", "no ORM"))
+    life.written(life.page.replace("- use SQLite ·\n", ""))
+    assert noted(life.page) == {"Key decisions": ["- no ORM ·"]}
+
+
+def test_a_line_that_was_said_again_since_is_no_sign_that_all_before_it_was_seen() -> None:
+    life = Life().occurred(("decision_made", "use SQLite"))
+    before = life.page
+    life.occurred(("decision_made", "no ORM"), ("decision_made", "use SQLite")).written(before)
+    assert noted(life.page) == {"Key decisions": ["- use SQLite ·", "- no ORM ·"]}
+
+
+def test_the_newest_line_comes_back_once_and_taken_off_again_it_is_gone() -> None:
+    life = Life().occurred(("decision_made", "use SQLite"))
+    assert "- use SQLite ·" in life.written(template("en")).page
+    assert life.written(template("en")).page == template("en")
+    assert "- use SQLite ·" in life.occurred(("decision_made", "use SQLite")).page
+
+
+def test_a_page_that_still_has_a_line_of_ours_that_has_left_loses_it_again() -> None:
+    life = Life().occurred(("bug_found", "disk full"))
+    before = life.page
+    life.occurred(("bug_closed", "disk full")).written(before)
+    assert life.page == template("en")
+
+
+def test_a_line_that_somebody_moved_stays_where_they_put_it() -> None:
+    life = Life().occurred(("decision_made", "use SQLite"))
+    life.written(template("en").replace("## Known facts\n", "## Known facts\n- use SQLite ·\n"))
+    assert noted(life.occurred(("decision_made", "no ORM")).page) == {
+        "Key decisions": ["- no ORM ·"],
+        "Known facts": ["- use SQLite ·"],
+    }
+
+
+# -- the page
 
 
 def test_only_lines_of_ours_are_let_go() -> None:
@@ -88,10 +203,10 @@ def test_only_lines_of_ours_are_let_go() -> None:
     assert section_of(page, "Key decisions").split("\n") == [*ours, *theirs.strip().split("\n")]
 
 
-def test_a_fixed_bug_leaves() -> None:
-    page = after(("bug_found", "save failed"), ("bug_found", "load failed"), ("bug_fixed", "save failed"))
+def test_a_problem_that_is_over_leaves() -> None:
+    page = after(("bug_found", "save failed"), ("bug_found", "load failed"), ("bug_closed", "save failed"))
     assert noted(page) == {"Open problems": ["- load failed ·"]}
-    assert after(("bug_fixed", "never heard of"), page="# Mine\n") == "# Mine\n"
+    assert after(("bug_closed", "never heard of"), page="# Mine\n") == "# Mine\n"
 
 
 def test_a_section_is_found_in_either_language_and_else_added() -> None:
@@ -144,7 +259,7 @@ def test_what_memory_notes_by_itself_does_not_make_a_page_maintained(kind: str) 
 @pytest.mark.spec("J3")
 def test_what_is_no_event_is_refused_by_its_field(kind: str, text: str, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        Occurrence(kind, text)
+        occurrence(kind, text)
     assert refused.value.field == field
 
 
@@ -155,10 +270,9 @@ LINES = st.sampled_from(
     ]
 )
 PAGES = st.lists(LINES, max_size=12).map("\n".join)
-EVENTS = st.builds(
-    Occurrence,
-    kind=st.sampled_from([*KINDS, "action_taken", "bug_fixed"]),
-    text=st.sampled_from(["a", "b", "c", "# d", "<!-- e", "-->", "```", "A "])
+EVENTS = st.tuples(
+    st.sampled_from([*KINDS, "action_taken", "bug_closed"]),
+    st.sampled_from(["a", "b", "c", "# d", "<!-- e", "-->", "```", "A "])
     | st.text(min_size=1).filter(
         lambda text: text.replace("·", "").strip() and "\x00" not in text and text.isprintable()
     ),
@@ -167,13 +281,40 @@ EVENTS = st.builds(
 
 @given(text=PAGES | st.text(), events=st.lists(EVENTS, max_size=20), language=st.sampled_from(LANGUAGES))
 def test_events_are_noted_once_and_bounded_and_no_line_of_others_is_lost(
-    text: str, events: list[Occurrence], language: str
+    text: str, events: list[tuple[str, str]], language: str
 ) -> None:
-    page = text
+    life = Life(text, language)
+    began = life.page
     for event in events:
-        page = with_event(page, event, language)
-        assert with_event(page, event, language) == page
-    kept = iter(page.split("\n"))
-    assert all(line in kept for line in text.split("\n") if line.strip() and not is_own(line))
-    before = sum(map(is_own, text.split("\n")))
-    assert sum(map(is_own, page.split("\n"))) <= before + 1 + 3 * MOST_LINES + MOST_ACTIONS
+        life.occurred(event)
+        assert with_noted(life.page, life.noted, language) == life.page
+    kept = iter(life.page.split("\n"))
+    assert all(line in kept for line in began.split("\n") if line.strip() and not is_own(line))
+    assert len(life.noted.notes) <= 1 + 3 * MOST_LINES + MOST_ACTIONS
+    assert len(life.noted.gone) <= MOST_GONE
+
+
+STEPS = st.lists(EVENTS | PAGES, max_size=12)
+
+
+@pytest.mark.spec("A2")
+@given(steps=STEPS)
+def test_what_is_noted_reads_back_from_a_snapshot_and_goes_on_from_there(steps: list[tuple[str, str] | str]) -> None:
+    life = Life()
+    for step in steps:
+        _ = life.written(step) if isinstance(step, str) else life.occurred(step)
+        assert Noted.thaw(json.loads(to_json(life.noted.freeze()))) == life.noted
+
+
+@given(steps=STEPS, stale=st.integers(0, 11))
+def test_a_stale_page_loses_no_line_that_was_entered_since(steps: list[tuple[str, str] | str], stale: int) -> None:
+    life = Life()
+    then, known = life.page, 0
+    for place, step in enumerate(steps):
+        if place == stale:
+            then, known = life.page, life.seq
+        if isinstance(step, tuple):
+            life.occurred(step)
+    fresh = [note.line("en") for note in life.noted.notes if note.entered > known]
+    page = life.written(then).page.split("\n")
+    assert all(line in page for line in fresh)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.overview.sections import section_of, with_section
+from inmind.overview.sections import section_of, with_lines, with_section
 
 pytestmark = pytest.mark.spec("F2")
 
@@ -51,6 +51,35 @@ def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
 @pytest.mark.parametrize("heading", ["Known facts", "## Known facts", "known FACTS", "  Known   facts  "])
 def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
     assert with_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["## Current task:", "## **Current task**", "# 1. Current Task", "## 📌 Current task", "### current task ###"],
+)
+def test_a_heading_is_found_however_people_have_set_it(heading: str) -> None:
+    page = f"# Working memory\n\n{heading}\n\n- a\n"
+    assert section_of(page, "Current task") == "- a"
+    assert with_section(page, "Current task", "- b") == page.replace("- a", "- b")
+
+
+def test_a_heading_with_the_very_words_comes_before_one_that_has_more() -> None:
+    page = "## 1. Plan\n\nfirst\n\n## Plan\n\nsecond\n"
+    assert (section_of(page, "Plan"), section_of(page, "1. Plan"), section_of(page, "2. Plan")) == (
+        "second",
+        "first",
+        "",
+    )
+
+
+def test_lines_are_changed_up_to_the_next_heading_of_whatever_level() -> None:
+    assert with_lines(PAGE, ["Task"], lambda _: ["new"]) == PAGE.replace("\nDeploy v2.\n\n###", "new\n###")
+
+
+def test_a_section_on_top_comes_before_the_others_and_goes_without_a_trace() -> None:
+    page = with_lines(PAGE, ["First"], lambda _: ["words", ""], on_top=True)
+    assert page == PAGE.replace("## Task", "## First\nwords\n\n## Task", 1)
+    assert with_lines(page, ["First"], lambda _: None) == PAGE
 
 
 def test_a_heading_inside_of_fenced_code_is_text() -> None:

@@ -8,14 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.overview.watch import Outcome, Watch, occurrences
+from inmind.journal import Occurred, Trust
+from inmind.overview.events import Noted
+from inmind.overview.watch import MOST_FAILING, Outcome, occurrences
 
 pytestmark = pytest.mark.spec("F5")
 
 
-def said(*outcomes: Outcome, watch: Watch | None = None, language: str = "en") -> list[tuple[str, str]]:
-    _, found = occurrences(outcomes, watch or Watch(), own=lambda tool: tool == "memory_write", language=language)
-    return [(one.kind, one.text) for one in found]
+def said(*outcomes: Outcome, language: str = "en") -> list[tuple[str, str]]:
+    found = occurrences(outcomes, Noted(), worked=lambda tool: tool == "old", language=language)
+    return [(one.what, one.text) for one in found]
+
+
+def open_problems(*outcomes: Outcome) -> list[str]:
+    """What is still noted when all of it has happened, the newest first."""
+    noted = Noted()
+    for one in occurrences(outcomes, noted, worked=lambda _: True, language="en"):
+        noted = noted.after(one, trust=Trust.DATA)
+    return [note.text for note in noted.notes]
 
 
 def did(tool: str, arguments: Any = None, result: Any = "ok") -> Outcome:
@@ -44,28 +54,75 @@ def test_a_problem_is_over_when_the_same_call_works() -> None:
         ("bug_found", "update_order failed: disk full")
     ]
     assert said(did("update_order", one), failed("update_order", one), did("update_order", one))[1:] == [
-        ("bug_fixed", "update_order failed: disk full")
+        ("bug_closed", "update_order failed: disk full")
     ]
 
 
 def test_a_tool_that_reads_has_only_to_work_again() -> None:
     assert said(did("get_user", "a"), failed("get_user", "b"), did("get_user", "c"))[1:] == [
-        ("bug_fixed", "get_user failed: disk full")
+        ("bug_closed", "get_user failed: disk full")
     ]
+
+
+def test_a_tool_that_worked_before_is_known_to() -> None:
+    assert said(failed("old")) == [("bug_found", "old failed: disk full")]
 
 
 def test_a_call_that_fails_in_another_way_has_one_problem_and_not_two() -> None:
-    assert said(did("deploy"), failed("deploy"), failed("deploy", result="no route")) == [
-        ("bug_found", "deploy failed: disk full"),
-        ("bug_fixed", "deploy failed: disk full"),
-        ("bug_found", "deploy failed: no route"),
-    ]
+    assert open_problems(failed("deploy"), failed("deploy", result="no route")) == ["deploy failed: no route"]
 
 
-def test_a_problem_that_two_calls_have_is_over_with_the_second() -> None:
+def test_a_problem_that_two_calls_have_is_over_with_the_one_that_had_it_last() -> None:
     one, two = {"id": 1}, {"id": 2}
-    found = said(did("buy", one), failed("buy", one), failed("buy", two), did("buy", one), did("buy", two))
-    assert [kind for kind, _ in found] == ["bug_found", "bug_found", "bug_fixed"]
+    both = (failed("buy", one), failed("buy", two), did("buy", one))
+    assert open_problems(*both) == ["buy failed: disk full"]
+    assert open_problems(*both, did("buy", two)) == []
+
+
+def test_of_a_tool_that_fails_each_time_in_its_own_way_a_few_problems_are_noted() -> None:
+    many = [failed("buy", {"id": number}, f"no {number}") for number in range(9)]
+    assert open_problems(*many) == [f"buy failed: no {number}" for number in (8, 7, 6)]
+    assert MOST_FAILING == 3
+
+
+def test_what_works_otherwise_leaves_only_the_last_problem_of_its_tool() -> None:
+    many = [failed("buy", {"id": number}, f"no {number}") for number in range(3)]
+    assert open_problems(*many, did("buy", {"id": 9})) == ["buy failed: no 2"]
+    assert open_problems(*many, did("sell", {"id": 9})) == [f"buy failed: no {number}" for number in (2, 1, 0)]
+
+
+@pytest.mark.parametrize("arguments", [{"command": "make"}, {"cmd": ["bash", "-lc", "make"]}, {"code": "make()"}])
+def test_a_tool_that_runs_whatever_it_is_handed_has_only_to_work_again(arguments: Any) -> None:
+    assert open_problems(failed("bash", arguments)) == ["bash failed: disk full"]
+    assert open_problems(failed("bash", arguments), did("bash", {"command": "ls"})) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("bash", {"command": "grep foo src"}, "Exit code 1: no match"),
+        ("bash", {"command": "cd src && git grep foo"}, "Exit code 1"),
+        ("bash", {"command": ["bash", "-lc", "rg foo"]}, {"output": "", "exit_code": 1}),
+        ("shell", {"cmd": "cat a | grep foo"}, "Command exited with code 1"),
+        ("Grep", {"pattern": "foo"}, "No matches found"),
+        ("search_files", {"query": "foo"}, "Error: no results"),
+    ],
+)
+def test_a_search_that_finds_nothing_has_not_failed(tool: str, arguments: Any, result: Any) -> None:
+    assert open_problems(failed(tool, arguments, result)) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("bash", {"command": "grep foo src"}, "Exit code 2\ngrep: src: No such file"),
+        ("bash", {"command": "grep foo src"}, "Exit code 127"),
+        ("bash", {"command": "make test"}, "Exit code 1"),
+        ("search_files", {"query": "foo"}, "Error: the index is gone"),
+    ],
+)
+def test_a_search_that_could_not_search_has(tool: str, arguments: Any, result: Any) -> None:
+    assert len(open_problems(failed(tool, arguments, result))) == 1
 
 
 @pytest.mark.parametrize(
@@ -205,8 +262,16 @@ TOOLS = st.sampled_from(
 OUTCOMES = st.builds(Outcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st.booleans())
 
 
+@pytest.mark.spec("A2")
 @given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
-def test_a_watch_goes_on_where_it_was_left(outcomes: list[Outcome], cut: int) -> None:
-    watch, first = occurrences(outcomes[:cut], Watch(), own=lambda _: False, language="en")
-    left, rest = occurrences(outcomes[cut:], watch, own=lambda _: False, language="en")
-    assert (left, [*first, *rest]) == occurrences(outcomes, Watch(), own=lambda _: False, language="en")
+def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: list[Outcome], cut: int) -> None:
+    first = _told(outcomes[:cut], Noted(), set())
+    noted = Noted()
+    for one in first:
+        noted = noted.after(one, trust=Trust.DATA)
+    worked = {outcome.tool for outcome in outcomes[:cut] if not outcome.failed}
+    assert [*first, *_told(outcomes[cut:], noted, worked)] == _told(outcomes, Noted(), set())
+
+
+def _told(outcomes: list[Outcome], noted: Noted, worked: set[str]) -> list[Occurred]:
+    return occurrences(outcomes, noted, worked=worked.__contains__, language="en")

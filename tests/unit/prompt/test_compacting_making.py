@@ -73,25 +73,26 @@ def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
     one = made(WHOLE)
     upkeep = [draft.what.upkeep for draft in one.drafts if isinstance(draft.what, DocumentWritten)]
     assert all(upkeep)
-    assert [draft.trusted for draft in one.drafts if not isinstance(draft.what, DocumentWritten)] == [Trust.DATA]
+    (event,) = (draft for draft in one.drafts if isinstance(draft.what, Compacted))
+    assert event.trusted is Trust.DATA
 
 
 @pytest.mark.spec("E8")
 def test_what_must_survive_is_told_item_by_item_with_the_place_where_it_stands() -> None:
     one = made(WHOLE, request=Item("request", "And now?", 5))
     stand = {item.kind: item.where for item in one.report.items}
-    assert stand == {"goal": "stub", "request": "conversation"}
-    assert "Never delete an order." in compacted(one).stubs[0].wires[0]["content"]
+    assert stand == {"goal": "memory", "request": "conversation"}
+    assert any("Never delete an order." in item.text for item in compacted(one).items)
 
 
 @pytest.mark.spec("E8")
-def test_a_rule_that_stands_in_what_is_still_sent_is_not_said_again() -> None:
+def test_a_rule_that_stands_in_what_is_still_sent_stands_there() -> None:
     rule = "Never delete an order."
     said_once = [user("Move the shop."), assistant("ok"), user(rule), assistant("ok"), user("And now?")]
-    for talk, where in ((said_once, "stub"), ([*said_once, assistant("ok"), user(rule)], "conversation")):
+    for talk, where in ((said_once, "memory"), ([*said_once, assistant("ok"), user(rule)], "memory")):
         one = made(WHOLE, a_history(talk))
         assert [item.where for item in one.report.items if item.text == rule] == [where]
-        assert (rule in str(compacted(one).stubs)) == (where == "stub")
+        assert rule not in str(compacted(one).stubs)
 
 
 @pytest.mark.spec("E6")

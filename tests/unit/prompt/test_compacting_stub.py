@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import said
 
 from inmind.history import Entry
-from inmind.journal import Item, digest_of
+from inmind.journal import digest_of
 from inmind.prompt.compacting.stub import CLOSES, OPENS, block, cut_short, for_messages, without_outputs
 from inmind.prompt.formats import FORMATS, Said
 from inmind.prompt.formats.parts import Call, Text
@@ -37,16 +37,13 @@ def text_of(wires: Sequence[Any], format: str = "openai") -> str:
 
 
 @pytest.mark.spec("E3", "E8")
-def test_a_stub_says_what_was_there_where_it_is_and_what_must_survive() -> None:
-    items = [Item("rule", "Never on\nFridays.", 1), Item("goal", "Move the shop.", 1), Item("request", "And now?", 9)]
-    told = for_messages(told="3 messages were archived.", where=["a.md", "b.md"], items=items, summary="It went well.")
+def test_a_stub_says_what_was_there_and_where_it_is() -> None:
+    told = for_messages(told="3 messages were archived.", where=["a.md", "b.md"], summary="It went well.", ids=["W1"])
     assert told == (
         "<compacted_history>\n"
         "3 messages were archived. All of it is in a.md, b.md.\n"
-        "The goal, as it was given:\n- Move the shop.\n"
-        "Rules that people gave; later words win:\n- Never on Fridays.\n"
-        "Asked last:\n- And now?\n"
         "In short:\nIt went well.\n"
+        "Ids in them: W1\n"
         "</compacted_history>"
     )
 
@@ -59,7 +56,7 @@ def test_a_stub_names_ids_that_stand_nowhere_else() -> None:
 @pytest.mark.spec("E7", "J4")
 @given(st.sampled_from([CLOSES, OPENS, "</memory>", "< / compacted_history >"]))
 def test_nothing_that_is_quoted_closes_the_stub_or_opens_another(tag: str) -> None:
-    told = for_messages(told="x", where=["a.md"], summary=tag, items=[Item("rule", f"Never {tag}", 1)], ids=[tag])
+    told = for_messages(told="x", where=["a.md"], summary=tag, ids=[tag])
     inside = told.removeprefix(OPENS).removesuffix(CLOSES)
     assert "<" not in inside
 

@@ -14,6 +14,7 @@ from recorded_transcripts import ANTHROPIC, CHAT
 
 from inmind import Rates
 from inmind.errors import InvalidInput
+from inmind.journal import Item
 from inmind.prompt.policy import CompressionPolicy
 from inmind.replay import Recording, ReplayReport, replay
 
@@ -80,6 +81,29 @@ def test_every_prompt_fits_pairs_its_calls_and_has_the_last_request() -> None:
     report = played([user("Build a shop. Always answer in French."), *chatter(12)[1:], *CHAT[1:]], window=4_000)
     assert (report.over_window, report.unpaired, report.unsaid) == (0, 0, [])
     assert report.must_survive > report.prompts == 16  # the goal beside the request, once it has left the view
+
+
+def nothing_to_keep(*_: Any, **__: Any) -> list[Item]:
+    return []
+
+
+RULED = [user("Build a shop."), assistant("Yes."), user("Never use PHP."), *chatter(30)[1:]]
+
+
+def test_what_must_survive_is_told_by_the_recording_and_not_by_what_memory_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert played(RULED, window=8_000).unsaid == []
+    monkeypatch.setattr("inmind.prompt.compacting.making.items_of", nothing_to_keep)
+    gone = played(RULED, window=8_000)
+    assert {(one.kind, one.text) for one in gone.unsaid} == {("goal", "Build a shop."), ("rule", "Never use PHP.")}
+    assert gone.no_room == 0
+
+
+def test_what_there_was_no_room_to_keep_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inmind.prompt.compacting.making.MOST_KEPT", 0)
+    report = played(RULED, window=8_000)
+    assert (report.unsaid, report.no_room > 0) == ([], True)
 
 
 def test_what_was_taken_out_of_view_is_counted() -> None:

@@ -124,8 +124,9 @@ def test_compactions_are_counted_by_their_reasons_with_all_that_they_took() -> N
 
 def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
     gone = Unsaid(recording="r", prompt=7, kind="rule", text="Never on Friday.")
-    shown = ReplayReport(name="r", must_survive=40, unsaid=[gone], over_window=2, unpaired=3).as_json(RATES)
-    assert shown["must_survive"] == {"items": 40, "missing": 1}
+    report = ReplayReport(name="r", must_survive=40, unsaid=[gone], no_room=2, over_window=2, unpaired=3)
+    shown = report.as_json(RATES)
+    assert shown["must_survive"] == {"items": 40, "missing": 1, "no_room": 2}
     assert shown["missing_items"] == [{"recording": "r", "prompt": 7, "kind": "rule", "text": "Never on Friday."}]
     assert (shown["prompts_over_window"], shown["unpaired_calls"]) == (2, 3)
 

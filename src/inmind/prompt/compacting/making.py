@@ -6,7 +6,7 @@ item against what will be sent: what stands nowhere there is written into the st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,9 +14,10 @@ from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents, checked_tex
 from inmind.errors import InvalidInput, InvalidPath
 from inmind.history import Behind, Entry, History
 from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
-from inmind.history.retain import items_of, merged, missing
-from inmind.history.room import KEEP_RECENT
-from inmind.history.spoken import Spoken, turns
+from inmind.history.observed import observed
+from inmind.history.prose import is_greeting, own_words
+from inmind.history.retain import items_of, merged
+from inmind.history.spoken import Spoken
 from inmind.history.summarize import extract
 from inmind.journal import Compacted, DocumentWritten, Draft, Item, Origin, Stub, Trust, to_json
 from inmind.overview.events import Occurrence
@@ -24,7 +25,6 @@ from inmind.prompt.compacting.naming import Naming
 from inmind.prompt.compacting.page import Page, free_path, pages
 from inmind.prompt.compacting.stub import block, cut_short, for_messages, without_outputs
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Text
 from inmind.prompt.meter import Meter
 from inmind.prompt.upkeep import kept_up
 from inmind.text import counted, shortened
@@ -37,14 +37,17 @@ SHARE = 24
 MOST_IDS = 1_000
 """Tokens of ids that a stub for messages names at most, beside all else: without them a model would have to guess."""
 
+MOST_KEPT = 8_000
+"""Tokens of rules and decisions that are kept over all compactions; how many a prompt shows is its own matter."""
+
 MOST_DECLARED = 1_000
 """Characters of a text that a host declares."""
 
 _MOST_TITLE = 60
+_RECENT = 6
+"""Messages that no compaction takes whole, as a rule: the last rounds."""
 _FRAME = 80
 """Tokens of the words around what a stub says."""
-_GOAL = 250
-"""And of a goal, which is cut when it is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class KeptItem:
     kind: str
     text: str
     where: str
-    """`conversation`, where a message that is still sent says it, or `stub`."""
+    """`conversation`, where a message that is still sent says it, or `memory`, in front of the conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +101,13 @@ class CompactionReport:
         kept = f" Kept word for word: {', '.join(_counted_kinds(self.items))}." if self.items else ""
         return (
             f"Compacted {counted(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
-            f"All of it is in {', '.join(self.archives)}.{kept}"
+            f"All of it is in {', '.join(self.archives)}.{kept} {no_room_for(self.left_out)}".rstrip()
         )
+
+
+def no_room_for(left_out: Sequence[Item]) -> str:
+    """What is said of items that are in the archive alone; nothing where there are none."""
+    return f"There was no room to keep {', '.join(_counted_kinds(left_out))}: archive/ has them." if left_out else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +129,17 @@ def compaction(
     """The events of a compaction. `said`: what is sent, message by message, as `history.sent` has it."""
     entries = history.sent[:]
     fresh = [place for place in leaving.touched if not entries[place].stub]
-    title = _title(said, leaving)
+    seen = _answering(history, said, leaving.touched)
+    title = _title(seen, leaving)
     archived = _archived([entries[place] for place in fresh], title, wanted, documents)
-    items, dropped = _items(history, said, leaving, wanted, meter)
+    items, dropped = _items(history, seen, leaving, meter)
     naming = Naming(wanted.ids, _untouched(said, leaving))
     cut = [_cut_stub(entries[place], archived, leaving, place, naming, meter) for place in sorted(leaving.cut)]
-    absent = missing(items, "\n".join([*_untouched(said, leaving), *map(_text, cut)]))
     # The newest first: its ids are the likelier to be used.
     outputs = [_output_stub(entries[place], archived, naming, meter) for place in sorted(leaving.outputs, reverse=True)]
-    stubs = [*cut, *outputs, *_run_stubs(history, said, leaving, wanted, archived, absent, naming, meter)]
-    if absent and stubs and not leaving.runs:
-        stubs[0] = _with_items(stubs[0], absent, archived)
+    stubs = [*cut, *outputs, *_run_stubs(history, said, leaving, wanted, archived, naming, meter)]
     before = sum(said[place].tokens for place in leaving.touched)
     after = sum(meter.wire(stub.format, wire) for stub in stubs for wire in stub.wires)
-    lasting = tuple(item for item in items if item.kind != "request")
     what = Compacted(
         target=wanted.target,
         reason=wanted.reason,
@@ -143,15 +148,17 @@ def compaction(
         messages=len(fresh),
         tokens=before - after,
         archives=tuple(page.path for page in archived),
-        items=lasting,
-        attached=len(absent),
+        items=tuple(items),
+        left_out=tuple(item for item in dropped if item not in history.left_out),
     )
+    shorter = {said[place].seq for place in (*leaving.whole, *leaving.cut)}
+    asked = [wanted.request] if wanted.request else []
     report = CompactionReport(
         reason=wanted.reason,
         messages=len(fresh),
         tokens=before - after,
         archives=what.archives,
-        items=tuple(KeptItem(one.kind, one.text, "stub" if one in absent else "conversation") for one in items),
+        items=tuple(KeptItem(one.kind, one.text, _where(one, said, shorter)) for one in (*items, *asked)),
         left_out=tuple(dropped),
     )
     sources = (entries[fresh[0]].id, entries[fresh[-1]].id) if fresh else ()
@@ -211,36 +218,48 @@ def checked_item(text: object) -> str:
     return checked
 
 
-def _items(
-    history: History, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted, meter: Meter
-) -> tuple[list[Item], list[Item]]:
+def _items(history: History, said: Sequence[Spoken], leaving: Leaving, meter: Meter) -> tuple[list[Item], list[Item]]:
     """What must survive this compaction, and what there is no room for."""
-    gone = [said[place] for place in sorted({*leaving.whole, *leaving.cut}) if not said[place].stub]
-    earlier = history.items
-    first = not any(item.kind == "goal" for item in earlier) and _begins(said, leaving)
-    found = items_of(gone, first=first)
-    kept, dropped = merged(earlier, found, most_tokens=wanted.stub // 2, count=meter.count)
-    asked = [wanted.request] if wanted.request else []
-    return [*(item for item in kept if item.kind != "request"), *asked], dropped
+    gone = {place for place in (*leaving.whole, *leaving.cut) if not said[place].stub}
+    earlier = (*history.left_out, *history.items)
+    first = not any(item.kind == "goal" for item in earlier)
+    found = items_of(said, first=first, at=gone)
+    found = [item for item in found if item.text not in history.released]
+    kept, dropped = merged(earlier, found, most_tokens=MOST_KEPT, count=meter.count)
+    return [item for item in kept if item.kind != "request"], dropped
 
 
-def _begins(said: Sequence[Spoken], leaving: Leaving) -> bool:
-    """Does the first thing that a user asked leave the view?"""
-    first = next((one for one in said if one.begins_turn), None)
-    if first is None or said[0].stub:
-        return False
-    return any(said[place] is first for place in (*leaving.whole, *leaving.cut))
+def _answering(history: History, said: Sequence[Spoken], gone: Collection[int]) -> list[Spoken]:
+    """What is sent, with what each message that leaves is an answer to, also where that was archived before."""
+    seen, behind = list(said), Behind(history.line)
+    for place in {place - 1 for place in gone if place and said[place].begins_turn and said[place - 1].stub}:
+        if entries := behind(history.sent[place].of or ()):
+            message = FORMATS[entries[-1].format].read(entries[-1].wire)
+            by = "assistant" if message.role == "assistant" else said[place].by
+            seen[place] = Spoken(seq=entries[-1].seq, by=by, words=message.text, stub=True)
+    return seen
 
 
 def _title(said: Sequence[Spoken], leaving: Leaving) -> str:
-    """What it was about: the first that a user asked there, or the tools that answered."""
+    """What it was about: the first that a user asked there, the tools that answered, or what an agent did by text."""
+    answers = observed(said)
     for place in leaving.whole:
-        if said[place].begins_turn and said[place].words.strip():
-            return shortened(said[place].words, _MOST_TITLE)
+        one = said[place]
+        if one.begins_turn and not is_greeting(one.words) and (place == 0 or place not in answers):
+            return shortened(one.words, _MOST_TITLE)
     names = {call.id: call.tool for one in said for call in one.asks}
     tools = [names.get(answer.id, "") for place in leaving.touched for answer in said[place].answers]
     used = ", ".join(dict.fromkeys(filter(None, tools)))
-    return shortened(f"outputs of {used}", _MOST_TITLE) if used else "conversation"
+    if used:
+        return shortened(f"outputs of {used}", _MOST_TITLE)
+    fresh = (said[place] for place in leaving.whole if not said[place].stub)
+    told = (line for one in fresh if one.by == "assistant" for line in own_words(one.words))
+    return shortened(next(told, "conversation"), _MOST_TITLE)
+
+
+def _where(item: Item, said: Sequence[Spoken], shorter: Container[int]) -> str:
+    sent = any(one.seq == item.seq and not one.stub for one in said) and item.seq not in shorter
+    return "conversation" if sent or item.kind == "request" else "memory"
 
 
 def _untouched(said: Sequence[Spoken], leaving: Leaving) -> list[str]:
@@ -250,12 +269,6 @@ def _untouched(said: Sequence[Spoken], leaving: Leaving) -> list[str]:
     stay = [one for place, one in enumerate(said) if place not in touched]
     arguments = [call.arguments for one in stay for call in one.asks]
     return [*words, *arguments, *(answer.text for one in stay for answer in one.answers)]
-
-
-def _text(stub: Stub) -> str:
-    messages = [FORMATS[stub.format].read(wire) for wire in stub.wires]
-    parts = [part for message in messages for one in (message, *message.results) for part in one.parts]
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _place_of(entry: Entry, archived: Sequence[Page]) -> str:
@@ -289,20 +302,12 @@ def _cut_stub(
     return Stub(of=((entry.seq, entry.seq),), wires=wires, format=entry.format)
 
 
-def _with_items(stub: Stub, absent: Sequence[Item], archived: Sequence[Page]) -> Stub:
-    """What must survive, behind a message that had to be cut."""
-    told = "This message had to be cut."
-    text = for_messages(told=told, where=[page.path for page in archived], items=absent)
-    return Stub(of=stub.of, wires=(*stub.wires, *block(text, stub.format)), format=stub.format)
-
-
 def _run_stubs(
     history: History,
     said: Sequence[Spoken],
     leaving: Leaving,
     wanted: Wanted,
     archived: Sequence[Page],
-    absent: Sequence[Item],
     naming: Naming,
     meter: Meter,
 ) -> list[Stub]:
@@ -318,11 +323,11 @@ def _run_stubs(
         if number == 0:
             summary = wanted.summary
             if not summary and wanted.strategy == "summarize":
-                room = wanted.stub - meter.count(for_messages(told=told, where=where, items=absent))
+                room = wanted.stub - meter.count(text)
                 left = [said[place] for place in leaving.whole if not said[place].stub]
-                summary = extract(left, budget=max(0, min(room, wanted.stub // 2)), count=meter.count)
+                summary = extract(left, budget=max(0, room), count=meter.count)
             ids = naming.among(_all_of(history, said, leaving.whole), room=MOST_IDS, count=meter.count)
-            text = for_messages(told=told, where=where, summary=summary, items=absent, ids=ids)
+            text = for_messages(told=told, where=where, summary=summary, ids=ids)
         format = history.sent[run[0]].format
         stubs.append(Stub(of=_ranges(history, run), wires=block(text, format), format=format, block=True))
     return stubs
@@ -390,7 +395,7 @@ def _ranges(history: History, run: Sequence[int]) -> tuple[tuple[int, int], ...]
     return tuple(ranges)
 
 
-def _counted_kinds(items: Sequence[KeptItem]) -> list[str]:
+def _counted_kinds(items: Sequence[KeptItem | Item]) -> list[str]:
     kinds = dict.fromkeys(item.kind for item in items)
     return [counted(sum(item.kind == kind for item in items), kind) for kind in kinds]
 
@@ -400,13 +405,10 @@ def sized(wanted: Wanted, room: int) -> Wanted:
     return replace(wanted, stub=max(LEAST_STUB, min(MOST_STUB, room // SHARE)))
 
 
-def stub_size(history: History, said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
-    """What the stub for messages will take at most, if all but the last turns leave."""
-    lasting = [item.text for item in history.items if item.kind in ("goal", "pinned")]
-    goal = next((one.tokens for one in said if one.begins_turn), 0) if not lasting else 0
-    recent = turns(said)[-1 - KEEP_RECENT :]
-    start = recent[0].start if recent else 0
+def stub_size(said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
+    """What the stub for messages will take at most, if all but the last messages leave."""
+    start = max(0, len(said) - _RECENT)
     naming = Naming(wanted.ids, (text for one in said[start:] for text in _texts(one)))
     ids = naming.among((text for one in said[:start] for text in _texts(one)), room=MOST_IDS, count=meter.count)
     named = sum(meter.count(id) + 1 for id in ids)
-    return _FRAME + wanted.stub + named + sum(map(meter.count, lasting)) + min(goal, _GOAL)
+    return _FRAME + wanted.stub + named

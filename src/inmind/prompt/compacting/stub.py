@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from inmind.history import Entry
-from inmind.journal import Item
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Part, Result, Text, Wire
 from inmind.prompt.formats.values import is_list, is_object
@@ -26,24 +25,10 @@ CLOSES = "</compacted_history>"
 MOST_QUOTED = 80
 """Characters of an answer that its stub begins with."""
 
-_HEADINGS = {
-    "goal": "The goal, as it was given:",
-    "rule": "Rules that people gave; later words win:",
-    "decision": "Decided:",
-    "pinned": "To keep in mind:",
-    "request": "Asked last:",
-}
 
-
-def for_messages(
-    *, told: str, where: Sequence[str], summary: str = "", items: Sequence[Item] = (), ids: Sequence[str] = ()
-) -> str:
+def for_messages(*, told: str, where: Sequence[str], summary: str = "", ids: Sequence[str] = ()) -> str:
     """The block that stands for messages. `told`: what they were, in words of ours; `where`: pages that have them."""
     lines = [f"{told} All of it is in {', '.join(where)}."]
-    for kind, heading in _HEADINGS.items():
-        of_kind = [item.text for item in items if item.kind == kind]
-        if of_kind:
-            lines += [heading, *(f"- {inert(' '.join(text.split()))}" for text in of_kind)]
     if summary:
         lines += ["In short:", inert(summary)]
     if ids:
