@@ -251,7 +251,16 @@ class Archivist:
             return Made([], CompactionReport(reason=NOTHING))
         language = mind.opened.language if mind.opened else "en"
         wanted = self._complete(mind, wanted)
-        return compaction(mind.history, mind.documents, said, leaving, wanted, language=language, meter=self._meter)
+        return compaction(
+            mind.history,
+            mind.documents,
+            said,
+            leaving,
+            wanted,
+            noted=mind.noted,
+            language=language,
+            meter=self._meter,
+        )
 
     def _complete(self, mind: Mind, wanted: Wanted) -> Wanted:
         """With what is known at this moment."""
@@ -312,7 +321,7 @@ class Archivist:
                 drafts.append(Draft(what=written, origin=Origin.OPERATOR, trust=then.by_path[path].trust))
         left = Documents({path: page for path, page in mind.documents.by_path.items() if path not in new})
         language = mind.opened.language if mind.opened else "en"
-        return [*drafts, *kept_up(left, language)]
+        return [*drafts, *kept_up(left, language, noted=mind.noted.lifted())]
 
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)

@@ -655,11 +655,12 @@ def test_what_a_command_answered_in_a_users_place_makes_no_rules_and_no_title(se
 @pytest.mark.spec("E8")
 def test_a_rule_beside_the_answer_of_a_tool_survives(session: Session) -> None:
     rule = "From now on never push to main."
-    use = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
+    use: Message = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
     answer = {"role": "user", "content": [result, {"type": "text", "text": rule}]}
     more = [message for turn in ("docs", "site") for message in (user(f"Now the {turn}."), assistant("Done."))]
-    talk = [user("Deploy it."), {"role": "assistant", "content": [use]}, answer, assistant("Done."), *more]
+    call: Message = {"role": "assistant", "content": [use]}
+    talk = [user("Deploy it."), call, answer, assistant("Done."), *more]
     session.prepare(talk, format="anthropic")
     session.compact("conversation", keep_recent=0)
     assert rule not in str(view_of(session))

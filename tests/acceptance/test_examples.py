@@ -55,7 +55,7 @@ Served from cache: 59%
     "long_run": """\
 Call 8: the window was full. 4 of 7 outputs are sent.
 <compacted_history>
-Archived: 6 messages of 2,076 tokens. All of it is in archive/001-outputs-of-read-file.md.
+Archived: 6 messages of 2,076 tokens. All of it is in archive/001-outputs-of-read-file.md from_line 5 to_line 270.
 In short:
 Done: read_file ×3
 Ids in them: forms.py, users.py, urls.py
@@ -67,7 +67,7 @@ memory_read:
   80: the last line of forms.py
 Call 9: the window was full. 4 of 8 outputs are sent.
 <compacted_history>
-Archived: 2 messages of 693 tokens, 8 in all. All of it is in archive/002-outputs-of-read-file.md, \
+Archived: 2 messages of 693 tokens, 8 in all. All of it is in archive/002-outputs-of-read-file.md from_line 5 to_line 92, \
 archive/001-outputs-of-read-file.md.
 In short:
 Done: read_file ×1

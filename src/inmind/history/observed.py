@@ -30,25 +30,29 @@ def _behind(said: Sequence[Spoken], command: str) -> Iterator[int]:
     """The places behind messages that end in such a command."""
     for place, (before, one) in enumerate(pairwise(said), start=1):
         if one.begins_turn and before.by == "assistant" and not before.asks:
-            end = before.words[-_LOOKED_AT:].rstrip()
-            if compiled(command).search(end) and not compiled(_TO_A_PERSON).search(end):
+            end = f"\n{before.words[-_LOOKED_AT:].rstrip()}"
+            may_be = end.endswith(_ENDS) or any(map(end.__contains__, _HINTS))
+            if may_be and compiled(command).search(end) and not compiled(_TO_A_PERSON).search(end):
                 yield place
 
 
 # Characters at the end of a message that a command is looked for in: commands are short.
 _LOOKED_AT = 2_000
+# Without one of these there is none: most messages are not looked at further.
+_ENDS = ("```", "~~~", ">", "}")
+_HINTS = ("Action", "ACTION", "action:", "Tool", "tool:", "Function", "function:", "\n$ ")
 
 # Nobody writes these to a person: `Action: …`, and a call between tags that name a tool.
 _CALL = (
-    r"(?i)(?:\A|\n)[*# ]*(?:action(?: input)?|(?:tool|function)(?: call)?)[* ]*:[^\n]*(?:\n[^\n]+)*\Z|"
+    r"(?i)\n[*# ]*(?:action(?: input)?|(?:tool|function)(?: call)?)[* ]*:[^\n]*(?:\n[^\n]+)*\Z|"
     r"</(?:\w+_\w+|function|invoke|tool|command|cmd|bash|shell|terminal|run|execute|action|search|query)>[`\s]*\Z"
 )
 # These may be an example as well: a block of a shell, or a call as JSON. Code of any other kind is for a person.
 _COMMAND = (
-    r"(?i)(?:\A|\n)(?:```|~~~)(?:bash|sh|shell|zsh|console|terminal|powershell|cmd|bat)?[ ]*\n"
+    r"(?i)\n(?:```|~~~)(?:bash|sh|shell|zsh|console|terminal|powershell|cmd|bat)?[ ]*\n"
     r"(?:(?!```|~~~)[^\n]*\n)+(?:```|~~~)\Z|"
     r'\{\s*"(?:thoughts?|command|action|tool|tool_name|function|name)"\s*:(?:(?!\n\n)[\s\S])*\}\s*(?:```)?\Z|'
-    r"(?:\A|\n)\$ [^\n]+\Z"
+    r"\n\$ [^\n]+\Z"
 )
 # What such a call hands to a person comes back with his own words.
 _TO_A_PERSON = (

@@ -108,14 +108,14 @@ def _blocks(words: str) -> Iterator[list[str]]:
 
 
 def _up_to_a_paste(block: Sequence[str]) -> tuple[Sequence[str], _Pasted]:
-    """The lines of a paragraph before what was pasted, and what that is. What is announced may also come behind it."""
+    """The lines of a paragraph before what was pasted, and what that is; it may also come in the next one."""
     for place, line in enumerate(block, start=1):
         if len(line) > _LONGEST_LEAD:
             continue
-        if asks := compiled(_HANDS_OVER).match(line):
+        if (":" in line or "：" in line) and (asks := compiled(_HANDS_OVER).match(line)):
             return [*block[: place - 1], asks[0]], _Pasted.TEXT
-        leads = line.rstrip().endswith((":", "：")) or place == len(block)
-        if leads and compiled(_TEXT).search(line):
+        leads = line.rstrip().endswith((":", "："))
+        if compiled(_TEXT if leads else _ANNOUNCED).search(line):
             return block[:place], _Pasted.TEXT
         if leads and compiled(_OUTPUT).search(line):
             return block[:place], _Pasted.OUTPUT
@@ -183,8 +183,10 @@ _WRITING = (
 _REWORD = r"(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)"
 _TEXT = (
     rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b[^.!?:]{{0,40}}[:：]\s*$|"
-    r"(?:如下|以下|内容|邮件|原文|写道|说)[^。！？：:]{0,8}[:：]\s*$|"
-    rf"\b(?:here(?:['’]s| is| are)|below is)\s+(?:the|an?|my|our|some)\s+(?:[\w'’]+\s+){{0,3}}{_WRITING}\b|"
+    r"(?:如下|以下|内容|邮件|原文|写道|说)[^。！？：:]{0,8}[:：]\s*$"
+)
+_ANNOUNCED = (
+    rf"(?i)\b(?:here(?:['’]s| is| are)|below is)\s+(?:the|an?|my|our|some)\s+(?:[\w'’]+\s+){{0,3}}{_WRITING}\b|"
     rf"^\W*{_REWORD}\s+(?:this|the following|these|the|my)(?:\s+\w+)?(?:\s+{_WRITING})"
     r"(?:\s+(?:to|into|in|for)\s[^.!?:]{1,40})?\W*$|"
     rf"^\W*{_REWORD}\s+(?:this|the following|these)(?:\s+(?:to|into|in|for)\s[^.!?:]{{1,40}})?\W*$|"

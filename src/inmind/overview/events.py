@@ -61,8 +61,6 @@ _WORDS = {
 _COMPACTION = "compaction"
 """What lines about compactions are about: the last one is enough."""
 
-Occurrence = Occurred
-
 
 def occurrence(kind: str, text: str) -> Occurred:
     """What a host says, checked."""

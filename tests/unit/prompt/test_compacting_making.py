@@ -14,6 +14,7 @@ from inmind.history.compact import Leaving
 from inmind.history.history import History
 from inmind.journal import Compacted, DocumentWritten, Item, MessageAdded, Trust
 from inmind.overview import template
+from inmind.overview.events import Noted
 from inmind.prompt.compacting.making import Made, Wanted, archive_path, compaction
 from inmind.prompt.compacting.spoken import spoken
 from inmind.prompt.formats import FORMATS
@@ -44,7 +45,9 @@ def made(
     texts = {OVERVIEW: template("en"), **(pages or {})}
     documents = Documents({path: Document(text, 1, "session/s#1") for path, text in texts.items()})
     said = [spoken(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in of.sent]
-    return compaction(of, documents, said, leaving, Wanted(reason="asked", **wanted), language="en", meter=METER)
+    return compaction(
+        of, documents, said, leaving, Wanted(reason="asked", **wanted), noted=Noted(), language="en", meter=METER
+    )
 
 
 def compacted(one: Made) -> Compacted:

@@ -19,8 +19,8 @@ from inmind.history.prose import is_greeting, own_words
 from inmind.history.retain import items_of, merged
 from inmind.history.spoken import Spoken
 from inmind.history.summarize import extract
-from inmind.journal import Compacted, DocumentWritten, Draft, Item, Origin, Stub, Trust, to_json
-from inmind.overview.events import Occurrence
+from inmind.journal import Compacted, DocumentWritten, Draft, Item, Occurred, Origin, Stub, Trust, to_json
+from inmind.overview.events import Noted
 from inmind.prompt.compacting.naming import Naming
 from inmind.prompt.compacting.page import Page, free_path, pages
 from inmind.prompt.compacting.stub import block, cut_short, for_messages, without_outputs
@@ -123,6 +123,7 @@ def compaction(
     leaving: Leaving,
     wanted: Wanted,
     *,
+    noted: Noted,
     language: str,
     meter: Meter,
 ) -> Made:
@@ -165,14 +166,16 @@ def compaction(
     drafts = [_draft(DocumentWritten(page.path, page.text, upkeep=True), sources) for page in archived]
     drafts.append(_draft(what, sources))
     # The overview is memory's to keep current: no model has to remember to.
-    occurred = Occurrence("compression_completed", _COMPLETED[language])
-    drafts += kept_up(_with_pages(documents, archived), language, [occurred])
+    if archived:
+        told = _COMPLETED[language].format(len(fresh), title, archived[0].path)
+        occurred = [Occurred("compression_completed", told)]
+        drafts += kept_up(_with_pages(documents, archived), language, occurred, noted=noted)
     return Made(drafts, report)
 
 
 _COMPLETED = {
-    "en": "older messages were archived, see Detail and archive",
-    "zh": "较早的消息已归档，见“详细与归档”",
+    "en": "archived {} messages about {}: {}",
+    "zh": "归档了 {} 条消息（{}）：{}",
 }
 
 
