@@ -67,8 +67,8 @@ memory_read:
   80: the last line of forms.py
 Call 9: the window was full. 4 of 8 outputs are sent.
 <compacted_history>
-Archived: 2 messages of 693 tokens, 8 in all. All of it is in archive/002-outputs-of-read-file.md from_line 5 to_line 92, \
-archive/001-outputs-of-read-file.md.
+Archived: 2 messages of 693 tokens, 8 in all. All of it is in \
+archive/002-outputs-of-read-file.md from_line 5 to_line 92, archive/001-outputs-of-read-file.md.
 In short:
 Done: read_file ×1
 Ids in them: views.py

@@ -37,7 +37,8 @@ from inmind.prompt.layer import EntityLayer
 from inmind.prompt.ledger import Ledger
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy
-from inmind.prompt.report import Prompt
+from inmind.prompt.report import Prompt, Report
+from inmind.prompt.retained import RETAINED
 from inmind.replay.appearances import Appearances
 from inmind.replay.bare import BareAgent
 from inmind.replay.host import Host, Sizes, turns_of
@@ -140,7 +141,7 @@ class _Play:
             self._entity_tokens.append(tokens.get(BLOCK, 0) + tokens["changes"])
             self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in THE_HOSTS_OWN))
             sent = Sent.of(prompt, self._sizes)
-            self._inspect(sent, stop)
+            self._inspect(sent, stop, prompt.report)
             self._uses += self._used_at(stop, sent, sent_bare=costs is not None)
         compacted = [compaction.what for compaction in self._session.mind.history.compactions]
         return ReplayReport(
@@ -189,13 +190,15 @@ class _Play:
         self._taken_in = stop
         return prompt
 
-    def _inspect(self, sent: Sent, stop: int) -> None:
+    def _inspect(self, sent: Sent, stop: int, report: Report) -> None:
         """What a prompt owes: that it fits, that the provider takes it, and that what must survive is in it."""
         self._over_window += sent.tokens > self._limits.window - self._limits.reserve
         self._unpaired += sent.unpaired
         history = self._session.mind.history
         owed = {item.text: item for item in (*self._owed_at(stop), *history.items)}
         told = {item.text for item in history.left_out}
+        if any(one.startswith(f"{RETAINED}: ") for one in report.cut):
+            told.update(item.text for item in history.items if item.kind in ("rule", "decision"))
         self._must_survive += len(owed)
         for item in missing(list(owed.values()), sent.text):
             if item.text in told:

@@ -218,7 +218,7 @@ class ReplayReport:
     unsaid: Sequence[Unsaid] = ()
     """Those that did not."""
     no_room: int = 0
-    """Those that did not either, but memory had told that there was no room to keep them."""
+    """Those that did not either, and memory had told that there was no room for them."""
     compacted: Sequence[Compacted] = ()
     stub_tokens: Sequence[int] = ()
     """Of each stub that ever stood for messages."""
