@@ -33,7 +33,7 @@ LONGEST_LINE = 24_000
 """Characters of a line as it is read to a model; what is longer counts as several lines."""
 
 _NAME = re.compile(r"[^\W_][\w .()+@=,-]{0,119}")
-_DEVICES = frozenset("con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3".split())
+_DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))])
 
 
 def resolve(path: object, *, field: str = "path") -> tuple[Scope, str]:

@@ -127,6 +127,7 @@ class _Relief:
     def __init__(self, said: Sequence[Spoken], room: Room) -> None:
         self._said, self._room = said, room
         self._sizes = [one.tokens for one in said]
+        self._answered = {answer.id for one in said for answer in one.answers}
         self._outputs: set[int] = set()
         self._runs: list[list[int]] = []
         self._cut: dict[int, int] = {}
@@ -172,7 +173,7 @@ class _Relief:
             spare = self._sizes[place] - least - stub
             if self.left <= until:
                 return
-            if spare <= 0 or one.asks or one.by == "operator" or one.stub:
+            if spare <= 0 or self._waits(one) or one.by == "operator" or one.stub:
                 continue
             stays = max(least, self._sizes[place] - stub - (self.left - until))
             self._cut[place] = stays
@@ -186,7 +187,7 @@ class _Relief:
         self._tight = True
         for place, one in enumerate(self._said):
             least = LEAST_LEFT + OUTPUT_STUB
-            if self._sizes[place] > least and place != asked and not (one.asks or one.stub):
+            if self._sizes[place] > least and place != asked and not (self._waits(one) or one.stub):
                 self._cut[place] = LEAST_LEFT
                 self._outputs.discard(place)
                 self._shrink(place, least)
@@ -200,6 +201,10 @@ class _Relief:
         """Earlier stubs alone leave only where they are long, as what stays of a message that was cut."""
         gone = [self._said[place] for place in run]
         return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._room.stub
+
+    def _waits(self, one: Spoken) -> bool:
+        """Does a message make a call that nobody has answered yet?"""
+        return any(call.id not in self._answered for call in one.asks)
 
     def _begun(self, apart: bool) -> list[int]:
         if self._runs and not apart:

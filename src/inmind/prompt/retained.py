@@ -51,7 +51,7 @@ class RetainedLayer(PlainLayer):
 def _text(items: Sequence[Item], left_out: int = 0) -> str:
     lines: list[str] = []
     for kind, heading in _HEADINGS.items():
-        of_kind = [item.text for item in items if item.kind == kind]
+        of_kind = [item.text.replace("\x00", " ") for item in items if item.kind == kind]
         if of_kind:
             lines += [heading, *(f"- {' '.join(text.split())}" for text in of_kind)]
     if left_out:

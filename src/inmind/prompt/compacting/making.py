@@ -298,7 +298,7 @@ def _cut_stub(
 ) -> Stub:
     """Where there is hardly any room, ids are worth more than the first words."""
     room, tokens = output_stub(meter.message(entry)) - OUTPUT_STUB, leaving.cut[place]
-    if leaving.tight:
+    if leaving.tight and tokens <= LEAST_LEFT:
         room, tokens = min(tokens, LEAST_LEFT), max(0, tokens - LEAST_LEFT)
     name = partial(_named, naming, room, meter)
     wires = cut_short(entry, _place_of(entry, archived), name, tokens=tokens, count=meter.count)

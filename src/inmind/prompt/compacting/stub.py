@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from inmind.history import Entry
+from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Part, Result, Text, Wire
 from inmind.prompt.formats.values import is_list, is_object
@@ -62,6 +63,8 @@ def cut_short(
     """
     message = FORMATS[entry.format].read(entry.wire)
     pointer = f"[cut: all of it is in {place}]"
+    if message.calls:
+        return (_with_short_arguments(entry.wire, pointer),)
     parts: list[Part] = []
     room = tokens
     for part in message.parts:
@@ -96,6 +99,21 @@ def _written(entry: Entry, message: Message, parts: Sequence[Part]) -> tuple[dic
     """As a provider writes it, but with the ids that the calls have in the conversation, whatever it thinks of them."""
     ids = iter([result.id for result in message.results])
     return tuple(_with_ids(wire, ids) for wire in FORMATS[entry.format].write([Message(message.role, tuple(parts))]))
+
+
+def _with_short_arguments(value: Any, pointer: str) -> Any:
+    """A message with calls, where it says more than a line to a tool: a call is a call whatever it hands over."""
+    if is_list(value):
+        return [_with_short_arguments(item, pointer) for item in value]
+    if not is_object(value):
+        return value
+    short = {key: _with_short_arguments(item, pointer) for key, item in value.items()}
+    for key in ("arguments", "input"):
+        if isinstance(said := value.get(key), str) and len(said) > MOST_QUOTED:
+            short[key] = json.dumps({"cut": pointer}) if key == "arguments" else pointer
+        elif is_object(said) and len(to_json(said)) > MOST_QUOTED:
+            short[key] = {"cut": pointer}
+    return short
 
 
 def _with_ids(value: Any, ids: Iterator[str]) -> Any:

@@ -1,0 +1,166 @@
+"""Compactions that are taken back, come twice, or meet others: every message in one place, every page as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, user
+
+from inmind import Memory, Session
+from inmind.testing import ManualClock
+
+Message = dict[str, Any]
+
+
+def outputs(number: int, *, first: int = 0) -> list[Message]:
+    said: list[Message] = []
+    for n in range(first, first + number):
+        said += [
+            user(f"Look at {n}."),
+            a_call(f"c{n}", "get", "{}"),
+            a_result(f"c{n}", f"row {n} " * 200),
+            assistant("ok"),
+        ]
+    return said
+
+
+def a_reply(*calls: tuple[str, dict[str, Any]]) -> Message:
+    made = [
+        {"id": f"m{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for n, (name, given) in enumerate(calls)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+@pytest.fixture
+def session(memory: Memory) -> Session:
+    session = memory.session("s")
+    session.add([*outputs(9), user("And now?")])
+    return session
+
+
+@pytest.mark.spec("E9")
+def test_a_page_that_the_model_wrote_in_the_same_reply_keeps_its_words(session: Session) -> None:
+    session.prepare()
+    compact = {"target": "tools", "keep_recent": 2, "archive_to": "archive/a.md"}
+    session.record(a_reply(("memory_write", {"path": "archive/a.md", "text": "mine"}), ("compact_history", compact)))
+    assert session.read("archive/a.md").startswith("mine\n")
+    session.undo_compaction()
+    assert session.read("archive/a.md") == "mine"
+
+
+@pytest.mark.spec("E9")
+def test_of_two_compactions_onto_one_page_each_takes_back_its_own(session: Session) -> None:
+    session.prepare()
+    first = {"target": "tools", "keep_recent": 6, "archive_to": "archive/a.md"}
+    session.record(a_reply(("compact_history", first), ("compact_history", {**first, "keep_recent": 2})))
+    session.undo_compaction()
+    page = session.read("archive/a.md")
+    stubs = [entry for entry in session.mind.history.sent if entry.stub]
+    assert stubs
+    assert all(f"## {entry.seq}: tool" in page for entry in stubs)
+    session.undo_compaction()
+    assert "archive/a.md" not in session.documents()
+
+
+@pytest.mark.spec("E3", "E6")
+def test_stubs_that_would_say_the_same_stand_each_for_their_own(memory: Memory) -> None:
+    session = memory.session("s", window=8_000, memory_tools=False)
+    messages: list[Message] = []
+    for n in range(40):
+        messages += [user(f"Turn {n}.")]
+        for k in range(2):
+            id = f"t{n}.{k}"
+            messages += [a_call(id, "get", "{}"), a_result(id, "data " * 200)]
+            messages = list(session.prepare(messages).messages)[1:]
+        messages += [assistant("ok")]
+        whole = session.mind.line.wires
+        asked = [wire["content"] for wire in whole if wire["role"] == "user"]
+        assert asked == [f"Turn {k}." for k in range(n + 1)]
+        answered = [wire["tool_call_id"] for wire in whole if wire["role"] == "tool"]
+        assert answered == [f"t{a}.{b}" for a in range(n + 1) for b in range(2)]
+    assert session.mind.history.compactions
+
+
+@pytest.mark.spec("A6")
+def test_a_key_under_which_nothing_was_compacted_answers_the_same_again(memory: Memory) -> None:
+    session = memory.session("s")
+    session.add([user("hi")])
+    first = session.compact("all", key="k")
+    assert (bool(first), session.compact("all", key="k")) == (False, first)
+
+
+@pytest.mark.spec("A6", "E7")
+def test_a_conversation_that_goes_on_while_its_summary_is_written_is_summarized_anew(session: Session) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            session.add([assistant("ok"), *outputs(2, first=20), user("Later.")])
+        return "Rows were looked at."
+
+    report = session.compact("conversation", strategy="summarize", keep_recent=2, model=model, key="k")
+    assert (bool(report), len(asked)) == (True, 2)
+
+
+@pytest.mark.spec("E2", "E9")
+def test_what_a_person_has_taken_back_is_not_stripped_again_at_once(home: Path) -> None:
+    clock = ManualClock()
+    with Memory.open(home, clock=clock) as memory:
+        session = memory.session("s")
+        session.add([*outputs(9), user("And now?")])
+        session.prepare()
+        session.write("overview.md", session.overview + "\n- all rows are fine\n")
+        clock.advance(seconds=3_600)
+        assert session.prepare().report.compacted == "the overview covers it"
+        session.undo_compaction()
+        clock.advance(seconds=3_600)
+        assert session.prepare().report.compacted == ""
+
+
+@pytest.mark.spec("E2", "F4")
+def test_fields_of_the_head_and_a_byte_order_mark_cover_nothing(home: Path) -> None:
+    pytest.importorskip("ruamel.yaml")
+    clock = ManualClock()
+    with Memory.open(home, clock=clock) as memory:
+        session = memory.session("s")
+        session.add([*outputs(9), user("And now?")])
+        session.prepare()
+        session.update_front_matter({"project": {"name": "shop"}})
+        session.write("overview.md", "\ufeff" + session.overview)
+        clock.advance(seconds=3_600)
+        assert session.prepare().report.compacted == ""
+
+
+@pytest.mark.spec("E7")
+def test_the_sessions_model_writes_the_summary_when_the_window_is_full(memory: Memory) -> None:
+    session = memory.session("s", window=8_000, summarizer=lambda _: "Rows were looked at, all fine.")
+    session.add([*outputs(30), user("And now?")])
+    prompt = session.prepare()
+    assert prompt.report.compacted == "the window was full"
+    assert "Rows were looked at, all fine." in json.dumps(prompt.request)
+    broken = memory.session("t", window=8_000, summarizer=lambda _: "")
+    broken.add([*outputs(30), user("And now?")])
+    assert broken.prepare().report.compacted == "the window was full"
+
+
+@pytest.mark.spec("E5")
+def test_a_call_that_hands_over_more_than_the_window_is_cut_and_stays_a_call(memory: Memory) -> None:
+    session = memory.session("s", window=8_000)
+    given = json.dumps({"path": "a.py", "text": "x = 1\n" * 9_000})
+    session.add([user("Write it."), a_call("c1", "write_file", given), a_result("c1", "written")])
+    prompt = session.prepare()
+    (call,) = [message for message in prompt.messages if message.get("tool_calls")]
+    assert "archive/" in json.loads(call["tool_calls"][0]["function"]["arguments"])["cut"]
+    assert prompt.report.tokens_used < 8_000
+
+
+@pytest.mark.spec("E5", "J3")
+def test_a_title_with_a_nul_closes_no_session(memory: Memory) -> None:
+    session = memory.session("s", window=6_000)
+    session.add([user("odd \x00 words"), assistant("ok"), *outputs(20), user("And now?")])
+    assert session.prepare().report.compacted == "the window was full"
