@@ -50,6 +50,8 @@ from inmind.stores.stream import Decision, key_for
 log = logging.getLogger("inmind")
 
 STRATEGIES = ("archive", "summarize")
+LEAST_GAIN = 300
+"""Tokens that a compaction which nothing forces has to make free."""
 MOST_TRIES = 3
 """Summaries that are asked for while others keep changing the conversation underneath."""
 MOST_KEPT = 2**53
@@ -174,13 +176,14 @@ class Archivist:
         leaving = covered(said, upto=mind.covered, keep_recent=self._policy.keep_recent)
         wanted = self._complete(mind, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
         gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
-        return self._due(mind, leaving, wanted) if leaving and gain >= crowd.least_gain else None
+        return self._due(mind, leaving, wanted) if leaving and gain >= LEAST_GAIN else None
 
     def _by_policy(self, mind: Mind, crowd: Crowd) -> Due | None:
         """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
         name = band(crowd.percent)
         asks = self._policy.asks_for(name)
-        if asks is None or crowd.history < crowd.least_gain:
+        least = max(LEAST_GAIN, crowd.least_gain // 4)
+        if asks is None or crowd.history < least:
             return None
         target, keep = asks
         said = self.said(mind.history)
@@ -190,7 +193,7 @@ class Archivist:
             mind, sized(Wanted(reason=reason, target=target, strategy="summarize"), crowd.room.most)
         )
         gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
-        if gain < crowd.least_gain or not (crowd.moves or self._pays(said, gain, crowd)):
+        if gain < least or not (crowd.moves or self._pays(said, gain, crowd)):
             return None
         return self._due(mind, leaving, wanted)
 
