@@ -24,7 +24,7 @@ from inmind.history.retain import items_of, request_of
 from inmind.history.room import KEEP_ASKED
 from inmind.history.spoken import Spoken
 from inmind.history.summarize import checked, prompt_for
-from inmind.journal import Compacted, CompactionLifted, DocumentWritten, Draft, Event, Item, Origin
+from inmind.journal import Compacted, CompactionLifted, DocumentWritten, Draft, Event, HistorySpliced, Item, Origin
 from inmind.mind import Mind
 from inmind.parts import Parts
 from inmind.prompt.compacting.making import (
@@ -147,6 +147,22 @@ class Archivist:
             return done.answer, done.events
         events = self._between(done.appended.first, done.appended.last)
         return next((event.what.of for event in events if isinstance(event.what, CompactionLifted)), 0), ()
+
+    def lifted_by(self, mind: Mind, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
+        """Compactions that an edit of the host's among these drafts takes back.
+
+        A host that goes back to before a message that was compacted, or changes it, has another conversation: what a
+        stub and the items say of the old one must not stand in it.
+        """
+        edits = [draft.what for draft in drafts if isinstance(draft.what, HistorySpliced)]
+        gone = {entry.seq for edit in edits for entry in mind.line[edit.start : edit.stop]}
+        lifted: list[Draft] = []
+        for one in reversed(mind.history.compactions) if gone else ():
+            if one.stands_for(gone):
+                more = self._lifted(mind, one.seq, one.what)
+                mind = self._stream.foresee(mind, mind.seq, more, now)
+                lifted += more
+        return lifted
 
     # -- due by itself -------------------------------------------------------------------------------------
 
@@ -276,8 +292,7 @@ class Archivist:
 
     def _request(self, history: History) -> Item | None:
         """What was asked last, as it was said and not as it may have had to be cut."""
-        said = (spoken(entry, self._read(entry), self._meter) for entry in reversed(history.line[:]))
-        return next((request_of([one]) for one in said if one.begins_turn), None)
+        return request_of(spoken(entry, self._read(entry), self._meter) for entry in reversed(history.line[:]))
 
     def _summary(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
         """What a model writes about the messages that would leave now, and which those are."""

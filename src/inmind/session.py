@@ -617,6 +617,7 @@ class Session:
         theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
         ours = self.tools(spoken.name) if self._setup.memory_tools else []
         drafts = taken_in(mind.standing, mind.history, given, [*theirs, *ours], spoken)
+        drafts += self._archivist.lifted_by(mind, drafts, now)
         return [*drafts, *self._followed(mind, now, drafts)]
 
     def _with_upkeep(self, decide: Callable[[Mind], list[Draft]], mind: Mind, now: datetime) -> Decision[Mind, bool]:

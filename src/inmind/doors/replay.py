@@ -231,6 +231,8 @@ def _of_prompts(report: ReplayReport) -> Iterator[str]:
         f"Of {counted(report.prompts, 'prompt')} {report.over_window} were over the window; {report.unpaired} calls or "
         f"results stood alone; {len(report.unsaid)} of {report.must_survive:,} items that must survive were missing."
     )
+    if report.no_room:
+        yield f"For {report.no_room:,} more there was no room, and the prompt said so."
 
 
 def _silences(replayed: Replayed) -> Iterator[str]:

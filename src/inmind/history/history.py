@@ -48,6 +48,11 @@ class Compaction:
                 shown.add(run[2])
                 yield from self._stubs(run[2], entry.seq)
 
+    def stands_for(self, seqs: Iterable[int]) -> bool:
+        """Is one of these messages sent as a stub of its?"""
+        runs = [run for stub in self.what.stubs for run in stub.of]
+        return any(first <= seq <= last for seq in seqs for first, last in runs)
+
     def stood_for(self) -> dict[str, Runs]:
         """Which messages each of its stubs stands for, by the stub's digest; none for a stub's second message."""
         return {
@@ -111,8 +116,7 @@ class History:
                 return self._with(line, self.sent.grown(line[-1]) if self.compactions else line)
             case HistorySpliced():
                 line = self.line.apply(event)
-                left = _untouched(self.compactions, self.line, line)
-                return replace(self, line=line, sent=_sent(line, left, self.sent), compactions=left)
+                return self._with(line, _sent(line, self.compactions, self.sent))
             case Compacted() as what:
                 compaction = Compaction(event.seq, event.id, what)
                 sent = self.sent.changed(list(compaction.among(self.sent)))
@@ -164,19 +168,6 @@ class Behind:
             start, stop = (bisect_left(self._places, (seq, 0)) for seq in (first, last + 1))
             found += [place for _, place in self._places[start:stop]]
         return [self._line[place] for place in sorted(found)]
-
-
-def _untouched(compactions: Sequence[Compaction], before: Line, after: Line) -> tuple[Compaction, ...]:
-    """Those whose messages are all still there.
-
-    A host that goes back to before a message that was compacted, or changes it, has another conversation: what a stub
-    says of the old one must not stand in it.
-    """
-    if not compactions:
-        return ()
-    gone = {entry.seq for entry in before} - {entry.seq for entry in after}
-    runs = ((one, [run for stub in one.what.stubs for run in stub.of]) for one in compactions)
-    return tuple(one for one, of in runs if not any(first <= seq <= last for seq in gone for first, last in of))
 
 
 def _sent(line: Line, compactions: Sequence[Compaction], before: Line) -> Line:

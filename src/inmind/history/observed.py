@@ -20,6 +20,8 @@ from inmind.history.spoken import Spoken
 def observed(said: Sequence[Spoken]) -> frozenset[int]:
     """The places of messages that only say what a command answered."""
     screens = {place for place, one in enumerate(said) if one.begins_turn and is_screen(one.words)}
+    if any(one.asks for one in said):
+        return frozenset(screens)  # who calls tools does not write commands
     called = set(_behind(said, _CALL))
     shown = set(_behind(said, _COMMAND)) - called
     persons = sum(place not in screens and speaks(said[place].words) for place in shown)

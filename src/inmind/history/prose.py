@@ -42,8 +42,8 @@ def is_greeting(words: str) -> bool:
 
 
 def speaks(words: str) -> bool:
-    """Does somebody speak to somebody here, by its first line? Programs and pages say neither I nor please."""
-    first = words.strip()[:_FIRST_WORDS].partition("\n")[0].lower()
+    """Does somebody speak to somebody here, by its first words? Programs and pages say neither I nor please."""
+    first = words.strip()[:_FIRST_WORDS].lower()
     return not compiled(_FOREIGN).match(first) and bool(compiled(_SPEAKS).search(first))
 
 
@@ -154,7 +154,8 @@ _GREETING = (
 )
 _SPEAKS = (
     r"\b(?:i|i['’](?:m|d|ve|ll)|me|my|we|we['’](?:re|d|ve|ll)|our|us|you|your|please|pls|thanks|thank you|let['’]?s|"
-    r"from now on|going forward|hi|hello|hey|ok|okay|yes|sorry|wait)\b|[?？]\s*$|[我你您请咱吗谢]|从现在|今后|以后"
+    r"from now on|going forward|hi|hello|hey|ok|okay|yes|sorry|wait)\b|[?？]\s*(?:$|\n)|"
+    r"[我你您请咱吗谢]|从现在|今后|以后"
 )
 
 # The heading under which a text-mode agent is told what its command did, and a prompt that waits for the next.

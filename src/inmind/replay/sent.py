@@ -14,7 +14,6 @@ from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Image, Message, Opaque, Part, Result, Text
 from inmind.prompt.report import Prompt
 from inmind.replay.host import Sizes
-from inmind.text import inert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +34,6 @@ class Sent:
             unpaired=unpaired(said, together=spoken.demands.answers == "together"),
         )
 
-    def missing(self, texts: Iterable[str]) -> Iterator[str]:
-        """Those of the texts that do not stand in it, however their lines are broken; as they are, or made inert."""
-        said = _on_one_line(self.text)
-        for text in texts:
-            if _on_one_line(text) not in said and _on_one_line(inert(text)) not in said:
-                yield text
-
 
 def words_of(message: Message) -> str:
     """All that a message says: words, arguments and answers. The name of a call is between machines."""
@@ -61,10 +53,6 @@ def unpaired(said: Iterable[Message], *, together: bool) -> int:
             awaited.clear()
         awaited |= {call.id for call in message.calls}
     return faults + len(awaited)
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _texts(part: Part) -> Iterator[str]:

@@ -98,6 +98,8 @@ def test_one_page_that_speaks_like_a_person_is_still_what_a_command_answered() -
     assert observed(said) == {2, 4, 6, 8}
 
 
-def test_a_call_of_a_tool_is_answered_by_the_tool() -> None:
-    called = Spoken(seq=1, by="assistant", words=SHELL, asks=(Asked("c", "run", "{}"),))
-    assert observed([called, Spoken(seq=2, by="user", words="Project notes")]) == frozenset()
+def test_an_agent_that_calls_tools_writes_no_commands() -> None:
+    called = Spoken(seq=1, by="assistant", asks=(Asked("c", "run", "{}"),))
+    assert observed([called, *answered(SHELL, "Continue.")]) == frozenset()
+    assert observed(answered(SHELL, "Continue.")) == {2}
+    assert observed(answered(SHELL, "Continue.\n\nPlease show me the rest.")) == frozenset()

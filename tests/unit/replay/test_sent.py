@@ -48,24 +48,6 @@ def test_tokens_are_counted_from_the_request_and_not_taken_from_its_report() -> 
     assert sent(user("word " * 100), tools=[{"name": "word " * 50}]).tokens > short.tokens + 50
 
 
-@pytest.mark.parametrize(
-    ("said", "missing"),
-    [
-        ("Always answer in French.", False),
-        ("so: Always answer\n   in French. And", False),
-        ("Always answer in German.", True),
-        ("Always answer", True),
-    ],
-)
-def test_what_must_survive_is_found_however_its_lines_are_broken(said: str, missing: bool) -> None:
-    text = "Always answer in\nFrench."
-    assert list(sent(user(said)).missing([text])) == ([text] if missing else [])
-
-
-def test_what_must_survive_is_found_where_it_was_made_inert() -> None:
-    assert list(sent(user("Never write &lt;memory> tags")).missing(["Never write <memory> tags"])) == []
-
-
 CHATS = {
     "paired": [user("Go"), a_call("a"), a_result("a"), assistant("Done.")],
     "not answered": [user("Go"), a_call("a"), user("And?")],
