@@ -49,7 +49,11 @@ def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Path, monkeypatch:
     with Memory.open(home) as memory:
         sent = memory.session("s").prepare([user("hi")]).request
     new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
-    monkeypatch.setattr("inmind.prompt.plan.wording_for", lambda _: new)
+
+    def renewed(offered: object) -> dict[str, str]:  # noqa: ARG001 -- as wording_for is called
+        return new
+
+    monkeypatch.setattr("inmind.prompt.plan.wording_for", renewed)
     with Memory.open(home) as memory:
         session = memory.session("s")
         now = session.prepare([user("hi")]).request
