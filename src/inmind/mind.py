@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from inmind.documents import OVERVIEW, Documents
-from inmind.entities.success import failed
 from inmind.entities.window import Entities
 from inmind.history import History, Line
 from inmind.journal import (
@@ -255,9 +254,11 @@ def _is_upkeep(event: Event) -> bool:
 
 def _worked(before: frozenset[str], event: Event) -> frozenset[str]:
     what = event.what
-    if not isinstance(what, ToolObserved) or what.tool in before or what.error or failed(what.result):
+    if not isinstance(what, ToolObserved) or what.tool in before or what.error:
         return before
-    return before | {what.tool}
+    from inmind.entities.success import failed  # its words are looked up only where a tool was observed
+
+    return before if failed(what.result) else before | {what.tool}
 
 
 def _title(before: str, event: Event) -> str:
