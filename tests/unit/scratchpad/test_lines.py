@@ -108,9 +108,10 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
         rewritten_to_hold_theirs,
     ],
 )
-def test_the_largest_text_takes_less_than_a_second(made: Made) -> None:
+def test_the_largest_text_takes_seconds_at_worst_and_not_minutes(made: Made) -> None:
+    """A guard against what grows with the square, and no measure of speed: a busy machine is several times slower."""
     texts = [text(lines) for lines in made(Random(0))]
     assert all(len(one) <= MOST_BYTES for one in texts)
     began = process_time()
     of_both(*texts)
-    assert process_time() - began < 1
+    assert process_time() - began < 5
