@@ -268,7 +268,6 @@ class Archivist:
     def _made(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
         if not leaving:
             return Made([], CompactionReport(reason=NOTHING))
-        language = mind.opened.language if mind.opened else "en"
         wanted = self._complete(mind, wanted)
         return compaction(
             mind.history,
@@ -277,7 +276,7 @@ class Archivist:
             leaving,
             wanted,
             noted=mind.noted,
-            language=language,
+            language=mind.language,
             meter=self._meter,
         )
 
@@ -338,8 +337,7 @@ class Archivist:
                 written = DocumentWritten(path, then.text(path), upkeep=True)
                 drafts.append(Draft(what=written, origin=Origin.OPERATOR, trust=then.by_path[path].trust))
         left = Documents({path: page for path, page in mind.documents.by_path.items() if path not in new})
-        language = mind.opened.language if mind.opened else "en"
-        return [*drafts, *kept_up(left, language, noted=mind.noted.lifted())]
+        return [*drafts, *kept_up(left, mind.language, noted=mind.noted.lifted())]
 
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)

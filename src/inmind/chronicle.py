@@ -41,7 +41,7 @@ class Chronicle:
         told = occurrence(kind, text)
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, None]:
-            return Decision(kept_up(mind.documents, _language(mind), [told], noted=mind.noted), None)
+            return Decision(kept_up(mind.documents, mind.language, [told], noted=mind.noted), None)
 
         return self._stream.commit(decide, key=key).appended
 
@@ -55,7 +55,7 @@ class Chronicle:
             for one in told
             if isinstance(one.said, ToolObserved) and not self._own_tool(one.said.tool)
         ]
-        language = _language(before)
+        language = before.language
         occurred = occurrences(
             (outcome for outcome, _ in done),
             before.noted,
@@ -75,7 +75,7 @@ class Chronicle:
         """Enter what follows from pages that people wrote as files; answers whether there was anything to enter."""
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, tuple[Documents, Noted]]:
-            drafts = kept_up(mind.documents, _language(mind), noted=mind.noted)
+            drafts = kept_up(mind.documents, mind.language, noted=mind.noted)
             return Decision(drafts, (mind.documents, mind.noted))
 
         state = self._stream.state
@@ -115,7 +115,3 @@ def _read(arguments: Any) -> Any:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return None
-
-
-def _language(mind: Mind) -> str:
-    return mind.opened.language if mind.opened else "en"

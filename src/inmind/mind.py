@@ -90,6 +90,11 @@ class Mind:
     """The model that last answered, as the provider calls it."""
 
     @property
+    def language(self) -> str:
+        """That the session began in."""
+        return self.opened.language if self.opened else "en"
+
+    @property
     def line(self) -> Line:
         """The conversation, as the host has it."""
         return self.history.line

@@ -763,7 +763,7 @@ class Session:
             pads={"thread": mind.pads, "resource": belongings.pads},
             visible=mind.history.sent.holds if own else _nothing,
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
-            language=mind.opened.language if mind.opened else "en",
+            language=mind.language,
             retained=mind.history.unsaid,
         )
 

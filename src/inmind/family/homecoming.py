@@ -170,7 +170,7 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
     came = reconciled(*(child.wrote(path, text, mind.noted) for text in sides))
     origins = _origins([theirs, ours] if came.joined else [theirs])
     # What memory keeps here was not taken off by anybody: it stands on the page that comes home, too.
-    text = with_noted(came.text, mind.noted, _language(mind)) if came.text and path == OVERVIEW else came.text
+    text = with_noted(came.text, mind.noted, mind.language) if came.text and path == OVERVIEW else came.text
     return Arrivals(
         (copied_from(replace(written, text=text), *origins),) if text is not None else (),
         brought=(path,) if came.brought else (),
@@ -182,7 +182,7 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
 def _entered(child: Child, mind: Mind, written: Sequence[Draft]) -> Arrivals:
     """What has occurred to the child, and the parent's overview with that and with the pages that come home."""
     fresh = [note for note in child.now.noted.notes if note.entered > child.then.seq]
-    language = _language(mind)
+    language = mind.language
     occurred = [what for note in reversed(fresh) if (what := _occurred(note, language)) is not None]
     drafts = kept_up(
         _with(mind.documents, written),
@@ -223,10 +223,6 @@ def _with(documents: Documents, drafts: Sequence[Draft]) -> Documents:
         if isinstance(draft.what, DocumentWritten)
     }
     return Documents({**documents.by_path, **fresh})
-
-
-def _language(mind: Mind) -> str:
-    return mind.opened.language if mind.opened else "en"
 
 
 def _document_left(child: Child, path: str) -> Arrivals:

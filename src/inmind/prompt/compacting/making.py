@@ -167,15 +167,16 @@ def compaction(
     drafts.append(_draft(what, sources))
     # The overview is memory's to keep current: no model has to remember to.
     if archived:
-        told = _COMPLETED[language].format(len(fresh), title, archived[0].path)
+        number = f"{len(fresh)} 条消息" if language == "zh" else counted(len(fresh), "message")
+        told = _COMPLETED[language].format(number, title, archived[0].path)
         occurred = [Occurred("compression_completed", told)]
         drafts += kept_up(_with_pages(documents, archived), language, occurred, noted=noted)
     return Made(drafts, report)
 
 
 _COMPLETED = {
-    "en": "archived {} messages about {}: {}",
-    "zh": "归档了 {} 条消息（{}）：{}",
+    "en": "archived {} about {}: {}",
+    "zh": "已归档 {}（{}）：{}",
 }
 
 
