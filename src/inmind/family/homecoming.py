@@ -2,7 +2,7 @@
 
 The child as it began (or as it was when this was last done), the child as it is, and the parent as it is now. Where
 only the child changed something, the parent takes it; where both did, nobody's work is thrown away: the parent's
-stays, and the report has both.
+stays, and the report has both. What was archived is nobody's to change: it comes home whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inmind.documents import OVERVIEW, Document, Documents
+from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents
 from inmind.entities.checkpoint import thing_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
@@ -19,6 +19,7 @@ from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, Occu
 from inmind.mind import Belongings, Mind
 from inmind.overview.events import Note, Noted, with_noted
 from inmind.overview.template import Section
+from inmind.prompt.compacting.page import moved, moved_path
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
 from inmind.prompt.upkeep import as_others_wrote, kept_up
@@ -33,7 +34,8 @@ class MergeReport:
 
     child: str
     brought: tuple[str, ...] = ()
-    """Fields of the scratchpad and documents that the child had changed and the parent had not."""
+    """Fields of the scratchpad and documents that the child had changed and the parent had not, as they are called in
+    the parent: an archive is called otherwise there, where the parent has another under its name."""
     joined: tuple[str, ...] = ()
     """Where both had added, or had changed different lines: the parent's first, then what only the child had."""
     conflicts: tuple[Clash, ...] = ()
@@ -152,8 +154,12 @@ def rest_home(child: Child, mind: Mind, layers: Sequence[Layer]) -> Arrivals:
     if any(map(keeps_documents, child.layers)):
         kept = any(map(keeps_documents, layers))
         for path in filter(child.has_changed, child.now.documents.by_path):
-            came += _document_home(child, mind, path) if kept else _document_left(child, path)
+            if not kept:
+                came += _document_left(child, path)
+            elif not path.startswith(ARCHIVE):
+                came += _document_home(child, mind, path)
         if kept:
+            came += _archives_home(child, mind)
             came += _entered(child, mind, came.happening)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
         came += Arrivals(things=_seen_since(child))
@@ -177,6 +183,36 @@ def _document_home(child: Child, mind: Mind, path: str) -> Arrivals:
         joined=(path,) if came.joined else (),
         conflicts=tuple(replace(clash, path=path) for clash in came.conflicts),
     )
+
+
+def _archives_home(child: Child, mind: Mind) -> Arrivals:
+    """Stubs name the lines of archives, so none is joined to another text, and no line that is home changes.
+
+    A text that the parent has, under whatever name, is home already, and one that goes on from such a text goes on
+    there. Any other keeps its name where that is free.
+    """
+    came = Arrivals()
+    taken = {*mind.documents.by_path, *child.now.documents.by_path}
+    home = {path: page.text for path, page in mind.documents.by_path.items() if path.startswith(ARCHIVE)}
+    places: dict[str, str] = {}
+    for path, page in child.now.documents.by_path.items():
+        if not path.startswith(ARCHIVE):
+            continue
+        text, before = (moved(one, places) for one in (page.text, child.then.documents.text(path)))
+        place = _holding(text, home)
+        if place is None and child.has_changed(path):
+            begun = _holding(before, home) if before and text.startswith(before.rstrip()) else None
+            place = begun or (path if path not in home else moved_path(path, taken))
+            written = DocumentWritten(path=place, text=text)
+            came += Arrivals((copied_from(written, *_origins([page])),), brought=(place,))
+            home[place] = text
+            taken.add(place)
+        places[path] = place or path
+    return came
+
+
+def _holding(text: str, pages: Mapping[str, str]) -> str | None:
+    return next((path for path, held in pages.items() if held == text), None)
 
 
 def _entered(child: Child, mind: Mind, written: Sequence[Draft]) -> Arrivals:

@@ -466,9 +466,9 @@ def _sources_in(text: str) -> tuple[str, ...]:
 
 @cache
 def _script(name: str) -> str:
-    from importlib.resources import files  # brings half of the standard library's file handling along
+    from pkgutil import get_data  # importlib.resources brings half of the standard library's file handling along
 
-    return (files("inmind.stores") / "sql" / f"{name}.sql").read_text("utf-8")
+    return cast(bytes, get_data("inmind.stores", f"sql/{name}.sql")).decode()
 
 
 @cache

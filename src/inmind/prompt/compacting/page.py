@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from inmind.documents import ARCHIVE, MOST_BYTES, lines_read
 from inmind.history import Entry
@@ -27,6 +28,7 @@ MOST_SLUG = 32
 # What was said must not look as if another message began.
 _HEADING_ALIKE = re.compile(r"^(?=## \d+: )", re.MULTILINE)
 _NUMBERED = re.compile(rf"{ARCHIVE}(\d{{3,}})-")
+_GOES_ON = re.compile(r"(# .*\n\nGoes on from )(.+)(?=\.\n)")
 _WORDS = re.compile(r"[^\W_]+")
 
 
@@ -60,6 +62,17 @@ def free_path(title: str, taken: Collection[str]) -> str:
     words = "-".join(_WORDS.findall(unicodedata.normalize("NFC", title.lower())))
     slug = words[:MOST_SLUG].rstrip("-") or "conversation"
     return f"{ARCHIVE}{max(numbers, default=0) + 1:03}-{slug}.md"
+
+
+def moved_path(path: str, taken: Collection[str]) -> str:
+    """A new place in archive/ for a page whose own is taken: the same words under another number."""
+    return free_path(PurePosixPath(_NUMBERED.sub("", path)).stem, taken)
+
+
+def moved(text: str, places: Mapping[str, str]) -> str:
+    """A page as it reads where others have moved: it may go on from one of them. `places`: the new ones by the old."""
+    goes_on = _GOES_ON.match(text)
+    return f"{goes_on[1]}{places.get(goes_on[2], goes_on[2])}{text[goes_on.end() :]}" if goes_on else text
 
 
 class _Growing:
