@@ -29,6 +29,7 @@ from inmind.mind import Mind
 from inmind.parts import Parts
 from inmind.prompt.compacting.making import (
     CompactionReport,
+    KeptItem,
     Made,
     Wanted,
     archive_path,
@@ -46,6 +47,7 @@ from inmind.prompt.policy import Summarizer, pays
 from inmind.prompt.upkeep import kept_up
 from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, key_for
+from inmind.text import counted
 
 log = logging.getLogger("inmind")
 
@@ -57,6 +59,8 @@ MOST_TRIES = 3
 MOST_KEPT = 2**53
 
 NOTHING = "nothing is old enough, or large enough, to leave"
+BY_HOST = "asked by the host"
+BY_MODEL = "asked by the model"
 FULL = "the window was full"
 COVERED = "the overview covers it"
 PAYS = "it pays"
@@ -70,6 +74,37 @@ class Due:
     wanted: Wanted
     found_on: str
     """The name of what was sent when it was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifted:
+    """A compaction that was taken back."""
+
+    event: int
+    """Its number."""
+    messages: int
+    """Messages that are sent again, or of which a part is."""
+    tokens: int
+    """By how many the conversation that is sent became longer."""
+    removed: tuple[str, ...] = ()
+    """Pages that are gone with it."""
+    stay: tuple[str, ...] = ()
+    """Pages of its that are somebody else's too."""
+
+    @classmethod
+    def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> Lifted:
+        return cls(
+            event=seq,
+            messages=what.messages,
+            tokens=what.tokens,
+            removed=tuple(removed),
+            stay=tuple(path for path in what.archives if path not in removed),
+        )
+
+    def __str__(self) -> str:
+        pages = ", ".join((*(f"{path} (removed)" for path in self.removed), *self.stay))
+        of = f", of {pages}" if pages else ""
+        return f"Sent again: {counted(self.messages, 'message')}, {self.tokens:,} tokens{of}."
 
 
 class Archivist:
@@ -93,7 +128,7 @@ class Archivist:
         model: Summarizer | None,
         key: str | None,
     ) -> tuple[CompactionReport, Sequence[Event]]:
-        wanted = self.wanted(target=target, strategy=strategy, archive_to=archive_to, reason="asked by the host")
+        wanted = self.wanted(target=target, strategy=strategy, archive_to=archive_to, reason=BY_HOST)
         kept = checked_keep(keep_recent)
         named = key_for(key, "compact", target, strategy, keep_recent, archive_to)
         writes = model or self._setup.summarizer
@@ -109,7 +144,7 @@ class Archivist:
                 leaving = asked(said, target=target, keep_recent=kept)
                 if summary and [said[place].seq for place in leaving.whole] != of:
                     raise _MovedOn
-                made = self._made(mind, said, leaving, replace(wanted, summary=summary))
+                made = self._if_shorter(mind, said, leaving, replace(wanted, summary=summary))
                 return Decision(made.drafts, made)
 
             try:
@@ -126,27 +161,27 @@ class Archivist:
         """What the tool `compact_history` comes to. Its summary is extracted: a reply is carried out in one step."""
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
-        wanted = self.wanted(target=target, strategy=strategy, archive_to=to, reason="asked by the model")
+        wanted = self.wanted(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
         given = arguments.get("keep_recent")
         kept = checked_keep(KEEP_ASKED if given is None else given)
         said = self.said(mind.history)
-        return self._made(mind, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
+        return self._if_shorter(mind, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
 
-    def lift(self, *, key: str | None) -> tuple[int, Sequence[Event]]:
-        """Send again what the last compaction took out; what came since stays. Answers with the event taken back."""
+    def lift(self, *, key: str | None) -> tuple[Lifted, Sequence[Event]]:
+        """Send again what the last compaction took out; what came since stays."""
         named = key_for(key, "lift")
 
-        def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
+        def decide(mind: Mind, _: datetime) -> Decision[Mind, bool]:
             if not mind.history.compactions:
                 raise NotFound(what="compaction to take back in", name=self._stream.name, hint="none is in force")
             last = mind.history.compactions[-1]
-            return Decision(self._lifted(mind, last.seq, last.what), last.seq)
+            return Decision(self._lifted(mind, last.seq, last.what), True)
 
         done = self._stream.commit(decide, key=named)
-        if done.answer is not None:
-            return done.answer, done.events
-        events = self._between(done.appended.first, done.appended.last)
-        return next((event.what.of for event in events if isinstance(event.what, CompactionLifted)), 0), ()
+        events = done.events or self._between(done.appended.first, done.appended.last)
+        (lifted,) = (one.what for one in events if isinstance(one.what, CompactionLifted))
+        (what,) = (one.what for one in self._between(lifted.of, lifted.of) if isinstance(one.what, Compacted))
+        return Lifted.of(lifted.of, what, lifted.archives), done.events
 
     def lifted_by(self, mind: Mind, drafts: Sequence[Draft], now: datetime) -> list[Draft]:
         """Compactions that an edit of the host's among these drafts takes back.
@@ -163,6 +198,25 @@ class Archivist:
                 mind = self._stream.foresee(mind, mind.seq, more, now)
                 lifted += more
         return lifted
+
+    def unasked(self, history: History, *, since: int) -> list[Compacted]:
+        """Compactions in force that have come by themselves, behind event `since`."""
+        return [
+            one.what for one in history.compactions if one.seq > since and one.what.reason not in (BY_HOST, BY_MODEL)
+        ]
+
+    def told(self, what: Compacted, history: History) -> CompactionReport:
+        """What a compaction did, as things stand now."""
+        request, unsaid = self._request(history), history.unsaid
+        items = (KeptItem(one.kind, one.text, "memory" if one in unsaid else "conversation") for one in what.items)
+        return CompactionReport(
+            reason=what.reason,
+            messages=what.messages,
+            tokens=what.tokens,
+            archives=what.archives,
+            items=(*items, *([KeptItem(request.kind, request.text, "conversation")] if request else [])),
+            left_out=history.left_out,
+        )
 
     # -- due by itself -------------------------------------------------------------------------------------
 
@@ -265,9 +319,14 @@ class Archivist:
         wanted = Wanted(reason=reason, target=str(target), strategy=str(strategy), archive_to=path)
         return sized(wanted, self._setup.limits.spendable)
 
+    def _if_shorter(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
+        """What a request comes to: nothing where the stubs would say more than what they stand for."""
+        made = self._made(mind, said, leaving, wanted)
+        return made if made.report.tokens > 0 else _NOTHING_MADE
+
     def _made(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
         if not leaving:
-            return Made([], CompactionReport(reason=NOTHING))
+            return _NOTHING_MADE
         wanted = self._complete(mind, wanted)
         return compaction(
             mind.history,
@@ -360,6 +419,9 @@ def checked_keep(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_KEPT:
         raise InvalidInput(field="keep_recent", value=value, expected="a whole number, 0 or more")
     return value
+
+
+_NOTHING_MADE = Made([], CompactionReport(reason=NOTHING))
 
 
 class _MovedOn(Exception):

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from inmind.history import Entry, Line
-from inmind.journal import Draft, Event, Happened, Origin, Reverted, UsageReported, digest, digest_of
+from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
 from inmind.parts import Parts
 from inmind.prompt.compacting.making import Made
@@ -70,14 +70,14 @@ class _Known:
 
     def take(self, answer: Answer, before: str, after: str) -> None:
         """An answer; with the events that had written what it is about, and have now. None where there is no such."""
-        for what in answer.happened:
-            self.pad = changed_by(what, self.pad)
+        for draft in answer.drafts:
+            self.pad = changed_by(draft.what, self.pad)
         if not after:
             return
         knew = answer.whole or before in self.seen.get(answer.about, ())
-        if answer.whole or (answer.happened and (knew or self.told.get(answer.about) == before)):
+        if answer.whole or (answer.drafts and (knew or self.told.get(answer.about) == before)):
             self.told[answer.about] = after
-        if answer.happened and knew:
+        if answer.drafts and knew:
             self.seen[answer.about] = (after, after)
 
 
@@ -149,7 +149,8 @@ class Hands:
             answer = self._answer(call, reply, asked, self._reach(state, belongings, known))
             if answer is None:
                 continue
-            done = [_changed(what, answer, by=f"{mind.stream}#{mind.seq + 1 + place}") for what in answer.happened]
+            by = f"{mind.stream}#{mind.seq + 1 + place}"
+            done = [replace(draft, sources=(by, *draft.sources)) for draft in answer.drafts]
             before = self._source(answer.about, state, belongings)
             if answer.scope == "thread":
                 state = self._stream.foresee(state, state.seq, done, now)
@@ -273,12 +274,6 @@ def _key(reply: Reply, call: int, line: Line) -> Key:
 
 def _seq(id: str) -> int:
     return int(id.rpartition("#")[2])
-
-
-def _changed(what: Happened, answer: Answer, *, by: str) -> Draft:
-    """What a call changes, by the message that made it; of what stays as it was, it says from where that is."""
-    source, trust = answer.built_on or ("", None)
-    return Draft(what=what, origin=Origin.ASSISTANT, sources=(by, *([source] if source else [])), trust=trust)
 
 
 def _is_assistants(entry: Entry) -> bool:

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inmind.archivist import Archivist, Due
+from inmind.archivist import Archivist, Due, Lifted
 from inmind.chronicle import Chronicle
 from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
@@ -24,7 +24,6 @@ from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.hands import Hands
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
-    Compacted,
     DocumentWritten,
     Draft,
     Event,
@@ -89,6 +88,14 @@ class _Crowded(Exception):
         self.due = due
 
 
+class _Sent(NamedTuple):
+    """The last prompt that this object has made."""
+
+    call: int = 0
+    seq: int = 0
+    view: View | None = None
+
+
 Beget = Callable[[str, SessionOpened, Sequence[Draft], Setup], "Session"]
 """How a child begins: by its id, how it opens, what it is handed, and its parent's setup."""
 
@@ -105,7 +112,7 @@ class Session:
         self._setup, self._layers, self._limits = parts.setup, parts.setup.layers, parts.setup.limits
         self._meter, self._view = Meter(parts.setup.counter), HistoryView()
         self._handed = Handed()
-        self._sent: tuple[int, View | None] = (0, None)
+        self._sent = _Sent()
         self._seen: dict[str, int] = {}
         self._lags: list[str] = []
         self._take_in()
@@ -143,7 +150,7 @@ class Session:
             (event,) = self._store.read(self._stream.name, after=done.appended.last - 1, until=done.appended.last)
             return self._rebuilt(event, _prepared(event))
         prompt, view = done.answer
-        self._sent = (prompt.call, view)
+        self._sent = _Sent(prompt.call, done.appended.last, view)
         self._have_shown()
         return prompt
 
@@ -444,12 +451,13 @@ class Session:
         model: Summarizer | None = None,
         key: str | None = None,
     ) -> CompactionReport:
-        """Take old turns, or what tools have answered, out of what is sent: `conversation`, `tools` or `all`.
+        """Take old turns and rounds, or what tools have answered, out of what is sent: `conversation`, `tools`, `all`.
 
         All of it goes into a page of archive/, or the one named by `archive_to`, and a stub says where it is. With the
         strategy `summarize` the stub tells it in short: in the words of `model`, a function from a prompt to a text, or
-        in its own. The active turn stays, and so do the last `keep_recent` turns and answers of tools. What must
-        survive is checked and reported item by item. `undo_compaction` brings it all back.
+        in its own. The last `keep_recent` turns before the active one stay, as many of its rounds, three at the least,
+        and as many answers of tools; and so does what is being asked. What must survive is checked and reported item by
+        item. `undo_compaction` brings it all back.
         """
         self._take_in()
         report, events = self._archivist.compact(
@@ -458,8 +466,8 @@ class Session:
         self._show(events)
         return report
 
-    def undo_compaction(self, *, key: str | None = None) -> int:
-        """Send again what the last compaction in force took out, whatever was said since; answers with its event."""
+    def undo_compaction(self, *, key: str | None = None) -> Lifted:
+        """Send again what the last compaction in force took out, whatever was said since."""
         self._take_in()
         lifted, events = self._archivist.lift(key=key)
         self._show(events)
@@ -594,20 +602,16 @@ class Session:
 
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
-        decide, compacted = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices), ""
+        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices)
         for _ in range(MOST_RELIEFS):
             try:
-                return self._stream.commit(partial(decide, compacted=None), key=key)
+                return self._stream.commit(partial(decide, settled=False), key=key)
             except _Crowded as crowded:
                 self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
-                if events := self._archivist.relieve(crowded.due):
-                    compacted = crowded.due.wanted.reason
-                    left_out = [item for one in events if isinstance(one.what, Compacted) for item in one.what.left_out]
-                    notices += (no_room_for(left_out),) if left_out else ()
-                    decide = partial(decide, notices=notices)
+                if self._archivist.relieve(crowded.due):
                     with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
-                        return self._stream.commit(partial(decide, compacted=compacted), key=key)
-        return self._stream.commit(partial(decide, compacted=compacted), key=key)
+                        return self._stream.commit(partial(decide, settled=True), key=key)
+        return self._stream.commit(partial(decide, settled=True), key=key)
 
     def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
         return Decision(self._taken_in(mind, now, given, spoken), None)
@@ -642,14 +646,14 @@ class Session:
         given: Given,
         spoken: Format,
         notices: tuple[str, ...],
-        compacted: str | None,
+        settled: bool,
     ) -> Decision[Mind, tuple[Prompt, View]]:
-        """`compacted`: why the history has just been compacted for this prompt; None while it may still have to be."""
+        """`settled`: the history is compacted for this prompt, as far as it can be."""
         drafts = self._taken_in(mind, now, given, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         view = self._view.of(mind.history.sent, spoken.name)
         recalled = self._recall(mind, now)
-        planned = self._planned(mind, view, recalled, now, settled=compacted is not None)
+        planned = self._planned(mind, view, recalled, now, settled=settled)
         mind = self._stream.foresee(mind, mind.seq, planned.drafts, now)
         wires = self._view.copies(view)
         shown = self._shown_whole(mind, planned, recalled)
@@ -658,7 +662,10 @@ class Session:
         asked = Draft(what=replace(prepared, digest=rendered.name), origin=Origin.OPERATOR)
         foreseen = self._stream.foresee(mind, mind.seq, [asked], now)
         call = foreseen.standing.calls
-        report = report_on(call, mind.standing, planned, view, notices, compacted=compacted or "")
+        left = self._archivist.unasked(mind.history, since=self._asked_before(mind))
+        notices += tuple(no_room_for(one.left_out) for one in left if one.left_out)
+        compactions = tuple(self._archivist.told(one, mind.history) for one in left)
+        report = report_on(call, mind.standing, planned, view, notices, compactions)
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
 
@@ -721,9 +728,8 @@ class Session:
 
     def _shared(self, mind: Mind, view: View) -> int:
         """Leading wires that the previous prompt had at the same place; by its events, if others have sent it."""
-        call, earlier = self._sent
-        if earlier is not None and call == mind.standing.calls:
-            return view.shared_with(earlier)
+        if self._sent.view is not None and self._sent.call == mind.standing.calls:
+            return view.shared_with(self._sent.view)
         return presumably_shared(mind.standing, mind.history.sent, view)
 
     def _kept(self, mind: Mind, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
@@ -780,9 +786,18 @@ class Session:
             raise NotFound(what="call", name=call, hint=made)
         return events[call - 1], _prepared(events[call - 1])
 
+    def _asked_before(self, mind: Mind) -> int:
+        """The number of the last prompt's event, where it matters; looked up if this object has not made it."""
+        known = self._sent.call == mind.standing.calls or not mind.history.compactions
+        return self._sent.seq if known else self._last_asked(until=mind.seq)
+
+    def _last_asked(self, *, until: int) -> int:
+        events = self._store.read(self._stream.name, until=until, kind=PromptPrepared.kind)
+        return events[-1].seq if events else 0
+
     def _rebuilt(self, event: Event, prepared: PromptPrepared) -> Prompt:
         mind = self._stream.at(event.seq - 1)
-        return rebuilt(
+        prompt = rebuilt(
             mind.standing,
             mind.history.sent,
             prepared,
@@ -790,6 +805,9 @@ class Session:
             counter=self._meter.count,
             cache_seconds=self._limits.cache_seconds,
         )
+        left = self._archivist.unasked(mind.history, since=self._last_asked(until=event.seq - 1))
+        compactions = tuple(self._archivist.told(one, mind.history) for one in left)
+        return replace(prompt, report=replace(prompt.report, compactions=compactions))
 
     def _refreshed(self, scope: Scope) -> Documents:
         return self._stream.refresh().documents if scope == "thread" else self._resource.refresh().documents

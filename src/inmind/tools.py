@@ -17,7 +17,7 @@ from typing import Any, Literal
 from inmind.documents import LONGEST_LINE, OVERVIEW, Scope, checked_text, lines_read, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
 from inmind.history.compact import TARGETS
-from inmind.journal import DocumentWritten, Happened, Trust
+from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.mind import Belongings, Mind
 from inmind.overview.sections import section_of, with_section
 from inmind.prompt.compacting.making import Made
@@ -80,17 +80,16 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a call comes to: what the model reads, and what happened."""
+    """What a call comes to: what the model reads, and what happens."""
 
     said: str
-    happened: tuple[Happened, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    """What happens, each with what it is made of beside the call."""
     scope: Scope = "thread"
     about: str = ""
     """The page that it shows or has written, or the scratchpad."""
     whole: bool = False
     """It shows all of that, or has written all of it."""
-    built_on: tuple[str, Trust] | None = None
-    """What stays of the page is from there, and is trusted no more than that."""
     error: bool = False
     diagnostic: str = ""
 
@@ -206,7 +205,7 @@ def _update(reach: Reach, layer: Layer, arguments: dict[str, Any]) -> Answer:
     said = f"Nothing was changed. {revision.told}" if revision.stale else revision.told
     return Answer(
         said=said,
-        happened=revision.happened,
+        drafts=tuple(Draft(what=what, origin=Origin.ASSISTANT) for what in revision.happened),
         scope=layer.scope,
         about=SCRATCHPAD,
         whole=revision.whole,
@@ -281,14 +280,15 @@ def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
         now = cut(before, budget=MOST_CONFLICT, count=len, pointer=pointer)
         said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
         return Answer(said=said, about=path, whole=now.whole, error=True)
-    text = checked_text(text)
+    written = Draft(what=DocumentWritten(path=path, text=checked_text(text)), origin=Origin.ASSISTANT)
     whole = not section and not adds
+    if page is not None and not whole:  # what stays of it is from there, and is trusted no more than that
+        written = replace(written, sources=(page.source,), trust=page.trust)
     return Answer(
         said=f"{path}: {counted(len(text.encode()), 'byte')}.",
-        happened=() if page is not None and text == before else (DocumentWritten(path=path, text=text),),
+        drafts=() if page is not None and text == before else (written,),
         about=path,
         whole=whole,
-        built_on=None if whole or page is None else (page.source, page.trust),
     )
 
 
@@ -328,8 +328,7 @@ def _has_pages(layer: Layer) -> bool:
 
 def _compact(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     made = reach.compact(arguments)
-    happened = tuple(draft.what for draft in made.drafts)
-    return Answer(said=str(made.report), happened=happened, about=OVERVIEW, built_on=("", Trust.DATA))
+    return Answer(said=str(made.report), drafts=tuple(made.drafts), about=OVERVIEW)
 
 
 # -- resolve_reference -------------------------------------------------------------------------------------
@@ -409,7 +408,7 @@ TOOLS: tuple[Tool, ...] = (
         wire="compact_history",
         layer=_has_pages,
         declare=_always(
-            "Take old turns (conversation), tool outputs (tools) or both (all) out of what you are sent. All of it is "
+            "Take old conversation, tool outputs (tools) or both (all) out of what you are sent. All of it is "
             "archived, and memory_read reads it.",
             _object(
                 {

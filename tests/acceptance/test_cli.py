@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -262,14 +263,47 @@ def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Path) 
     inmind("compact", "long", home=talked)
     assert sent() < whole
     ran = inmind("compact", "long", "--undo", home=talked)
-    assert (ran.returncode, ran.stdout.startswith("The compaction of event ")) == (0, True)
+    assert ran.returncode == 0
+    assert re.fullmatch(
+        r"Sent again: 10 messages, \d+ tokens, of archive/001-move-the-shop-.*\.md \(removed\)\.\n", ran.stdout
+    )
     assert sent() == whole
-    inmind("compact", "long", home=talked)
+    inmind("compact", "long", "--archive-to", "detail/early.md", home=talked)
     shown = json.loads(inmind("compact", "long", "--undo", "--json", home=talked).stdout)
-    assert 0 < shown["lifted"] < shown["version"]
+    assert 0 < shown["event"] < shown["version"]
+    assert (shown["messages"], shown["removed"], shown["stay"]) == (10, ["detail/early.md"], [])
     inmind("compact", "long", home=talked)
-    assert inmind("undo", "long", home=talked).returncode == 0
+    first, *told = inmind("undo", "long", home=talked).stdout.splitlines()
+    assert first.startswith("Back to how it was after event ")
+    assert told == [ran.stdout.strip(), "As before: overview.md."]
     assert sent() == whole
+
+
+@pytest.mark.spec("A4")
+def test_undo_says_what_is_no_longer_there_and_what_is_archived_again(talked: Path) -> None:
+    inmind("compact", "long", "--archive-to", "detail/early.md", home=talked)
+    inmind("compact", "long", "--undo", home=talked)
+    assert "Archived again: 10 messages, in detail/early.md.\n" in inmind("undo", "long", home=talked).stdout
+    with Memory.open(talked) as memory:
+        session = memory.session("long")
+        session.write("detail/plan.md", "first the shelves")
+        session.add([assistant("Yes."), user("And then?")])
+    assert "No longer in the conversation: 2 messages.\n" in inmind("undo", "long", home=talked).stdout
+    assert "detail/plan.md (removed)" in inmind("undo", "long", home=talked).stdout
+
+
+@pytest.mark.spec("E5", "E8")
+def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("long", window=6_000, reserve=500)
+        session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
+        session.prepare()
+    text = inmind("show", "prompt", "long", home=home).stdout
+    told = text.partition("\n-- compacted before it: the window was full\n")[2].partition("\n\n-- ")[0]
+    assert told.startswith("Compacted ")
+    assert told.endswith("- goal, in memory: Move the shop.\n- request, in the conversation: and now")
+    (shown,) = json.loads(inmind("show", "prompt", "long", "--json", home=home).stdout)["compactions"]
+    assert (shown["reason"], shown["items"][0]["kind"]) == ("the window was full", "goal")
 
 
 @pytest.mark.parametrize(

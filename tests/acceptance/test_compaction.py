@@ -18,7 +18,8 @@ from validity import faults
 
 from inmind import Memory, Prompt, Rates, Recorded, Session
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
-from inmind.journal import Compacted
+from inmind.history.room import KEEP_ASKED
+from inmind.journal import Compacted, DocumentWritten, Event
 from inmind.memory import RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.policy import CompressionPolicy
@@ -314,6 +315,99 @@ def test_a_model_with_nothing_to_compact_is_told_so(session: Session) -> None:
     assert called(session, "compact_history", target="all").startswith("Nothing was compacted: ")
 
 
+def at_work(rounds: int) -> list[Message]:
+    """An agent that works on one request for long, with short outputs."""
+    return [user(GOAL), *(message for number in range(rounds) for message in a_turn(number, output="fine")[1:3])]
+
+
+def compacted_by_the_host(session: Session) -> str:
+    return str(session.compact("conversation"))
+
+
+def compacted_by_the_model(session: Session) -> str:
+    return called(session, "compact_history", target="conversation")
+
+
+@pytest.mark.spec("E3", "E6")
+@pytest.mark.parametrize(
+    ("compact", "stay"),
+    [
+        pytest.param(compacted_by_the_host, KEEP_ASKED + 1, id="by the host, and the last one stays too"),
+        pytest.param(compacted_by_the_model, KEEP_ASKED, id="by the model, whose call is the last one"),
+    ],
+)
+def test_of_one_long_turn_the_old_rounds_leave_and_the_request_stays(
+    memory: Memory, compact: Callable[[Session], str], stay: int
+) -> None:
+    session = memory.session("at-work")
+    session.prepare(at_work(200))
+    assert compact(session).startswith(f"Compacted {2 * (200 - stay)} messages, ")
+    prompt = session.prepare()
+    said = [words_of(message) for message in prompt.messages if message["role"] != "system"]
+    assert said[0] == GOAL
+    assert said[1].startswith("<compacted_history>")
+    assert "order-199" in all_words(prompt)
+    assert faults("openai", prompt.messages) == []
+    session.undo_compaction()
+    assert view_of(session) == line_of(session)
+
+
+# -- whence it came ------------------------------------------------------------------------------------------------
+
+
+def named_by(event: Event) -> set[int]:
+    """Numbers of all events of the session that an event says it was derived from."""
+    runs = [source.rpartition("#")[2].partition("-") for source in event.sources]
+    return {number for first, _, last in runs for number in range(int(first), int(last or first) + 1)}
+
+
+def told_of(session: Session) -> dict[str, Event]:
+    """The newest event of each page, and of what was compacted or noted."""
+    events = session.journal()
+    pages = {event.what.path: event for event in events if isinstance(event.what, DocumentWritten)}
+    return {**pages, **{event.kind: event for event in events if event.kind in ("compacted", "occurred")}}
+
+
+@pytest.mark.spec("J7", "A1")
+@pytest.mark.parametrize("by_model", [False, True])
+@pytest.mark.parametrize("target", ["conversation", "tools"])
+def test_what_a_compaction_makes_names_every_message_that_it_is_made_of(
+    session: Session, talk: list[Message], target: str, by_model: bool
+) -> None:
+    session.prepare(talk)
+    to: dict[str, Any] = {"target": target, "archive_to": "detail/log.md"}
+    calls: list[Event] = []
+    for keep in (6, 2):
+        if by_model:
+            recorded(session, "compact_history", keep_recent=keep, **to)
+        else:
+            session.compact(keep_recent=keep, **to)
+        told = told_of(session)
+        stubs = [stub for what in compactions(session)[-1:] for stub in what.stubs]
+        left = {entry.seq for entry in session.mind.line for stub in stubs for a, b in stub.of if a <= entry.seq <= b}
+        for event in (told["compacted"], told["occurred"], told["overview.md"]):
+            assert left <= named_by(event), event.kind
+        calls += [event for event in session.journal() if event.kind == "message" and event.origin == "assistant"][-1:]
+        assert (calls[-1].seq in named_by(told["compacted"])) == by_model
+    first, second = [event for event in session.journal() if event.kind == "compacted"]
+    pages = [event for event in session.journal() if getattr(event.what, "path", "") == "detail/log.md"]
+    assert left <= named_by(pages[0]) | named_by(pages[1])
+    assert pages[0].seq in named_by(pages[1])
+    assert first.seq in named_by(second), "what must survive is handed on from one to the next"
+
+
+@pytest.mark.spec("J5")
+def test_a_compaction_by_the_model_is_as_trusted_as_one_by_the_host(memory: Memory, talk: list[Message]) -> None:
+    def kinds(id: str, compact: Callable[[Session], str]) -> list[tuple[str, str, int]]:
+        session = memory.session(id, window=WINDOW)
+        session.prepare(talk)
+        compact(session)
+        events = [event for event in session.journal() if event.kind in ("document", "compacted", "occurred")]
+        return [(event.kind, event.origin, event.trust) for event in events]
+
+    assert kinds("host", compacted_by_the_host) == kinds("model", compacted_by_the_model)
+
+
 # -- bands ---------------------------------------------------------------------------------------------------------
 
 
@@ -389,6 +483,32 @@ def test_a_full_window_goes_down_to_a_half_in_one_compaction(session: Session) -
     assert prompt.report.compacted == "the window was full"
     assert 0.3 < filled(prompt) < 0.55
     assert len(compactions(session)) == 1
+
+
+@pytest.mark.spec("E5", "E8")
+def test_a_prompt_for_which_memory_compacted_says_what_became_of_each_item(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("long", window=WINDOW)
+        session.retain("Ada is away until Monday.")
+        report = session.prepare(a_talk(60), key="first").report
+        (compaction,) = report.compactions
+        assert (compaction.reason, compaction.messages) == (report.compacted, compactions(session)[0].messages)
+        assert compaction.archives == compactions(session)[0].archives
+        assert {item.text: item.where for item in compaction.items} == {
+            "Ada is away until Monday.": "memory",
+            GOAL: "memory",
+            RULE: "memory",
+            CHINESE_RULE: "memory",
+            "How is order-60?": "conversation",
+        }
+        assert session.prepare(a_talk(60), key="first").report.compactions == report.compactions
+        assert session.prepare(a_talk(60)).report.compactions == ()
+        session.compact("all", keep_recent=0)
+        assert session.prepare(a_talk(60)).report.compactions == (), "the host was told of that"
+    with Memory.open(home) as memory:
+        session = memory.session("long", window=WINDOW)
+        assert session.prepare(a_talk(60)).report.compactions == ()
+        assert [session.prompt(call).report.compactions for call in (1, 2, 3)] == [report.compactions, (), ()]
 
 
 @pytest.mark.spec("E5")
@@ -701,10 +821,15 @@ def test_a_report_says_how_much_there_was_no_room_for(
 def test_a_compaction_is_taken_back_and_what_came_since_stays(session: Session, talk: list[Message]) -> None:
     session.prepare(talk)
     overview = session.overview
-    session.compact("all", keep_recent=1)
+    report = session.compact("all", keep_recent=1)
     later = [assistant("Fine."), user("How is order-13?")]
     session.add(later)
-    session.undo_compaction()
+    lifted = session.undo_compaction()
+    assert (lifted.messages, lifted.tokens, lifted.removed) == (report.messages, report.tokens, report.archives)
+    assert (
+        str(lifted)
+        == f"Sent again: {lifted.messages} messages, {lifted.tokens:,} tokens, of {lifted.removed[0]} (removed)."
+    )
     assert view_of(session) == line_of(session) == [*talk, *later]
     assert [path for path in session.documents() if path.startswith("archive/")] == []
     assert "archive/" not in session.overview.replace(overview, "")
@@ -731,7 +856,8 @@ def test_an_archive_that_a_person_has_written_on_stays(session: Session, folder:
     (path,) = session.compact("conversation", keep_recent=0).archives
     page = folder / path
     page.write_text(page.read_text("utf-8") + "\nSeen by Ada.\n", "utf-8")
-    session.undo_compaction()
+    lifted = session.undo_compaction()
+    assert (lifted.removed, lifted.stay) == ((), (path,))
     assert view_of(session) == talk
     assert "Seen by Ada." in session.read(path)
     assert path in session.overview
@@ -917,6 +1043,15 @@ def test_what_makes_no_sense_is_refused_by_name_and_nothing_is_compacted(
     with pytest.raises(InvalidInput) as caught:
         session.compact(**given)
     assert (caught.value.field, session.mind.seq, view_of(session)) == (field, before, talk)
+
+
+@pytest.mark.spec("E3")
+@pytest.mark.parametrize("compact", [compacted_by_the_host, compacted_by_the_model])
+def test_what_is_shorter_than_its_stub_stays(session: Session, compact: Callable[[Session], str]) -> None:
+    greetings = [message for _ in range(KEEP_ASKED + 1) for message in (user("hi"), assistant("hello"))]
+    session.prepare([*greetings, user("ok")])
+    assert compact(session) == "Nothing was compacted: nothing is old enough, or large enough, to leave."
+    assert compactions(session) == []
 
 
 @pytest.mark.spec("E3")

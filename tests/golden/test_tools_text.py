@@ -48,7 +48,7 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
         tool("memory_list", "List what memory_read can read.", {"type": "object", "properties": {}}),
         tool(
             "compact_history",
-            "Take old turns (conversation), tool outputs (tools) or both (all) out of what you are sent. All of it is "
+            "Take old conversation, tool outputs (tools) or both (all) out of what you are sent. All of it is "
             "archived, and memory_read reads it.",
             {
                 "type": "object",

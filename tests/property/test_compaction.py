@@ -178,7 +178,7 @@ class AnyCompaction(RuleBasedStateMachine):
     def undo_compaction(self) -> None:
         if self.session.mind.history.compactions:
             of = self.session.mind.history.compactions[-1].seq
-            assert self.session.undo_compaction() == of
+            assert self.session.undo_compaction().event == of
         else:
             with pytest.raises(NotFound):
                 self.session.undo_compaction()
@@ -407,3 +407,14 @@ def test_a_page_that_two_compactions_went_to_goes_with_them(memory: Memory) -> N
     assert "detail/log.md" in session.documents()
     session.undo_compaction()
     assert "detail/log.md" not in session.documents()
+
+
+@pytest.mark.spec("E6", "E8")
+def test_a_request_that_was_cut_stays_while_an_agent_works_on_it(memory: Memory) -> None:
+    session = memory.session("s", window=6_000, reserve=RESERVE)
+    talk = [user("Build the page."), assistant("Yes."), user(f"Now mend the login. {TEXTS['more than the window']}")]
+    for number in range(40):
+        assert "Now mend the login." in "\n".join(texts_in(session.prepare(talk).messages))
+        talk += exchange("openai", [f"call_{number}"], [TEXTS["a remark"]])
+    assert session.compact("all", keep_recent=0)
+    assert "Now mend the login." in "\n".join(texts_in(session.prepare(talk).messages))

@@ -87,6 +87,10 @@ def called(name: str, arguments: Any, reach: Reach | None = None) -> Answer:
     return carry_out(Call("call-1", name, text), reach or a_scene())
 
 
+def changes(answer: Answer) -> tuple[Happened, ...]:
+    return tuple(draft.what for draft in answer.drafts)
+
+
 # -- the table -------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +161,7 @@ def test_a_call_is_the_hosts_by_name_then_memorys_and_nobodys_only_where_the_hos
 def test_a_call_of_a_tool_that_no_layer_offers_says_so_and_changes_nothing() -> None:
     for tool in TOOLS:
         answer = called(tool.wire, {"text": "x", "path": "overview.md"}, a_scene(layers=[]))
-        assert (answer.error, answer.happened) == (True, ())
+        assert (answer.error, answer.drafts) == (True, ())
         assert "not offered here" in answer.said
 
 
@@ -170,7 +174,7 @@ def test_whatever_a_model_writes_as_arguments_there_is_an_answer_and_an_error_ch
 ) -> None:
     answer = called(name, arguments)
     assert answer.said
-    assert not (answer.error and answer.happened)
+    assert not (answer.error and answer.drafts)
 
 
 @pytest.mark.spec("J3")
@@ -183,7 +187,7 @@ def test_pages_are_read_and_written_or_the_model_is_told_why_not(path: str, argu
     for name in ("memory_read", "memory_write"):
         answer = called(name, {"path": path, **arguments}, reach)
         assert answer.said
-        assert all(isinstance(what, DocumentWritten) and not answer.error for what in answer.happened)
+        assert all(isinstance(what, DocumentWritten) and not answer.error for what in changes(answer))
 
 
 def test_a_page_of_very_long_lines_is_read_in_answers_that_do_not_fill_the_window() -> None:
@@ -202,12 +206,12 @@ def test_a_page_that_the_model_has_not_seen_is_shown_to_it_instead_of_overwritte
     write = {"path": "detail/log.md", "text": "short"}
     assert not called("memory_read", {"path": "detail/log.md"}, a_scene(mind)).whole
     refused = called("memory_write", write, a_scene(mind))
-    assert (refused.error, refused.happened) == (True, ())
+    assert (refused.error, refused.drafts) == (True, ())
     assert refused.said.endswith(" It reads:\n" + "line\n" * 500)
     written = called(
         "memory_write", write, a_scene(mind, seen={"detail/log.md": [mind.documents.by_path["detail/log.md"].source]})
     )
-    assert written.happened == (DocumentWritten("detail/log.md", "short"),)
+    assert changes(written) == (DocumentWritten("detail/log.md", "short"),)
 
 
 def test_a_section_that_has_changed_since_it_was_seen_is_shown_instead_of_overwritten() -> None:
@@ -215,9 +219,9 @@ def test_a_section_that_has_changed_since_it_was_seen_is_shown_instead_of_overwr
     write = {"path": "detail/log.md", "text": "fog"}
     reach = a_scene(mind, then="# Log\n\n## Monday\n\nrain\n\n## Tuesday\n\nsun\n")
     refused = called("memory_write", {**write, "section": "Monday"}, reach)
-    assert (refused.error, refused.said.endswith("It reads:\nsnow"), refused.happened) == (True, True, ())
-    assert called("memory_write", {**write, "section": "Tuesday"}, reach).happened
-    assert called("memory_write", {**write, "section": "Sunday"}, a_scene(mind)).happened
+    assert (refused.error, refused.said.endswith("It reads:\nsnow"), refused.drafts) == (True, True, ())
+    assert called("memory_write", {**write, "section": "Tuesday"}, reach).drafts
+    assert called("memory_write", {**write, "section": "Sunday"}, a_scene(mind)).drafts
     assert called("memory_write", {**write, "section": "Tuesday"}, a_scene(mind)).error
 
 
@@ -225,15 +229,15 @@ def test_who_appends_need_not_have_seen_the_page() -> None:
     reach = a_scene(a_mind(DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\n")))
     write = {"path": "detail/log.md", "text": "sun"}
     more = called("memory_write", {**write, "append": True}, reach)
-    assert more.happened == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun"),)
+    assert changes(more) == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun"),)
     both = called("memory_write", {**write, "section": "Monday", "append": True}, reach)
-    assert both.happened == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun\n"),)
+    assert changes(both) == (DocumentWritten("detail/log.md", "# Log\n\n## Monday\n\nrain\nsun\n"),)
 
 
 def test_what_is_there_already_is_not_written_again() -> None:
     mind = a_mind(DocumentWritten("detail/a.md", "same"))
     reach = a_scene(mind, seen={"detail/a.md": [mind.documents.by_path["detail/a.md"].source]})
-    assert called("memory_write", {"path": "detail/a.md", "text": "same"}, reach).happened == ()
+    assert called("memory_write", {"path": "detail/a.md", "text": "same"}, reach).drafts == ()
 
 
 def test_pages_of_the_session_and_its_resource_are_listed_with_the_scratchpad_by_their_first_line() -> None:
@@ -271,10 +275,10 @@ def test_what_goes_wrong_is_an_error_under_the_tools_names_and_a_diagnostic_unde
     reach = a_scene(layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
     for name in ("working_memory_update", "working-memory/update"):
         told = called(name, {"goal": 7}, reach)
-        assert (told.error, told.diagnostic, told.happened) == (True, "", ())
+        assert (told.error, told.diagnostic, told.drafts) == (True, "", ())
         assert "goal" in told.said
     dropped = called("updateWorkingMemory", {"goal": 7}, reach)
-    assert (dropped.error, dropped.happened) == (False, ())
+    assert (dropped.error, dropped.drafts) == (False, ())
     assert dropped.diagnostic.startswith("updateWorkingMemory: Nothing was changed. goal does not fit")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from inmind import InmindError, Memory, Rates, Session
-from inmind.archivist import STRATEGIES
+from inmind import CompactionReport, InmindError, Memory, Mind, Rates, Session
+from inmind.archivist import STRATEGIES, Lifted
 from inmind.doors.demo import play
 from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
@@ -156,8 +156,14 @@ def show_prompt(
         number = calls if call is None else call
         prompt = opened.prompt(number)
         if as_json:
-            return _print_json({"call": prompt.call, "format": prompt.format, "request": prompt.request})
+            compactions = [_as_json(report) for report in prompt.report.compactions]
+            return _print_json(
+                {"call": prompt.call, "format": prompt.format, "compactions": compactions, "request": prompt.request}
+            )
         _say(str(opened.explain(number)))
+        for report in prompt.report.compactions:
+            _say(f"\n-- compacted before it: {report.reason}")
+            _say_compaction(report)
         for name in ("instructions", "system"):
             for text in _texts(prompt.request.get(name)):
                 _say(f"\n-- {name}\n{text}")
@@ -258,7 +264,9 @@ def compact(
     strategy: Annotated[
         str, typer.Option(metavar="|".join(STRATEGIES), help="Say only where it is, or tell it in short too.")
     ] = "archive",
-    keep_recent: Annotated[int, typer.Option(help="Turns, and outputs of tools, that stay.")] = KEEP_ASKED,
+    keep_recent: Annotated[
+        int, typer.Option(help="Turns, rounds of the active one, and outputs of tools that stay.")
+    ] = KEEP_ASKED,
     archive_to: Annotated[
         str | None, typer.Option(metavar="PATH", help="The page for it: archive/<name>.md or detail/<name>.md.")
     ] = None,
@@ -272,19 +280,13 @@ def compact(
         if undo:
             lifted = opened.undo_compaction()
             if as_json:
-                return _print_json({"lifted": lifted, "version": opened.mind.seq})
-            _say(f"The compaction of event {lifted} is taken back; the reversal is event {opened.mind.seq}.")
+                return _print_json({**asdict(lifted), "version": opened.mind.seq})
+            _say(str(lifted))
             return None
         report = opened.compact(target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to)
         if as_json:
-            left_out = [item._asdict() for item in report.left_out]
-            return _print_json({**asdict(report), "left_out": left_out, "version": opened.mind.seq})
-        _say(str(report))
-        for item in report.items:
-            where = "in memory" if item.where == "memory" else "in the conversation"
-            _say(f"- {item.kind}, {where}: {_on_one_line(item.text)}")
-        for item in report.left_out:
-            _say(f"- {item.kind}, in the archive alone: {_on_one_line(item.text)}")
+            return _print_json({**_as_json(report), "version": opened.mind.seq})
+        _say_compaction(report)
     return None
 
 
@@ -292,10 +294,13 @@ def compact(
 def undo(session: SessionId, as_json: AsJson = False) -> None:
     """Take back the last change of a session, be it a compaction; it stays in the journal."""
     with _failing_in_one_line(), _session(session) as opened:
+        before = opened.mind
         went_to = opened.undo()
         if as_json:
             return _print_json({"reverted_to": went_to, "version": opened.mind.seq})
-        _console().print(f"Back to how it was after event {went_to}; the reversal is event {opened.mind.seq}.")
+        _say(f"Back to how it was after event {went_to}; the reversal is event {opened.mind.seq}.")
+        for line in _taken_back(before, opened.mind):
+            _say(line)
     return None
 
 
@@ -341,6 +346,35 @@ def _leave_quietly() -> NoReturn:
     """The reader of the pipe has gone; what is left in the buffer must not raise again at exit."""
     sys.stderr.close()
     raise typer.Exit(1)
+
+
+def _say_compaction(report: CompactionReport) -> None:
+    _say(str(report))
+    for item in report.items:
+        where = "in memory" if item.where == "memory" else "in the conversation"
+        _say(f"- {item.kind}, {where}: {_on_one_line(item.text)}")
+    for item in report.left_out:
+        _say(f"- {item.kind}, in the archive alone: {_on_one_line(item.text)}")
+
+
+def _as_json(report: CompactionReport) -> dict[str, Any]:
+    return {**asdict(report), "left_out": [item._asdict() for item in report.left_out]}
+
+
+def _taken_back(before: Mind, after: Mind) -> Iterator[str]:
+    """What an undo has changed, as far as a person would look for it: what is sent, what was said, the pages."""
+    pages, told = after.documents.by_path, set[str]()
+    then, now = ({one.seq: one.what for one in mind.history.compactions} for mind in (before, after))
+    for seq in sorted(then.keys() - now.keys()):
+        yield str(Lifted.of(seq, then[seq], [path for path in then[seq].archives if path not in pages]))
+        told.update(then[seq].archives)
+    for seq in sorted(now.keys() - then.keys()):
+        yield f"Archived again: {counted(now[seq].messages, 'message')}, in {', '.join(now[seq].archives)}."
+    if gone := {entry.id for entry in before.line} - {entry.id for entry in after.line}:
+        yield f"No longer in the conversation: {counted(len(gone), 'message')}."
+    changed = [path for path, page in before.documents.by_path.items() if page != pages.get(path) and path not in told]
+    if changed:
+        yield f"As before: {', '.join(path if path in pages else f'{path} (removed)' for path in sorted(changed))}."
 
 
 def _texts(content: object) -> list[str]:

@@ -63,20 +63,24 @@ def output_stub(tokens: int) -> int:
 
 
 def asked(said: Sequence[Spoken], *, target: str, keep_recent: int) -> Leaving:
-    """What a model or a host has asked to compact: old turns, old answers of tools, or both.
+    """What a model or a host has asked to compact: old turns and rounds, old answers of tools, or both.
 
-    For turns `keep_recent` counts those before the active one, which always stays; for tools, their newest answers.
+    `keep_recent` counts what stays of each kind: turns before the active one, rounds of that one before its last, and
+    answers. What is being asked stays, and so do the last few rounds, however little is to be kept.
     """
     runs: tuple[tuple[int, ...], ...] = ()
     if target != "tools":
-        everything = turns(said)
-        runs = _runs([_movable(said, _Ties(said).whole(everything[: max(0, len(everything) - 1 - keep_recent)]))])
+        everything, ties = turns(said), _Ties(said)
+        old = _movable(said, ties.whole(everything[: max(0, len(everything) - 1 - keep_recent)]))
+        rounds = [one for turn in everything[-1:] for one in _rounds(said, turn, ties)]
+        done = rounds[: max(0, len(rounds) - max(keep_recent, KEEP_ROUNDS))]
+        runs = _worth(said, _runs([old, [*chain.from_iterable(done)]]))
     gone = {place for run in runs for place in run}
     outputs: list[int] = []
     if target != "conversation":
         answered = [place for place in _with_outputs(said) if place not in gone]
         outputs = answered[: max(0, len(answered) - keep_recent)]
-    return Leaving(outputs=frozenset(_read(said, outputs)), runs=_worth(said, runs))
+    return Leaving(outputs=frozenset(_read(said, outputs)), runs=runs)
 
 
 def covered(said: Sequence[Spoken], *, upto: int, keep_recent: int) -> Leaving:
@@ -118,6 +122,8 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
         relief.take(rounds[-1][len(done[-1]) :], until=room.aim, apart=not done[-1])
     if relief.left > room.limit:
         relief.cut(until=(room.most + room.limit) // 2)
+    if relief.left > room.limit:  # what is being asked was cut before, in a larger window, and is not cut twice
+        relief.take([[turn.start] for turn in everything[-1:] if said[turn.start].stub], until=room.limit, apart=True)
     return relief.leaving
 
 
@@ -287,12 +293,14 @@ class _Ties:
 def _rounds(said: Sequence[Spoken], turn: Turn, ties: _Ties) -> list[list[int]]:
     """The rounds of a turn but the last: what the model said, with what tools have answered to it.
 
-    The last is what the turn came to, or what it is at; an earlier stub in the turn goes with its first round.
+    The last is what the turn came to, or what it is at; an earlier stub in the turn goes with its first round, unless
+    it is what was asked, cut short.
     """
     places = range(turn.start, turn.stop)
     begins = [p for p in places if said[p].by == "assistant" and (p == turn.start or said[p - 1].by != "assistant")]
     rounds = [Turn(start, stop) for start, stop in pairwise(begins)]
-    earlier = [p for p in places if said[p].stub and p < (begins[0] if begins else turn.stop) and not said[p].answers]
+    before = range(turn.start, begins[0] if begins else turn.stop)
+    earlier = [p for p in before if said[p].stub and not (said[p].answers or said[p].begins_turn)]
     lead = [earlier] if earlier and rounds else []
     return [*lead, *(_movable(said, ties.whole([one])) for one in rounds)]
 

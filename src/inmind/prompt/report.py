@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inmind.prompt.compacting.making import CompactionReport
 from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
 from inmind.prompt.standing import Standing
@@ -35,8 +36,13 @@ class Report:
     left_out: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
-    compacted: str = ""
-    """Why the history was compacted for this call; empty when it was not."""
+    compactions: tuple[CompactionReport, ...] = ()
+    """What memory has compacted by itself since the call before, item by item; most of the time nothing."""
+
+    @property
+    def compacted(self) -> str:
+        """Why the history was compacted for this call; empty when it was not."""
+        return self.compactions[-1].reason if self.compactions else ""
 
     @property
     def tokens_percent(self) -> float:
@@ -67,7 +73,12 @@ class Prompt:
 
 
 def report_on(
-    call: int, standing: Standing, planned: Plan, view: View, notices: tuple[str, ...], *, compacted: str = ""
+    call: int,
+    standing: Standing,
+    planned: Plan,
+    view: View,
+    notices: tuple[str, ...],
+    compactions: tuple[CompactionReport, ...] = (),
 ) -> Report:
     correct, prepared, anchor = standing.calibration.correct, planned.prepared, standing.anchor
     used = correct(prepared.used)
@@ -84,5 +95,5 @@ def report_on(
         left_out=tuple(f"{left.what}: {left.why}" for left in view.left_out),
         repaired=view.repaired,
         notices=notices,
-        compacted=compacted,
+        compactions=compactions,
     )

@@ -139,6 +139,51 @@ def test_stubs_alone_are_not_archived_again() -> None:
     assert asked(said, target="conversation", keep_recent=0).runs == ((0, 1, 2),)
 
 
+def a_long_turn(rounds: int, *, of: int = 90) -> list[Spoken]:
+    """A request, and an agent that works on it."""
+    work = [one for number in range(rounds) for one in (calls(str(number)), answers(str(number), of))]
+    return conversation(says("user"), *work)
+
+
+@pytest.mark.spec("E3", "E6")
+@pytest.mark.parametrize("target", ["conversation", "all"])
+@pytest.mark.parametrize(("keep", "stay"), [(0, KEEP_ROUNDS), (5, 5), (30, 30)])
+def test_old_rounds_of_a_long_turn_leave_and_what_was_asked_stays(target: str, keep: int, stay: int) -> None:
+    said = a_long_turn(20)
+    leaving = asked(said, target=target, keep_recent=keep)
+    assert leaving.whole == list(range(1, len(said) - 2 * (stay + 1)))
+    assert not leaving.outputs
+
+
+@pytest.mark.spec("E3")
+def test_old_turns_and_old_rounds_have_a_stub_each_since_the_request_stands_between_them() -> None:
+    said = conversation(*exchanges(2), *a_long_turn(6))
+    assert asked(said, target="conversation", keep_recent=0).runs == ((0, 1, 2, 3), (5, 6, 7, 8))
+
+
+@pytest.mark.spec("E3")
+def test_an_earlier_stub_in_the_turn_goes_with_the_rounds_behind_it_and_not_without() -> None:
+    (request, *work), stub = a_long_turn(6), says("operator", stub=True)
+    assert asked([request, stub, *work], target="all", keep_recent=0).runs == ((1, 2, 3, 4, 5),)
+    assert not asked([request, stub, *work[: 2 * (KEEP_ROUNDS + 1)]], target="all", keep_recent=0)
+
+
+@pytest.mark.spec("E6", "E8")
+def test_what_was_asked_stays_though_it_had_to_be_cut_before() -> None:
+    _, *work = a_long_turn(20)
+    said = conversation(*exchanges(1), says("user", 300, stub=True), *work)
+    for leaving in (asked(said, target="all", keep_recent=0), relieved(said, a_room(1_500))):
+        assert leaving.whole
+        assert 2 not in leaving.whole
+
+
+@pytest.mark.spec("E5")
+def test_what_was_cut_for_a_larger_window_leaves_where_it_cannot_be_sent_at_all() -> None:
+    said = conversation(says("user", 5_000, stub=True), *a_long_turn(5)[1:])
+    room = a_room(2_000)
+    assert size_after(said, relieved(said, room), room) <= room.limit
+
+
 # -- covered by the overview -----------------------------------------------------------------------------------
 
 
@@ -293,14 +338,19 @@ def test_every_message_leaves_in_one_way_and_the_operators_words_in_none(
 
 @pytest.mark.spec("E2", "E3", "E6")
 @given(said=histories(), keep=st.integers(0, 4))
-def test_what_is_asked_for_never_takes_the_active_turn_or_the_last_ones(said: list[Spoken], keep: int) -> None:
+def test_what_is_asked_for_never_takes_the_last_turns_the_request_or_the_last_rounds(
+    said: list[Spoken], keep: int
+) -> None:
     starts = [place for place, one in enumerate(said) if place == 0 or one.begins_turn]
     stays = starts[-1 - keep] if len(starts) > keep else 0
-    for leaving in (
-        *(asked(said, target=target, keep_recent=keep) for target in ("conversation", "all")),
-        covered(said, upto=10**6, keep_recent=keep),
-    ):
-        assert all(place < stays for place in leaving.whole)
+    active = range(starts[-1] if starts else 0, len(said))
+    rounds = [place for place in active if said[place].by == "assistant"]
+    for target in ("conversation", "all"):
+        whole = set(asked(said, target=target, keep_recent=keep).whole)
+        assert whole.isdisjoint(range(stays, active.start))
+        assert not any(said[place].begins_turn for place in whole if place >= stays)
+        assert whole.isdisjoint(rounds[-1 - max(keep, KEEP_ROUNDS) :])
+    assert all(place < stays for place in covered(said, upto=10**6, keep_recent=keep).whole)
 
 
 @pytest.mark.spec("E5")

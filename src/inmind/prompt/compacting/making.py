@@ -162,15 +162,19 @@ def compaction(
         items=tuple(KeptItem(one.kind, one.text, _where(one, said, shorter)) for one in (*items, *asked)),
         left_out=tuple(dropped),
     )
-    sources = (entries[fresh[0]].id, entries[fresh[-1]].id) if fresh else ()
-    drafts = [_draft(DocumentWritten(page.path, page.text, upkeep=True), sources) for page in archived]
-    drafts.append(_draft(what, sources))
+    drafts = [
+        _draft(DocumentWritten(page.path, page.text, upkeep=True), _sources_of(page, history, documents))
+        for page in archived
+    ]
+    sources = _sources(history, leaving.touched)
+    earlier = [one.id for one in history.compactions[-1:]]  # what must survive is handed on from one to the next
+    drafts.append(_draft(what, (*earlier, *sources)))
     # The overview is memory's to keep current: no model has to remember to.
     if archived:
         number = f"{len(fresh)} 条消息" if language == "zh" else counted(len(fresh), "message")
         told = _COMPLETED[language].format(number, title, archived[0].path)
         occurred = [Occurred("compression_completed", told)]
-        drafts += kept_up(_with_pages(documents, archived), language, occurred, noted=noted)
+        drafts += kept_up(_with_pages(documents, archived), language, occurred, noted=noted, sources=sources)
     return Made(drafts, report)
 
 
@@ -192,6 +196,23 @@ def _with_pages(documents: Documents, archived: Sequence[Page]) -> Documents:
 def _draft(what: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
     """It holds what anybody has said, tools among them."""
     return Draft(what=what, origin=Origin.OPERATOR, sources=sources, trust=Trust.DATA)
+
+
+def _sources_of(page: Page, history: History, documents: Documents) -> tuple[str, ...]:
+    """The messages on a page, and what stood there before."""
+    here = [place for place, entry in enumerate(history.sent) if not entry.stub and entry.seq in page.lines]
+    before = documents.by_path.get(page.path)
+    return (*([before.source] if before else []), *_sources(history, here))
+
+
+def _sources(history: History, places: Sequence[int]) -> tuple[str, ...]:
+    """All messages at these places, those behind stubs included; such as follow each other as one, from first to last.
+
+    A page holds hundreds, and whoever forgets one of them has to find it.
+    """
+    stream = history.sent[places[0]].id.rpartition("#")[0]
+    runs = _ranges(history, places)
+    return tuple(f"{stream}#{first}" if first == last else f"{stream}#{first}-{last}" for first, last in runs)
 
 
 def _archived(entries: Sequence[Entry], title: str, wanted: Wanted, documents: Documents) -> list[Page]:
