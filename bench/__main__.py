@@ -14,7 +14,20 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import cache, compaction, imports, prepare, record, references, resolving, scratchpad, store, tokens, wrapped
+from bench import (
+    cache,
+    compaction,
+    imports,
+    prepare,
+    record,
+    references,
+    resolving,
+    retention,
+    scratchpad,
+    store,
+    tokens,
+    wrapped,
+)
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
@@ -29,6 +42,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "tokens": tokens.run,
     "references": references.run,
     "resolving": resolving.run,
+    "retention": retention.run,
 }
 
 

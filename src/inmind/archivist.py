@@ -9,7 +9,7 @@ happened.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from inmind.documents import Documents
 from inmind.entities.block import lines
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound, SummaryRefused
-from inmind.history import Entry, History
+from inmind.history import Compaction, History
 from inmind.history.compact import TARGETS, Leaving, asked, covered, output_stub, relieved
 from inmind.history.retain import items_of, request_of
 from inmind.history.room import KEEP_ASKED
@@ -36,14 +36,16 @@ from inmind.prompt.compacting.making import (
     compaction,
     sized,
     stub_size,
+    survivors,
 )
 from inmind.prompt.compacting.naming import words_in
-from inmind.prompt.compacting.spoken import spoken
+from inmind.prompt.compacting.spoken import Reader, conversation, spoken
 from inmind.prompt.crowd import Crowd
-from inmind.prompt.formats.parts import Message
 from inmind.prompt.layer import EntityLayer
+from inmind.prompt.ledger import Rates
 from inmind.prompt.meter import Meter, band
 from inmind.prompt.policy import Summarizer, pays
+from inmind.prompt.retained import RetainedLayer, retained
 from inmind.prompt.upkeep import kept_up
 from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, key_for
@@ -110,8 +112,7 @@ class Lifted:
 class Archivist:
     """The history of one session."""
 
-    def __init__(self, parts: Parts, meter: Meter, read: Callable[[Entry], Message]) -> None:
-        """`read`: what a message says."""
+    def __init__(self, parts: Parts, meter: Meter, read: Reader) -> None:
         self._read, self._said = read, (("", 0, 0), list[Spoken]())
         self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.setup, meter
         self._policy = parts.setup.compression
@@ -187,16 +188,21 @@ class Archivist:
         """Compactions that an edit of the host's among these drafts takes back.
 
         A host that goes back to before a message that was compacted, or changes it, has another conversation: what a
-        stub and the items say of the old one must not stand in it.
+        stub and the items say of the old one must not stand in it. One that was built on a stub goes with it: the
+        page that both rely on does.
         """
         edits = [draft.what for draft in drafts if isinstance(draft.what, HistorySpliced)]
-        gone = {entry.seq for edit in edits for entry in mind.line[edit.start : edit.stop]}
+        changed = [(entry.seq, entry.seq) for edit in edits for entry in mind.line[edit.start : edit.stop]]
+        going: list[Compaction] = []
+        for one in mind.history.compactions if changed else ():
+            if one.stands_for(changed):
+                going.append(one)
+                changed += one.runs
         lifted: list[Draft] = []
-        for one in reversed(mind.history.compactions) if gone else ():
-            if one.stands_for(gone):
-                more = self._lifted(mind, one.seq, one.what)
-                mind = self._stream.foresee(mind, mind.seq, more, now)
-                lifted += more
+        for one in reversed(going):
+            more = self._lifted(mind, one.seq, one.what)
+            mind = self._stream.foresee(mind, mind.seq, more, now)
+            lifted += more
         return lifted
 
     def unasked(self, history: History, *, since: int) -> list[Compacted]:
@@ -229,12 +235,10 @@ class Archivist:
         return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
 
     def _when_full(self, mind: Mind, crowd: Crowd) -> Due | None:
-        said, room = self.said(mind.history), crowd.room
-        wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), room.most))
+        said = self.said(mind.history)
+        wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
         stub = stub_size(said, wanted, self._meter)
-        # Where the price counts, much leaves at once: what is then written anew is the less.
-        aim = 0 if self._policy.rates else room.aim
-        leaving = relieved(said, room._replace(aim=aim, stub=stub), keep_recent=self._policy.keep_recent)
+        leaving = self._relieved(mind.history, said, crowd, stub)
         worth = crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain
         return self._due(mind, leaving, wanted) if leaving and worth else None
 
@@ -256,24 +260,38 @@ class Archivist:
         if asks is None or crowd.history < least:
             return None
         target, keep = asks
-        said = self.said(mind.history)
-        leaving = asked(said, target=target, keep_recent=keep)
-        reason = PAYS if self._policy.rates else name
-        wanted = self._complete(
-            mind, sized(Wanted(reason=reason, target=target, strategy="summarize"), crowd.room.most)
-        )
-        gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
-        if gain < least or not (crowd.moves or self._pays(said, gain, crowd)):
-            return None
-        return self._due(mind, leaving, wanted)
+        said, rates = self.said(mind.history), self._policy.rates
+        reason = PAYS if rates else name
+        wanted = Wanted(reason=reason, target=target, strategy="summarize")
+        wanted = self._complete(mind, sized(wanted, crowd.room.most))
+        stub = stub_size(said, wanted, self._meter)
+        if rates:
+            leaving = self._relieved(mind.history, said, crowd, stub)
+        else:
+            leaving = asked(said, target=target, keep_recent=keep)
+        gain = self._gain(said, leaving, stub)
+        worth = crowd.moves or rates is None or self._pays(rates, said, gain, crowd)
+        return self._due(mind, leaving, wanted) if gain >= least and worth else None
 
-    def _pays(self, said: Sequence[Spoken], gain: int, crowd: Crowd) -> bool:
-        if self._policy.rates is None:
-            return True
+    def _relieved(self, history: History, said: Sequence[Spoken], crowd: Crowd, stub: int) -> Leaving:
+        """What leaves when memory itself makes room: for what must survive of it, too."""
+
+        def leaving(crowd: Crowd) -> Leaving:
+            room = crowd.thrifty if self._policy.rates else crowd.room
+            return relieved(said, room._replace(stub=stub), keep_recent=self._policy.keep_recent)
+
+        first = leaving(crowd)
+        left = crowd.around + crowd.history - self._gain(said, first, stub)
+        if left + RetainedLayer.budget.max <= crowd.available:  # there is room, however much it is
+            return first
+        more = self._meter.count(retained(survivors(history, said, first, self._meter)))
+        return leaving(crowd.with_firm(max(0, more - self._meter.count(retained(history.unsaid)))))
+
+    def _pays(self, rates: Rates, said: Sequence[Spoken], gain: int, crowd: Crowd) -> bool:
         calls = sum(one.by == "assistant" and not one.stub for one in said) or 1
         growth = sum(one.tokens for one in said if not one.stub) / calls
-        stays = crowd.history - gain + crowd.around
-        return pays(self._policy.rates, leaves=gain, rewritten=stays, growth=growth)
+        stays = max(0, crowd.history - gain) + crowd.around
+        return pays(rates, leaves=gain, rewritten=stays, growth=growth)
 
     def relieve(self, due: Due) -> Sequence[Event]:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
@@ -306,7 +324,7 @@ class Archivist:
         sent = history.sent
         name = (sent.name(), len(sent), sent[-1].seq if len(sent) else 0)
         if name != self._said[0]:
-            self._said = (name, [spoken(entry, self._read(entry), self._meter) for entry in sent])
+            self._said = (name, conversation(history, self._read, self._meter))
         return self._said[1]
 
     def wanted(self, *, target: object, strategy: object, archive_to: object, reason: str) -> Wanted:

@@ -85,6 +85,23 @@ def test_stubs_that_would_say_the_same_stand_each_for_their_own(memory: Memory) 
     assert session.mind.history.compactions
 
 
+@pytest.mark.spec("A4", "E9")
+def test_a_compaction_that_took_in_the_stub_of_another_goes_with_it(session: Session) -> None:
+    """The first turn waits for an answer, so it stays; its other answer is on one page with that of the second."""
+    both = {**a_call("waits"), "tool_calls": [*a_call("waits")["tool_calls"], *a_call("first")["tool_calls"]]}
+    first = [user("look at both"), both, a_result("first", "alpha " * 400), assistant("one is missing")]
+    second = [user("and this"), a_call("second"), a_result("second", "beta " * 400), assistant("seen")]
+    talk = [*first, *second, user("go on")]
+    session.prepare(talk)
+    assert session.compact("tools", keep_recent=0).messages == 2
+    assert session.compact("conversation", keep_recent=0)
+    session.prepare([*second, user("go on")])
+    history = session.mind.history
+    pages = "".join(session.read(path) for path in session.documents() if path.startswith("archive/"))
+    assert {entry.seq for entry in history.sent if not entry.stub} == {entry.seq for entry in history.line}
+    assert (history.compactions, pages) == ((), "")
+
+
 @pytest.mark.spec("A6")
 def test_a_key_under_which_nothing_was_compacted_answers_the_same_again(memory: Memory) -> None:
     session = memory.session("s")

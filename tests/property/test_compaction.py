@@ -26,6 +26,7 @@ from validity import faults
 
 from inmind import CompressionPolicy, Memory, Prompt
 from inmind.errors import ContextOverflow, NotFound
+from inmind.history import Entry
 from inmind.history.history import History
 from inmind.journal import MessageAdded
 from inmind.prompt.formats import FORMATS
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E
 
 RESERVE = 200
 OPERATOR = ("system", "developer")
+FENCE, PROMPT = "```", "bash-$"
 MANY = 3
 """Calls that wait."""
 
@@ -62,6 +64,12 @@ WORDS = st.sampled_from(["hello", "nothing", "chinese", "a tag of ours", "a rule
 OUTPUTS = st.sampled_from(["hello", "nothing", "one record", "records", "a table", *LARGER])
 PINNED = st.sampled_from(["Build the About Us page.", "line of a page", "a remark of some length"])
 FORMAT = st.sampled_from(sorted(FORMATS))
+BANDS = ("normal", "light_compression", "medium_compression", "heavy_compression")
+POLICIES = {
+    "only when full": CompressionPolicy(),
+    "in every band": CompressionPolicy(automatic=BANDS, keep_recent=1),
+    "when it pays": CompressionPolicy.when_it_pays(),
+}
 
 
 def exchange(format: str, ids: Sequence[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
@@ -97,11 +105,11 @@ class AnyCompaction(RuleBasedStateMachine):
         window=st.sampled_from([4_000, 6_000]),
         tools=st.booleans(),
         format=FORMAT,
-        automatic=st.sampled_from([(), ("normal", "light_compression", "medium_compression", "heavy_compression")]),
+        policy=st.sampled_from(sorted(POLICIES)),
     )
-    def open(self, window: int, tools: bool, format: str, automatic: tuple[str, ...]) -> None:
+    def open(self, window: int, tools: bool, format: str, policy: str) -> None:
         self.window, self.memory_tools, self.format = window, tools, format
-        self.policy = CompressionPolicy(automatic=automatic, keep_recent=1 if automatic else 3)
+        self.policy = POLICIES[policy]
         self._open()
         self._hand_in([user("Build the About Us page. Never delete a page.")])
 
@@ -118,6 +126,12 @@ class AnyCompaction(RuleBasedStateMachine):
         ids = [f"call_{next(self.names)}" for _ in range(len(outputs) + waits)]
         said = exchange(self.format, ids, [TEXTS[name] for name in outputs]) if ids else []
         self._hand_in([*said, *([assistant(TEXTS[reply])] if reply else [])])
+
+    @rule(outputs=st.lists(OUTPUTS, min_size=1, max_size=3))
+    def command(self, outputs: list[str]) -> None:
+        """An agent that works by text alone is told what its commands answered as if a user had said it."""
+        said = [[assistant(f"I look.\n{FENCE}bash\nls\n{FENCE}"), user(f"{TEXTS[name]}\n{PROMPT}")] for name in outputs]
+        self._hand_in([message for pair in said for message in pair])
 
     @rule(data=st.data())
     def anything(self, data: st.DataObject) -> None:
@@ -333,7 +347,7 @@ class AnyCompaction(RuleBasedStateMachine):
         assert faults(prompt.format, prompt.messages) == []
         assert prompt.report.tokens_used <= self.window - RESERVE
         shown = squeezed("\n".join(texts_in(prompt.request)))
-        request = next((one for one in reversed(self.session.mind.line[:]) if one.wire.get("role") == "user"), None)
+        request = request_in(self.session.mind.line[:])
         if request and isinstance(request.wire["content"], str):
             assert squeezed(request.wire["content"])[:40] in shown
         compactions = self.session.mind.history.compactions
@@ -341,6 +355,17 @@ class AnyCompaction(RuleBasedStateMachine):
             items = [item for item in compactions[-1].what.items if request is None or item.seq != request.seq]
             survived = [squeezed(inert(item.text.removesuffix("…"))) for item in items]
             assert [text for text in survived if text not in shown] == []
+
+
+def request_in(line: Sequence[Entry]) -> Entry | None:
+    """The last message of a user's that answers no command."""
+    ran = [False, *(str(one.wire.get("content")).endswith(FENCE) for one in line)]
+    asked = (one for one, answers in zip(reversed(line), reversed(ran[:-1]), strict=True) if not answers)
+    return next((one for one in asked if one.wire.get("role") == "user" and not is_screen(one.wire)), None)
+
+
+def is_screen(wire: Mapping[str, Any]) -> bool:
+    return str(wire["content"]).endswith(PROMPT)
 
 
 def texts_in(value: object) -> Iterator[str]:

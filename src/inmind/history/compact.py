@@ -98,9 +98,9 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
     """What has to leave so that the conversation fits: in one pass, least harm first, no more than needed.
 
     Old answers of tools, the largest first, and old turns. A turn that goes on for long gets old itself: what was asked
-    stays, and the last rounds. Then answers in recent turns, but for the last. What is recent stays otherwise, unless
-    it cannot be sent at all: then recent turns leave, then recent rounds, and at the very last the end of a message
-    that is too long by itself.
+    stays, and the last rounds. What is recent stays, unless it is too much by itself and the next call would be as full
+    again: then answers leave, but for the last, then recent turns, then recent rounds. Of a message that is too long to
+    be sent at all the beginning stays, and before nothing can be sent the same befalls any other.
     """
     everything = turns(said)
     old = everything[: max(0, len(everything) - 1 - keep_recent)]
@@ -112,16 +112,19 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
     relief.take((_movable(said, ties.whole([turn])) for turn in old), until=room.aim)
     for of_turn in done:
         relief.take(of_turn, until=room.aim, apart=True)
-    if relief.left > room.most:
+    relief.cut(until=room.most, longer_than=room.limit)
+    if relief.left > room.recent:
         relief.take_outputs(_but_the_last(said), until=room.aim)
+    if relief.left > room.recent:
+        relief.take((_movable(said, ties.whole([turn])) for turn in recent), until=room.aim)
+    if relief.left > room.recent and rounds:
+        relief.take(rounds[-1][len(done[-1]) :], until=room.aim, apart=not done[-1])
     if relief.left > room.limit:
         relief.take_outputs(range(len(said)), until=room.aim)
     if relief.left > room.limit:
-        relief.take((_movable(said, ties.whole([turn])) for turn in recent), until=room.aim)
-    if relief.left > room.limit and rounds:
-        relief.take(rounds[-1][len(done[-1]) :], until=room.aim, apart=not done[-1])
-    if relief.left > room.limit:
         relief.cut(until=(room.most + room.limit) // 2)
+    if relief.left > room.limit:
+        relief.tighten()
     if relief.left > room.limit:  # what is being asked was cut before, in a larger window, and is not cut twice
         relief.take([[turn.start] for turn in everything[-1:] if said[turn.start].stub], until=room.limit, apart=True)
     return relief.leaving
@@ -142,7 +145,7 @@ class _Relief:
 
     def take_outputs(self, places: Iterable[int], *, until: int) -> None:
         """Answers of tools at these places, the largest first."""
-        gone = {place for run in self._runs for place in run} | self._outputs
+        gone = {place for run in self._runs for place in run} | self._outputs | self._cut.keys()
         there = set(places) - gone
         found = [place for place in _read(self._said, _with_outputs(self._said)) if place in there]
         for place in sorted(found, key=lambda place: -_output(self._said[place])):
@@ -166,13 +169,15 @@ class _Relief:
             for place in unit:
                 self._shrink(place, 0)
                 self._outputs.discard(place)
+                self._cut.pop(place, None)
 
-    def cut(self, *, until: int) -> None:
+    def cut(self, *, until: int, longer_than: int = 0) -> None:
         """The longest messages first, each down to what it has to give; what is being asked comes last."""
         gone = {place for run in self._runs for place in run}
         asked = max((place for place, one in enumerate(self._said) if one.begins_turn), default=-1)
         there = (place for place in range(len(self._said)) if place not in gone)
-        for place in sorted(there, key=lambda place: (place == asked, -self._sizes[place])):
+        long = [place for place in there if self._sizes[place] > longer_than]
+        for place in sorted(long, key=lambda place: (place == asked, -self._sizes[place])):
             one = self._said[place]
             least = LEAST_ASKED if place == asked else LEAST_LEFT
             stub = output_stub(self._sizes[place])
@@ -185,11 +190,10 @@ class _Relief:
             self._cut[place] = stays
             self._outputs.discard(place)
             self._shrink(place, stays + stub)
-        if self.left > self._room.limit:
-            self._tighten(asked)
 
-    def _tighten(self, asked: int) -> None:
+    def tighten(self) -> None:
         """Even the least was too much: nothing is said of what was cut but where it is."""
+        asked = max((place for place, one in enumerate(self._said) if one.begins_turn), default=-1)
         self._tight = True
         for place, one in enumerate(self._said):
             least = LEAST_LEFT + OUTPUT_STUB

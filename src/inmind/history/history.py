@@ -48,10 +48,15 @@ class Compaction:
                 shown.add(run[2])
                 yield from self._stubs(run[2], entry.seq)
 
-    def stands_for(self, seqs: Iterable[int]) -> bool:
-        """Is one of these messages sent as a stub of its?"""
-        runs = [run for stub in self.what.stubs for run in stub.of]
-        return any(first <= seq <= last for seq in seqs for first, last in runs)
+    @property
+    def runs(self) -> Runs:
+        """The messages that its stubs stand for."""
+        return tuple(run for stub in self.what.stubs for run in stub.of)
+
+    def stands_for(self, some: Iterable[tuple[int, int]]) -> bool:
+        """Is a message among these runs sent as a stub of its?"""
+        runs = self.runs
+        return any(begin <= last and first <= end for begin, end in some for first, last in runs)
 
     def stood_for(self) -> dict[str, Runs]:
         """Which messages each of its stubs stands for, by the stub's digest; none for a stub's second message."""

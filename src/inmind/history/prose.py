@@ -16,10 +16,14 @@ compiled = cache(re.compile)
 """Patterns are compiled when a message first needs them: all of them at once would be a quarter of the import."""
 
 
+def is_headed(words: str) -> bool:
+    """Does it stand below the heading of what a terminal or a tool answered?"""
+    return bool(compiled(_SCREEN_BEGINS).match(words))
+
+
 def is_screen(words: str) -> bool:
-    """Is it what a terminal or a tool answered? Agents that work by text alone send that as a user's message."""
-    last = words[-_FIRST_WORDS:].rstrip().rpartition("\n")[2]
-    return bool(compiled(_SCREEN_BEGINS).match(words) or compiled(_PROMPT).fullmatch(last))
+    """Is it the screen of a terminal, which waits for the next command?"""
+    return bool(compiled(_PROMPT).fullmatch(words[-_FIRST_WORDS:].rstrip().rpartition("\n")[2]))
 
 
 def own_words(words: str) -> Iterator[str]:
@@ -115,11 +119,19 @@ def _up_to_a_paste(block: Sequence[str]) -> tuple[Sequence[str], _Pasted]:
         if (":" in line or "：" in line) and (asks := compiled(_HANDS_OVER).match(line)):
             return [*block[: place - 1], asks[0]], _Pasted.TEXT
         leads = line.rstrip().endswith((":", "："))
-        if compiled(_TEXT if leads else _ANNOUNCED).search(line):
+        if compiled(_TEXT).search(line) if leads else _announces(line):
             return block[:place], _Pasted.TEXT
         if leads and compiled(_OUTPUT).search(line):
             return block[:place], _Pasted.OUTPUT
     return block, _Pasted.NOTHING
+
+
+def _announces(line: str) -> bool:
+    """Does it say that somebody's text comes next? Every line is asked this, so only what could match is looked for."""
+    low = line.lower()
+    if ("here" in low or "below" in low) and compiled(_HERE_IT_IS).search(low):
+        return True
+    return bool(compiled(_REWORD_IT).match(low) or (not low.isascii() and compiled(_REWORD_IT_IN_CHINESE).search(low)))
 
 
 def _unwrapped(block: Sequence[str]) -> Iterator[str]:
@@ -168,7 +180,8 @@ _SCREEN_BEGINS = (
     r"\w+_\w+ ?-> |\[\w+ for [^\n\]]*\] Result:|"
     r"\s*<(?:\w*(?:outputs?|results?|responses?)|returncode|stdout|environment)\b|\s*\[(?:tool|output|result|file)\b"
 )
-_PROMPT = r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#%>]|\S*[@~\\/]\S*[$#%>]|[\[(]\S+ \S+[\])][$#]"
+# A tag that closes is none.
+_PROMPT = r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#%>]|[^\s<]*[@~\\/][^\s<]*[$#%>]|[\[(]\S+ \S+[\])][$#]"
 
 # What comes behind these is not what the person says. Behind a program's words he is heard again where he speaks to
 # somebody; behind another person's, nothing tells the two apart.
@@ -182,15 +195,18 @@ _WRITING = (
     r"paragraphs?|passages?|essays?|chapters?|speech|threads?)"
 )
 _REWORD = r"(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)"
+# "I don't have the email, so please use:" announces what the speaker says next.
+_TURNS = r",\s+(?:so|can|could|would)\b"
 _TEXT = (
-    rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b[^.!?:]{{0,40}}[:：]\s*$|"
+    rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b(?:(?!{_TURNS})[^.!?:]){{0,40}}[:：]\s*$|"
     r"(?:如下|以下|内容|邮件|原文|写道|说)[^。！？：:]{0,8}[:：]\s*$"
 )
-_ANNOUNCED = (
-    rf"(?i)\b(?:here(?:['’]s| is| are)|below is)\s+(?:the|an?|my|our|some)\s+(?:[\w'’]+\s+){{0,3}}{_WRITING}\b|"
-    rf"^\W*{_REWORD}\s+(?:this|the following|these|the|my)(?:\s+\w+)?(?:\s+{_WRITING})"
-    r"(?:\s+(?:to|into|in|for)\s[^.!?:]{1,40})?\W*$|"
-    rf"^\W*{_REWORD}\s+(?:this|the following|these)(?:\s+(?:to|into|in|for)\s[^.!?:]{{1,40}})?\W*$|"
+_HERE_IT_IS = rf"\b(?:here(?:['’]s| is| are)|below is)\s+(?:the|an?|my|our|some)\s+(?:[\w'’]+\s+){{0,3}}{_WRITING}\b"
+_REWORD_IT = (
+    rf"\W*{_REWORD}\s+(?:(?:this|the following|these|the|my)(?:\s+\w+)?(?:\s+{_WRITING})|(?:this|the following|these))"
+    r"(?:\s+(?:to|into|in|for)\s[^.!?:]{1,40})?\W*$"
+)
+_REWORD_IT_IN_CHINESE = (
     r"(?:总结|翻译|润色|改写|校对)[^。！？]{0,12}(?:文章|邮件|文本|段落|内容|下面|以下)[^。！？]{0,6}$"
 )
 _HANDS_OVER = (
@@ -216,5 +232,8 @@ _FOREIGN = r"""(?x)\s*(?:
     )"""
 _INDENTED = r"(?: {4}|\t)(?!\s*(?:[-*•]|\d+[.)])\s)"
 _LINE_ENDS = r"[.!?:;。！？：；…][\"'”’)\]*_]*\s*$"
-_SENTENCE_END = r"[.!?…]+[\"'”’)*]*(?=\s)|[。！？；]+[”』」）]?|\n+"
+# The sign that ends a sentence stands in front of the choice: a search runs to it without trying every place before.
+_SENTENCE_END = (
+    r"[.!?…。！？；\n](?:(?<=[.!?…])[.!?…]*[\"'”’)*]*(?=\s)|(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
+)
 _ABBREVIATIONS = ("e.g.", "i.e.", " vs.", " approx.")

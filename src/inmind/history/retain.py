@@ -6,7 +6,8 @@ that are about to leave, checked item by item against what will be sent, and att
 
 Only people make rules. What a tool answered is never read here, nor what a command answered that stands in a user's
 place, and what a person merely pasted (code, logs, mails, quotes) is told apart from what they say themselves. A
-sentence counts by its form: an order that holds beyond this moment, in English or Chinese. Two rules that contradict
+sentence counts by its form: an order that holds beyond this moment, in English or Chinese. A few facts about the
+speaker bind like one, whatever will be looked for: a diet, an allergy, what may be spent. Two rules that contradict
 each other both stay, the newer last: which one holds is for the model to judge, who sees them in order.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from inmind.history.observed import observed
+from inmind.history.observed import told_apart
 from inmind.history.orders import agrees, is_cued, orders_in, proposed_in
 from inmind.history.prose import beginning, compiled, is_greeting, own_words
 from inmind.history.spoken import Spoken
@@ -44,14 +45,13 @@ class Merged(NamedTuple):
 def items_of(said: Sequence[Spoken], *, first: bool, at: Collection[int] | None = None) -> list[Item]:
     """What messages ask to be kept: all of them, or those at these places, each as an answer to what stands before.
 
+    What commands answered has to be told apart from what people say.
     `first`: nothing has stated the goal before. The first message that says more than hello does.
     """
     leaves: Callable[[int], bool] = at.__contains__ if at is not None else range(len(said)).__contains__
-    answers = observed(said)
     found: list[Item] = []
     for place, one in enumerate(said):
-        # Before anything was run there is nothing to be read back.
-        if not _by_a_person(one) or (place in answers and not (first and place == 0)):
+        if not _by_a_person(one):
             continue
         states_goal = first and one.begins_turn and not is_greeting(one.words)
         first = first and not states_goal
@@ -111,9 +111,8 @@ def _by_a_person(one: Spoken) -> bool:
 
 
 def _asked_last(said: Sequence[Spoken]) -> int | None:
-    answers = observed(said)
-    places = (place for place in reversed(range(len(said))) if place not in answers)
-    return next((place for place in places if _asks(said[place])), None)
+    people = told_apart(said)
+    return next((place for place in reversed(range(len(said))) if _asks(people[place])), None)
 
 
 def _asks(one: Spoken) -> bool:

@@ -21,5 +21,7 @@ class Room(NamedTuple):
     """Before one is due."""
     limit: int
     """At all."""
+    recent: int
+    """Beyond this, what is recent is no longer spared."""
     stub: int = 0
     """What a stub for messages may take of it."""

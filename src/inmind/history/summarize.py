@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from inmind.errors import SummaryRefused
-from inmind.history.observed import observed
 from inmind.history.prose import own_words, sentences
 from inmind.history.spoken import Spoken
 from inmind.journal import Item
@@ -105,12 +104,7 @@ def checked(summary: object, *, replaced_tokens: int, count: Counter) -> str:
 
 def _requests(said: Sequence[Spoken]) -> list[str]:
     """The first sentence of everything a user asked for."""
-    answers = observed(said)
-    found: list[str] = []
-    for place, one in enumerate(said):
-        if one.begins_turn and (place == 0 or place not in answers):
-            found += islice(_lines(one.words[:_LOOKED_AT]), 1)
-    return found
+    return [line for one in said if one.begins_turn for line in islice(_lines(one.words[:_LOOKED_AT]), 1)]
 
 
 def _asked(requests: Sequence[str], named: int) -> list[str]:

@@ -53,7 +53,17 @@ class Crowd:
         aim = max(int(RELIEVED * self.available) - self.around, self.available // 4)
         most = max(int(FULL * self.available) - self.around, aim + self.available // 8)
         least = self.fixed + self.firm + (self.around - self.fixed - self.firm) // 2
-        return Room(aim=aim, most=most, limit=max(most, self.available - least), stub=0)
+        return Room(aim=aim, most=most, limit=max(most, self.available - least), recent=most)
+
+    @property
+    def thrifty(self) -> Room:
+        """Where the price counts, much leaves at once, also of what is recent: all that stays is written anew."""
+        quarter = self.available // 4
+        return self.room._replace(aim=quarter, recent=quarter)
+
+    def with_firm(self, more: int) -> Crowd:
+        """The same, once more has to survive."""
+        return replace(self, around=self.around + more, firm=self.firm + more)
 
 
 def crowd(occasion: Occasion, planned: Plan | None) -> Crowd:

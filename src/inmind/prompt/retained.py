@@ -41,14 +41,15 @@ class RetainedLayer(PlainLayer):
             return None
         sources = tuple(dict.fromkeys(f"session/{moment.session}#{item.seq}" for item in items if item.seq))
         return Recalled(
-            _text(items),
+            retained(items),
             sources=sources,
             trust=Trust.PERSON,
             shorten=lambda budget, count: _shortened(items, budget, count),
         )
 
 
-def _text(items: Sequence[Item], left_out: int = 0) -> str:
+def retained(items: Sequence[Item], left_out: int = 0) -> str:
+    """What the block says of these items; nothing where there are none."""
     lines: list[str] = []
     for kind, heading in _HEADINGS.items():
         of_kind = [item.text.replace("\x00", " ") for item in items if item.kind == kind]
@@ -64,7 +65,7 @@ def _shortened(items: Sequence[Item], budget: int, count: Counter) -> Cut:
     going = sorted((item for item in items if item.kind not in _STAYING), key=lambda item: item.seq)
     for number in range(1, len(going) + 1):
         gone = set(going[:number])
-        text = _text([item for item in items if item not in gone], number)
+        text = retained([item for item in items if item not in gone], number)
         if count(text) <= budget:
             return Cut(text, number)
-    return Cut(_text([item for item in items if item.kind in _STAYING], len(going)), len(going))
+    return Cut(retained([item for item in items if item.kind in _STAYING], len(going)), len(going))

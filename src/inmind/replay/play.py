@@ -26,6 +26,7 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
+from inmind.history.observed import told_apart
 from inmind.history.retain import items_of, merged, missing, request_of
 from inmind.history.spoken import Answered, Asked, By, Spoken
 from inmind.journal import Item
@@ -212,7 +213,7 @@ class _Play:
         fresh = range(len(self._heard), stop)
         self._heard += (_spoken(self._spoken.read(self._recording.messages[place]), place) for place in fresh)
         first = not any(item.kind == "goal" for item in self._found)
-        found = items_of(self._heard, first=first, at=fresh)
+        found = items_of(told_apart(self._heard), first=first, at=fresh)
         self._found = merged(self._found, found, most_tokens=sys.maxsize, count=len).kept
         yield from self._found
         if (request := request_of(reversed(self._heard))) is not None:

@@ -38,7 +38,7 @@ def exchanges(number: int, tokens: int = 20) -> list[Spoken]:
 
 
 def a_room(limit: int, *, stub: int = 0) -> Room:
-    return Room(aim=limit // 2, most=3 * limit // 4, limit=limit, stub=stub)
+    return Room(aim=limit // 2, most=3 * limit // 4, limit=limit, recent=3 * limit // 4, stub=stub)
 
 
 def size_after(said: Sequence[Spoken], leaving: Leaving, room: Room) -> int:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind.history.observed import told_apart
 from inmind.history.orders import MOST_ITEM
 from inmind.history.retain import MOST_GOAL, items_of, merged, missing, request_of
 from inmind.history.spoken import Answered, By, Spoken
@@ -100,6 +101,21 @@ RULES = [
     "As I said, never push to main.",
     "所有价格都要含税。",
     "代码注释写英文。",
+    "The report has to fit on one page.",
+    "Leave the vendor folder untouched.",
+    "Show me the diff before you change anything.",
+    "If a test takes over a minute, tell me.",
+    "Use my business card for any extra fees.",
+    "Checked bags: keep them only if they are free.",
+    "Nothing over two hours.",
+    "No red-eye flights, please.",
+    "Try not to touch the parser.",
+    "Log lines should be in English.",
+    "I don't want to rebook unless it is free.",
+    "Quit explaining every step.",
+    "除非我同意，别合并。",
+    "发布之前先问我。",
+    "总时长不能超过一小时。",
 ]
 
 
@@ -152,7 +168,42 @@ NO_RULES = [
     "你能不能来？",
     "别人都走了。",
     "这个必须吗？",
+    "If you can, list the cheaper ones too.",
+    "The title should be 'Minutes of Monday'.",
+    "I'll have to see what each town has to offer.",
+    "Leave me alone.",
+    "My details should be in the profile.",
+    "I prefer the second draft.",
+    "I'll take care of it.",
+    "That is the look I'm going for.",
+    "I'm not sure how to use a set instead.",
+    "Now that we have chosen a tool, what is next?",
+    "I don't have any allergies.",
+    "I keep an eye on it within 5 days.",
+    "别着急。",
+    "同事说必须重写，我不信。",
+    "我们以后再说。",
 ]
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "I'm vegetarian.",
+        "My son is allergic to penicillin.",
+        "I have a severe nut allergy.",
+        "I don't eat pork.",
+        "My budget is around $800.",
+        "I can pay up to $100 for the change.",
+        "I have to keep it under €40.",
+        "我对海鲜过敏。",
+        "我不吃猪肉。",
+        "预算大概三千。",
+    ],
+)
+def test_a_fact_that_binds_whatever_is_looked_for_is_kept_like_a_rule(fact: str) -> None:
+    assert texts(f"Find me something for tonight. {fact}") == [fact]
 
 
 @pytest.mark.spec("E8")
@@ -174,6 +225,15 @@ def test_questions_stories_and_what_holds_only_now_are_no_rules(sentence: str) -
         "我们决定用 Postgres。",
         "就用方案二吧。",
         "改用 Redis。",
+        "We'll use Redis for the queue.",
+        "I think I'll stick with the old one for now.",
+        "Scrap the importer.",
+        "Alright, plan B then.",
+        "We're switching to uv.",
+        "I'll take the window seat.",
+        "Let's keep the order as is.",
+        "我选银色的。",
+        "好，就选第一个。",
     ],
 )
 def test_what_a_person_decides_is_a_decision(sentence: str) -> None:
@@ -214,7 +274,8 @@ PASTED = [
 @pytest.mark.spec("J5", "E8")
 @pytest.mark.parametrize("words", PASTED)
 def test_what_a_person_only_pasted_makes_no_rule(words: str) -> None:
-    assert items_of(said(words), first=False) == []
+    talk = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
+    assert items_of(told_apart(talk), first=False) == []
 
 
 @pytest.mark.spec("J5")
@@ -242,6 +303,13 @@ def test_a_person_is_heard_again_behind_what_a_program_said() -> None:
     rule = "From now on never touch the database."
     assert texts(f"Here is the error:\nValueError: x\n\n{rule}") == [rule]
     assert texts(f"Here is the code:\n```\nx\n```\n{rule}") == [rule]
+
+
+@pytest.mark.spec("E8")
+def test_a_list_that_a_person_begins_after_speaking_of_a_mail_is_their_own() -> None:
+    words = "I don't have the email at hand, so please use:\n- Name: Ada\n\nShow me the total before booking anything."
+    assert texts(words) == ["Show me the total before booking anything."]
+    assert texts(words.replace("at hand, so please use", "from Bob")) == []
 
 
 def test_what_is_said_around_a_paste_is_the_persons_own() -> None:
@@ -301,8 +369,9 @@ def test_of_messages_that_stay_nothing_is_taken_and_a_goal_among_them_is_still_t
 @pytest.mark.spec("E8")
 def test_the_rules_of_a_first_message_that_ends_in_a_prompt_count() -> None:
     words = f"Solve the issue. {'It is long. ' * 90}\n\nDO NOT use interactive commands.\n(Open file: n/a)\nbash-$"
-    assert [item.kind for item in items_of(said(words), first=True)] == ["goal", "rule"]
-    assert items_of(said(words), first=False) == []
+    assert [item.kind for item in items_of(told_apart(said(words)), first=True)] == ["goal", "rule"]
+    later = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
+    assert items_of(told_apart(later), first=False) == []
 
 
 @pytest.mark.parametrize(
@@ -330,7 +399,6 @@ def test_the_last_request_is_looked_for_behind_what_commands_answered(rounds: in
     round: list[tuple[By, str]] = [("assistant", "```bash\nls\n```"), ("user", "setup.py notes.txt")]
     talk = exchange(("user", "Fix the bug."), ("assistant", "Done."), ("user", "Now the docs."), *round * rounds)
     assert request_of(reversed(talk)) == Item("request", "Now the docs.", 3)
-    assert request_of(exchange(("user", "setup.py\nbash-$"))) is None
 
 
 @pytest.mark.spec("E8")

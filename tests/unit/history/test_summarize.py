@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.errors import SummaryRefused
+from inmind.history.observed import told_apart
 from inmind.history.spoken import Answered, Asked, By, Spoken
 from inmind.history.summarize import MOST_SUMMARY, checked, extract, prompt_for
 from inmind.journal import Item
@@ -66,7 +67,7 @@ def test_of_too_many_requests_the_newest_is_named_and_the_others_are_sampled_eve
 
 def test_what_a_terminal_answered_is_nothing_that_was_asked() -> None:
     said = [user("Fix the bug.\nbash-$"), assistant("ls"), user("setup.py  README.md\nbash-$"), assistant("Fixed.")]
-    assert extract(said, budget=500, count=count) == "Asked:\n- Fix the bug.\nEnded with: Fixed."
+    assert extract(told_apart(said), budget=500, count=count) == "Asked:\n- Fix the bug.\nEnded with: Fixed."
 
 
 def test_what_it_ended_with_is_kept_before_the_tools() -> None:

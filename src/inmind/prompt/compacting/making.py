@@ -6,7 +6,7 @@ item against what will be sent: what stands nowhere there is written into the st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +14,6 @@ from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents, checked_tex
 from inmind.errors import InvalidInput, InvalidPath
 from inmind.history import Behind, Entry, History
 from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
-from inmind.history.observed import observed
 from inmind.history.prose import is_greeting, own_words
 from inmind.history.retain import items_of, merged
 from inmind.history.spoken import Spoken
@@ -23,8 +22,8 @@ from inmind.journal import Compacted, DocumentWritten, Draft, Item, Occurred, Or
 from inmind.overview.events import Noted
 from inmind.prompt.compacting.naming import Naming
 from inmind.prompt.compacting.page import Page, free_path, pages
+from inmind.prompt.compacting.spoken import in_context
 from inmind.prompt.compacting.stub import block, cut_short, for_messages, without_outputs
-from inmind.prompt.formats import FORMATS
 from inmind.prompt.meter import Meter
 from inmind.prompt.upkeep import kept_up
 from inmind.text import counted, shortened
@@ -130,7 +129,7 @@ def compaction(
     """The events of a compaction. `said`: what is sent, message by message, as `history.sent` has it."""
     entries = history.sent[:]
     fresh = [place for place in leaving.touched if not entries[place].stub]
-    seen = _answering(history, said, leaving.touched)
+    seen = in_context(history, said, meter)
     title = _title(seen, leaving)
     archived = _archived([entries[place] for place in fresh], title, wanted, documents)
     items, dropped = _items(history, seen, leaving, meter)
@@ -243,6 +242,14 @@ def checked_item(text: object) -> str:
     return checked
 
 
+def survivors(history: History, said: Sequence[Spoken], leaving: Leaving, meter: Meter) -> list[Item]:
+    """What must survive a compaction and will be said by no message any more."""
+    gone = {said[place].seq for place in (*leaving.whole, *leaving.cut)}
+    sent = {one.seq for one in said if not one.stub} - gone
+    kept = _items(history, in_context(history, said, meter), leaving, meter)[0]
+    return [item for item in kept if item.seq not in sent]
+
+
 def _items(history: History, said: Sequence[Spoken], leaving: Leaving, meter: Meter) -> tuple[list[Item], list[Item]]:
     """What must survive this compaction, and what there is no room for."""
     gone = {place for place in (*leaving.whole, *leaving.cut) if not said[place].stub}
@@ -254,30 +261,17 @@ def _items(history: History, said: Sequence[Spoken], leaving: Leaving, meter: Me
     return [item for item in kept if item.kind != "request"], dropped
 
 
-def _answering(history: History, said: Sequence[Spoken], gone: Collection[int]) -> list[Spoken]:
-    """What is sent, with what each message that leaves is an answer to, also where that was archived before."""
-    seen, behind = list(said), Behind(history.line)
-    for place in {place - 1 for place in gone if place and said[place].begins_turn and said[place - 1].stub}:
-        if entries := behind(history.sent[place].of or ()):
-            message = FORMATS[entries[-1].format].read(entries[-1].wire)
-            by = "assistant" if message.role == "assistant" else said[place].by
-            seen[place] = Spoken(seq=entries[-1].seq, by=by, words=message.text, stub=True)
-    return seen
-
-
 def _title(said: Sequence[Spoken], leaving: Leaving) -> str:
     """What it was about: the first that a user asked there, the tools that answered, or what an agent did by text."""
-    answers = observed(said)
-    for place in leaving.whole:
-        one = said[place]
-        if one.begins_turn and not is_greeting(one.words) and (place == 0 or place not in answers):
+    fresh = [said[place] for place in leaving.whole if not said[place].stub]
+    for one in fresh:
+        if one.begins_turn and not is_greeting(one.words):
             return shortened(one.words, _MOST_TITLE)
     names = {call.id: call.tool for one in said for call in one.asks}
     tools = [names.get(answer.id, "") for place in leaving.touched for answer in said[place].answers]
     used = ", ".join(dict.fromkeys(filter(None, tools)))
     if used:
         return shortened(f"outputs of {used}", _MOST_TITLE)
-    fresh = (said[place] for place in leaving.whole if not said[place].stub)
     told = (line for one in fresh if one.by == "assistant" for line in own_words(one.words))
     return shortened(next(told, "conversation"), _MOST_TITLE)
 

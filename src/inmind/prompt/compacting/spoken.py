@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
-from inmind.history import Entry
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from inmind.history import Behind, Entry, History
+from inmind.history.observed import as_answer, observed
 from inmind.history.spoken import Answered, Asked, By, Spoken
+from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Opaque, Text
 from inmind.prompt.meter import Meter
+
+Reader = Callable[[Entry], Message]
+"""What a message of the conversation says."""
+
+
+def conversation(history: History, read: Reader, meter: Meter) -> list[Spoken]:
+    """What is sent, message by message, with what commands answered told apart from what people say."""
+    said = [spoken(entry, read(entry), meter) for entry in history.sent]
+    places = observed(in_context(history, said, meter))
+    return [as_answer(one) if place in places else one for place, one in enumerate(said)]
+
+
+def in_context(history: History, said: Sequence[Spoken], meter: Meter) -> list[Spoken]:
+    """What is sent, but for each stub the message that it was, or the last of those: what comes next answers that."""
+    stubs = [place for place, one in enumerate(said) if one.stub]
+    if not stubs:
+        return list(said)
+    seen, behind = list(said), Behind(history.line)
+    for place in stubs:
+        if entries := behind(history.sent[place].of or ()):
+            was = entries[-1]
+            seen[place] = replace(spoken(was, FORMATS[was.format].read(was.wire), meter), stub=True)
+    return seen
 
 
 def spoken(entry: Entry, message: Message, meter: Meter) -> Spoken:

@@ -48,9 +48,14 @@ def without_outputs(entry: Entry, place: str, name: Callable[[str], Sequence[str
     `place`: where the message is now. `name`: ids of an answer that the line has to name.
     """
     message = FORMATS[entry.format].read(entry.wire)
-    if not message.results:
+    if message.calls:
         return (entry.wire,)
-    parts = [_archived(part, place, name) if isinstance(part, Result) else part for part in message.parts]
+    if not message.results:  # what a command answered, to an agent that works by text
+        return _written(entry, message, [_line(message.parts, place, name)])
+    parts = [
+        replace(part, parts=(_line(part.parts, place, name),)) if isinstance(part, Result) else part
+        for part in message.parts
+    ]
     return _written(entry, message, parts)
 
 
@@ -69,7 +74,7 @@ def cut_short(
     room = tokens
     for part in message.parts:
         if isinstance(part, Result | Text):
-            text = part.text if isinstance(part, Text) else _text(part)
+            text = part.text if isinstance(part, Text) else _text(part.parts)
             kept = cut(text, budget=max(room, count(pointer)) + 2, count=count, pointer=pointer).text or pointer
             room = max(0, room - count(kept))
             ids = name(text.removeprefix(kept.removesuffix(pointer).rstrip("\n"))) if kept.endswith(pointer) else ()
@@ -80,19 +85,18 @@ def cut_short(
     return _written(entry, message, parts)
 
 
-def _archived(result: Result, place: str, name: Callable[[str], Sequence[str]]) -> Result:
-    text = _text(result)
-    other = "" if all(isinstance(part, Text) for part in result.parts) else ", with more than text"
+def _line(answer: Sequence[Part], place: str, name: Callable[[str], Sequence[str]]) -> Text:
+    text = _text(answer)
+    other = "" if all(isinstance(part, Text) for part in answer) else ", with more than text"
     begins = shortened(text[: 4 * MOST_QUOTED], MOST_QUOTED)
     began = f"; it began: {json.dumps(inert(begins), ensure_ascii=False)}" if begins else ""
     ids = name(text)
     named = f"; ids in it: {inert(', '.join(ids))}" if ids else ""
-    told = Text(f"[archived, {len(text):,} characters{other}: {place}{began}{named}]")
-    return replace(result, parts=(told,))
+    return Text(f"[archived, {len(text):,} characters{other}: {place}{began}{named}]")
 
 
-def _text(result: Result) -> str:
-    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+def _text(parts: Sequence[Part]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _written(entry: Entry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:
