@@ -148,6 +148,8 @@ class Finding(StrEnum):
     """Nobody meant this: keep the bytes aside, show the last good version, say so."""
     MISSING = "missing"
     """It is gone: show the last good version again. A file's absence is not a decision to forget."""
+    SHARED = "shared"
+    """Somebody's words, in a file that has another name as well, perhaps outside: not taken in until it is alone."""
     FOREIGN = "foreign"
     """Nothing that was ever ours, nor a text that could become a document: a person's business, left alone."""
 
@@ -160,13 +162,20 @@ class Judgement:
 
 
 def judge(
-    found: bytes | None, *, document: Document | None, published: str | None, unconfirmed: Collection[str] = ()
+    found: bytes | None,
+    *,
+    document: Document | None,
+    published: str | None,
+    unconfirmed: Collection[str] = (),
+    linked: bool = False,
 ) -> Judgement:
     """What the bytes found in a file mean, given the newest version and the digest that was last published.
 
     A stale copy is told from a person who restored an old version by what we know to have shown: what we last
     wrote there is stale when the journal has moved on, the same words after we wrote something newer are an edit.
     `unconfirmed` are digests of versions since then: a writer that was killed may have shown one and not said so.
+    `linked`: the file has another name as well. What it shows of ours is ours all the same, as in a home that somebody
+    backed up by links; but a file from elsewhere must not become a page by being linked here.
     """
     if found is None:
         return Judgement(Finding.MISSING) if document else Judgement(Finding.CURRENT)
@@ -177,14 +186,14 @@ def judge(
         return Judgement(Finding.STALE)
     if damage:
         return Judgement(Finding.DAMAGED if document else Finding.FOREIGN, reason=damage)
-    return Judgement(Finding.EDITED, text=text)
+    return Judgement(Finding.SHARED) if linked else Judgement(Finding.EDITED, text=text)
 
 
 def _read(found: bytes) -> tuple[str, str]:
     if not found:
         return "", "the file is empty"
     if len(found) > MOST_BYTES:
-        return "", f"the file has {len(found)} bytes, at most {MOST_BYTES} are taken in"
+        return "", f"the file has more than {MOST_BYTES} bytes"
     if b"\x00" in found:
         return "", "the file holds NUL bytes"
     try:

@@ -46,7 +46,7 @@ from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.base import Clock, Store
 from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
-from inmind.stores.legacy import Legacy, all_legacy, find_legacy
+from inmind.stores.legacy import Legacy, all_legacy, find_legacy, messages_of
 from inmind.stores.meta import MetaFile, glance
 from inmind.stores.siblings import NOBODY, Siblings
 from inmind.stores.sqlite import SqliteStore
@@ -438,7 +438,7 @@ def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened, handed: Se
         *([] if inherited else [Draft(what=page, origin=Origin.OPERATOR)]),
         *handed,
         *([Draft(what=Titled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
-        *(legacy.drafts if legacy else ()),
+        *(messages_of(legacy) if legacy else ()),
     ]
 
 
@@ -454,7 +454,7 @@ def _legacy_info(legacy: Legacy) -> SessionInfo:
         model=legacy.model,
         resource="",
         cwd=legacy.cwd,
-        messages=len(legacy.drafts),
+        messages=legacy.messages,
         calls=0,
         created=(legacy.began or legacy.changed).isoformat(),
         updated=legacy.changed.isoformat(),

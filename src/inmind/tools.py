@@ -25,6 +25,7 @@ from inmind.prompt.formats.parts import Call, Message, Opaque
 from inmind.prompt.intake import tool_names
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer
 from inmind.prompt.pads import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight, truth
+from inmind.prompt.upkeep import indexed
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
 from inmind.text import counted, cut, inert
@@ -32,6 +33,11 @@ from inmind.text import counted, cut, inert
 MOST_LINES = 400
 MOST_CHARACTERS = LONGEST_LINE
 """What one `memory_read` answers with at most: an answer that fills the window helps nobody."""
+
+MOST_LISTED = 100
+"""Lines of one `memory_list`; the rest is counted, and listed on demand."""
+MOST_NAMED = 10
+"""Paths in the answer to a call that named none of them."""
 
 MOST_CONFLICT = 4_000
 MOST = 2**53
@@ -234,7 +240,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     path = _text(arguments, "path")
     text = reach.pad_text if path == SCRATCHPAD else reach.text(path)
     if text is None:
-        raise NotFound(what="document", name=path, hint=f"there are: {', '.join(_paths(reach))}")
+        raise NotFound(what="document", name=path, hint=f"there are: {_named(_paths(reach))}")
     lines = lines_read(text)
     first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
     end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MOST))
@@ -296,18 +302,32 @@ def _shortened(text: str) -> str:
     return cut(text, budget=MOST_CONFLICT, count=len, pointer="[cut: memory_read shows the rest]").text
 
 
-def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:  # noqa: ARG001 -- the table's
+def _list(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+    paths = _paths(reach)
+    first = _line_number(arguments, "from_line", 1, least=1, most=max(1, len(paths)))
+    last = min(len(paths), first - 1 + MOST_LISTED)
     lines: list[str] = []
-    for path in _paths(reach):
+    for path in paths[first - 1 : last]:
         text = (reach.pad_text if path == SCRATCHPAD else reach.text(path)) or ""
-        first = next((line.strip() for line in text.split("\n") if line.strip()), "")
-        lines.append(f"{path} ({counted(len(text.encode()), 'byte')}): {first[:100]}")
+        words = next((line.strip() for line in text.split("\n") if line.strip()), "")
+        lines.append(f"{path} ({counted(len(text.encode()), 'byte')}): {words[:100]}")
+    if len(lines) < len(paths):
+        more = f"; list on from_line {last + 1}" if last < len(paths) else ""
+        lines.append(f"[{first} to {last} of {len(paths)}, the newest pages first{more}]")
     return Answer(said="\n".join(lines) or "There are none.")
 
 
 def _paths(reach: Reach) -> list[str]:
-    documents = sorted({**reach.belongings.documents.by_path, **reach.mind.documents.by_path})
-    return [*documents, *([SCRATCHPAD] if reach.pad_text else [])]
+    """What is always there, and then the pages, the newest first."""
+    pages = indexed(reach.mind.documents)
+    documents = {**reach.belongings.documents.by_path, **reach.mind.documents.by_path}
+    always = sorted(path for path in documents if path not in pages)
+    return [*always, *([SCRATCHPAD] if reach.pad_text else []), *pages]
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = len(paths) - MOST_NAMED
+    return ", ".join(paths[:MOST_NAMED]) + (f" and {more} more, which memory_list shows" if more > 0 else "")
 
 
 def _own_page(path: str) -> str:
@@ -400,7 +420,7 @@ TOOLS: tuple[Tool, ...] = (
         wire="memory_list",
         reads_only=True,
         layer=_has_pages,
-        declare=_always("List what memory_read can read.", _object({})),
+        declare=_always("List what memory_read can read.", _object({"from_line": _NUMBER})),
         run=_list,
     ),
     Tool(

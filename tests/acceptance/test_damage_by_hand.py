@@ -235,11 +235,13 @@ def unreadable(file: Path) -> None:
     file.chmod(0)
 
 
-def deeply_nested(file: Path) -> None:
-    file.write_text(DEEP)
+def a_link(file: Path) -> None:
+    elsewhere = file.parents[3] / "secret.jsonl"
+    elsewhere.write_text(json.dumps(user("not yours to read")))
+    file.symlink_to(elsewhere)
 
 
-ODD = [a_folder, a_dangling_link, a_link_to_itself, a_pipe, unreadable, deeply_nested]
+ODD = [a_folder, a_link, a_dangling_link, a_link_to_itself, a_pipe, unreadable]
 
 
 @pytest.mark.spec("E1", "C05")
@@ -256,6 +258,20 @@ def test_an_odd_file_hides_no_other_session_and_opens_empty(
         assert "odd.jsonl" in warnings(caplog)[0]
         assert len(memory.session("odd").mind.line) == 0
         assert len(memory.session("good").mind.line) == 1
+
+
+@pytest.mark.spec("E1", "C05")
+@pytest.mark.parametrize("line", [DEEP, "remember the milk", '{"role": "user"', '{"type": "session', '"session"', "7"])
+def test_a_line_that_is_no_message_is_skipped_and_said_when_it_would_be_brought_in(
+    place: Path, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    older(place, json.dumps(user("one")), line, json.dumps(user("two")))
+    with Memory.open(place) as memory:
+        assert [info.id for info in memory.sessions()] == ["old"]
+        assert warnings(caplog) == []
+        assert [wire["content"] for wire in memory.session("old").mind.line.wires] == ["one", "two"]
+    (said,) = warnings(caplog)
+    assert "old.jsonl line 2 is not a message" in said
 
 
 @pytest.mark.parametrize("meta", [DEEP, "[]", '{"cwd": 7}', '{"cwd": "a\\u0000b"}', '{"cwd": "\\ud800"}', "\x00"])

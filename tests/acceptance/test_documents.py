@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from builders import user
 
 from inmind import Memory, Origin, Session
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.journal import DocumentWritten
+from inmind.journal import DocumentSetAside, DocumentWritten
+from inmind.stores.base import Published
+from inmind.testing import InMemoryStore
 
 
 @pytest.fixture
@@ -68,6 +71,27 @@ def test_a_file_that_a_person_begins_in_detail_becomes_a_document(session: Sessi
     assert list(session.documents()) == ["detail/plan.md", "overview.md"]
 
 
+@pytest.mark.spec("F4", "A5")
+def test_a_page_saved_by_a_windows_editor_is_read_shown_and_updated_in_its_own_line_ends(
+    session: Session, page: Path
+) -> None:
+    lines = ["---", "current_state:", "  task: ship it  # today", "---", "# Mine", "", "## Key decisions", "- tabs", ""]
+    page.write_bytes(("\ufeff" + "\r\n".join(lines)).encode())
+    prefix = str(session.prepare([user("hi")]).messages[0]["content"])
+    assert "\n# Mine\n\n## Key decisions\n- tabs\n" in prefix
+    assert "ufeff" not in ascii(prefix)
+    assert "\r" not in prefix
+    assert session.front_matter == {"current_state": {"task": "ship it"}}
+    session.update_front_matter({"current_state": {"status": "done"}})
+    session.event("decision_made", "no spaces")
+    session.write("detail/plan.md", "# Plan\n")
+    text = page.read_bytes().decode()
+    assert text == session.overview
+    assert text.split("\r\n")[:6] == ["\ufeff---", *lines[1:3], "  status: done", *lines[3:5]]
+    assert ("no spaces" in text, "detail/plan.md" in text) == (True, True)
+    assert text.count("\n") == text.count("\r\n")
+
+
 @pytest.mark.spec("A5")
 @pytest.mark.parametrize("damage", [b"", b"caf\xc3", b"a\x00b"])
 def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
@@ -110,6 +134,136 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
     assert any("overview.md" in notice for notice in prompt.report.notices)
     assert "root:" not in str(prompt.messages)
     assert not stat.S_ISREG(page.lstat().st_mode)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody here saves slowly."""
+    monkeypatch.setattr("inmind.stores.views._PATIENCE", 0)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    file = tmp_path / "secret.md"
+    file.write_text("not yours to read\n")
+    return file
+
+
+def notices(session: Session) -> tuple[str, ...]:
+    return session.prepare([user("hi")]).report.notices
+
+
+@pytest.mark.spec("F54")
+@pytest.mark.usefixtures("quick")
+def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: Path, secret: Path) -> None:
+    page.unlink()
+    os.link(secret, page)
+    begun = page.parent / "detail" / "plan.md"
+    os.link(secret, begun)
+    prompt = session.prepare([user("hi")])
+    assert "not yours" not in str(prompt.messages)
+    assert "detail/plan.md" not in session.documents()
+    assert session.overview == "written by the agent\n"
+    assert [said.partition(" ")[0] for said in prompt.report.notices] == ["overview.md", "detail/plan.md"]
+    assert "hard link" in prompt.report.notices[0]
+    session.write("overview.md", "newer\n")
+    assert (notices(session), page.samefile(secret), secret.read_text()) == ((), True, "not yours to read\n")
+    secret.unlink()  # from here on the files are nobody else's
+    begun.unlink()
+    assert session.overview == page.read_text() == "not yours to read\n"
+    assert "newer\n" in [event.what.text for event in session.journal() if isinstance(event.what, DocumentWritten)]
+
+
+@pytest.mark.spec("F54", "A5")
+def test_an_editor_that_links_a_backup_while_it_saves_loses_nothing(
+    session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = page.with_name("overview.md~")
+
+    def saved(_: float) -> None:
+        backup.unlink()
+
+    page.write_text("typed by a person\n")
+    os.link(page, backup)
+    monkeypatch.setattr("inmind.stores.views.time.sleep", saved)  # the moment that a young file is given
+    assert session.overview == "typed by a person\n"
+    assert notices(session) == ()
+
+
+@pytest.mark.spec("F54", "A5")
+@pytest.mark.usefixtures("quick")
+def test_a_home_backed_up_by_links_goes_on_and_its_backup_stays_as_it_is(
+    session: Session, page: Path, tmp_path: Path
+) -> None:
+    session.add([user("hello")])
+    folder = page.parents[1]
+    shutil.copytree(folder, tmp_path / "backup", copy_function=os.link)
+    before = {file: file.read_bytes() for file in (tmp_path / "backup").rglob("*") if file.is_file()}
+    session.add([user("hello again")])
+    session.write("overview.md", "newer\n")
+    assert len((folder / "messages.jsonl").read_text().splitlines()) == len(session.mind.line) == 2
+    assert (page.read_text(), page.stat().st_nlink, notices(session)) == ("newer\n", 1, ())
+    assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.spec("F54")
+def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
+    session: Session, page: Path, tmp_path: Path
+) -> None:
+    detail, outside = page.parent / "detail", tmp_path / "outside"
+    session.write("detail/one.md", "one")
+    session.write("detail/two.md", "two")
+    shutil.move(detail, outside)
+    (outside / "secret.md").write_text("not yours to read")
+    detail.symlink_to(outside)
+    (said,) = notices(session)
+    assert said.startswith("working-memory/detail is no folder, and links are not followed")
+    assert list(session.documents()) == ["detail/one.md", "detail/two.md", "overview.md"]
+    session.write("detail/one.md", "newer")
+    assert (notices(session), session.read("detail/one.md")) == ((), "newer")
+    assert (outside / "one.md").read_text() == "one"
+    detail.unlink()
+    shutil.move(outside, detail)
+    assert session.read("detail/secret.md") == "not yours to read"
+    assert (detail / "one.md").read_text() == session.read("detail/one.md") == "newer"
+
+
+class Looked(InMemoryStore):
+    """A store that counts how often it is asked what was published."""
+
+    looks = 0
+
+    def published(self, stream: str) -> dict[str, Published]:
+        self.looks += 1
+        return super().published(stream)
+
+
+@pytest.mark.spec("B45")
+def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home: Path) -> None:
+    """Each look reads as many rows as there are pages."""
+    store = Looked()
+    session = Memory(home, store).session("s", cwd="/w")
+    for number in range(200):
+        (home / f"sessions/--w--/s/working-memory/detail/{number}.md").write_text(f"page {number}")
+    store.looks = 0
+    assert len(session.documents()) == 201
+    assert store.looks < 10
+
+
+@pytest.mark.spec("A5")
+@pytest.mark.usefixtures("quick")
+def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Path) -> None:
+    damaged = [b"x" * 1_100_000 + end for end in (b"one", b"two", b"the third")]
+    for data in damaged:
+        page.write_bytes(data)
+        assert session.overview == page.read_text() == "written by the agent\n"
+    assert sorted(kept.read_bytes()[1_100_000:] for kept in page.parent.glob("overview.md.damaged-*")) == [
+        b"one",
+        b"the third",
+        b"two",
+    ]
+    aside = [event.what.kept_as for event in session.journal() if isinstance(event.what, DocumentSetAside)]
+    assert [(page.parent / kept).read_bytes() for kept in aside] == damaged
 
 
 @pytest.mark.spec("J1")

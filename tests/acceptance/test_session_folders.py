@@ -349,6 +349,32 @@ def test_an_older_session_without_a_title_is_called_by_what_it_was_asked(home: P
         assert memory.session("old").mind.title == "Create a page"
 
 
+def test_the_file_beside_an_older_session_has_the_last_word_until_it_is_opened_and_the_journal_from_then_on(
+    home: Path,
+) -> None:
+    file = older(home, {"type": "session_info", "title": "of a line"}, user("Create a page"), meta={"title": "beside"})
+    with Memory.open(home) as memory:
+        assert [info.title for info in memory.sessions()] == ["beside"]
+        memory.session("old").rename("renamed")
+        file.with_name("old.meta.json").write_text(json.dumps({"title": "too late"}))
+        assert [info.title for info in memory.sessions()] == ["renamed"]
+    with Memory.open(home) as memory:
+        assert memory.session("old").mind.title == "renamed"
+
+
+def test_a_session_has_one_title_in_its_journal_its_folder_and_in_lists(home: Path) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        session.prepare([user("Create a page")])
+        file = meta_of(session, home)
+        file.write_text(json.dumps({**said_by(file), "title": "by hand"}))
+        assert [info.title for info in memory.sessions()] == ["by hand"]
+        session.rename("by name")
+        assert [session.mind.title, said_by(file)["title"], memory.sessions()[0].title] == ["by name"] * 3
+    with Memory.open(home) as memory:
+        assert memory.session("s").mind.title == "by name"
+
+
 def test_lines_that_tell_of_the_session_are_no_messages(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     header = {"type": "session", "id": "old", "timestamp": "2025-01-15T10:30:00Z", "cwd": "/website"}
     named = {"type": "session_info", "id": "e1", "timestamp": "2025-02-01T00:00:00Z", "title": "The About page"}
@@ -385,3 +411,32 @@ def test_an_older_session_that_was_brought_in_is_not_read_again(home: Path, capl
         file.write_text("no message\n")
         assert [info.id for info in memory.sessions()] == ["old"]
     assert caplog.text == ""
+
+
+def test_an_older_session_is_listed_by_a_glance_and_its_messages_are_read_when_it_is_opened(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"type": "session", "title": "The About page", "cwd": "/website"}
+    older(home, about, *turns(20), {"type": "session_info", "title": "The page"})
+    with Memory.open(home) as memory:
+        parsed: list[bytes] = []
+
+        def counted(line: bytes) -> Any:
+            parsed.append(line)
+            return json.loads(line)
+
+        monkeypatch.setattr("inmind.stores.legacy._parsed", counted)
+        (info,) = memory.sessions()
+        assert (info.messages, info.title, "old" in memory) == (41, "The page", True)
+        assert len(parsed) == 4  # two lines that tell of the session, once for each who asked
+        assert len(memory.session("old").mind.line) == info.messages
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_older_session_begins_with_its_first_line_whatever_mark_and_line_ends_it_has(home: Path, end: str) -> None:
+    lines = [{"type": "session", "title": "The About page"}, user("Create a page"), assistant("Done")]
+    file = older(home)
+    file.write_text("\ufeff" + end.join(map(json.dumps, lines)), "utf-8", newline="")
+    with Memory.open(home) as memory:
+        (info,) = memory.sessions()
+        assert (info.title, info.messages, len(memory.session("old").mind.line)) == ("The About page", 2, 2)

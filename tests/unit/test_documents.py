@@ -114,3 +114,19 @@ def test_a_file_is_judged_by_what_was_last_published_and_never_taken_for_empty(
 def test_a_file_without_a_document_is_one_that_a_person_began() -> None:
     assert judge(b"mine", document=None, published=None).finding is Finding.EDITED
     assert judge(None, document=None, published=None).finding is Finding.CURRENT
+
+
+@pytest.mark.spec("F54")
+@pytest.mark.parametrize(
+    ("found", "finding"),
+    [
+        (b"newest", Finding.CURRENT),
+        (b"older", Finding.STALE),
+        (b"from elsewhere", Finding.SHARED),
+        (b"a\x00b", Finding.DAMAGED),
+    ],
+)
+def test_a_file_with_another_name_may_show_what_is_ours_and_brings_in_nothing(found: bytes, finding: Finding) -> None:
+    judged = judge(found, document=NEWEST, published=digest("older"), linked=True)
+    assert (judged.finding, judged.text) == (finding, "")
+    assert judge(b"from elsewhere", document=None, published=None, linked=True).finding is Finding.SHARED

@@ -23,6 +23,7 @@ from inmind.prompt.formats.parts import Call
 from inmind.prompt.layer import ViewLayer
 from inmind.tools import (
     MOST_CHARACTERS,
+    MOST_LISTED,
     TOOLS,
     Answer,
     Reach,
@@ -249,6 +250,30 @@ def test_pages_of_the_session_and_its_resource_are_listed_with_the_scratchpad_by
         "scratchpad (10 bytes): Mei",
     ]
     assert called("memory_list", {}).said == "There are none."
+
+
+@pytest.mark.spec("F2")
+def test_a_list_of_hundreds_of_pages_is_bounded_the_newest_first_and_goes_on_where_it_ended() -> None:
+    pages = [DocumentWritten(f"archive/{number}-x.md", "talk") for number in range(250)]
+    reach = a_scene(a_mind(DocumentWritten("overview.md", "# Overview"), *pages))
+    listed: list[str] = []
+    for first in (1, MOST_LISTED + 1, 2 * MOST_LISTED + 1):
+        *lines, end = called("memory_list", {"from_line": first}, reach).said.splitlines()
+        last = min(first - 1 + MOST_LISTED, 251)
+        more = f"; list on from_line {last + 1}" if last < 251 else ""
+        assert end == f"[{first} to {last} of 251, the newest pages first{more}]"
+        listed += [line.partition(" ")[0] for line in lines]
+    assert listed == ["overview.md", *(f"archive/{number}-x.md" for number in reversed(range(250)))]
+    assert called("memory_list", {"from_line": 252}, reach).error
+
+
+@pytest.mark.spec("J3")
+def test_who_reads_what_is_not_there_is_told_a_few_paths_and_where_the_others_are() -> None:
+    mind = a_mind(*(DocumentWritten(f"archive/{number}-x.md", "talk") for number in range(250)))
+    told = called("memory_read", {"path": "archive/none.md"}, a_scene(mind)).said
+    assert "archive/249-x.md" in told
+    assert "and 240 more, which memory_list shows" in told
+    assert "archive/100-x.md" not in told
 
 
 @pytest.mark.spec("C8")

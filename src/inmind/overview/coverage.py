@@ -12,5 +12,5 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 def written_part(text: str) -> list[str]:
     """Its lines of words: no headings, no comments, no fields, nothing that memory has entered."""
-    lines = _COMMENT.sub("", parted(text.lstrip("\ufeff"))[1]).splitlines()
+    lines = _COMMENT.sub("", parted(text)[1]).splitlines()
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#") and not is_own(line)]

@@ -84,6 +84,8 @@ class Note(NamedTuple):
     about: str = ""
     returned: bool = False
     """It was missing from what somebody wrote, and was entered again."""
+    recurs: bool = False
+    """What it says stood on the page before, in whichever section: a page that has it may be from then."""
 
     def worded(self, language: str) -> str:
         return _WORDS[self.word][language].format(self.text)
@@ -194,7 +196,9 @@ class Noted:
         again = next((one for one in before if one.said == note.said), None)
         replaced = [one for one in before if one.said == note.said or (note.about and one.about == note.about)]
         if again is not None:
-            note = note._replace(entered=again.entered)
+            note = note._replace(entered=again.entered, recurs=again.recurs)
+        elif any(words in note.said for _, words in (*_left(self.notes), *self.gone)):
+            note = note._replace(recurs=True)
         most = MOST_ACTIONS if note.section is Section.ACTIONS else MOST_LINES
         kept = [one for one in before if one not in replaced]
         noted = self._without([*replaced, *kept[most - 1 :]])
@@ -216,7 +220,8 @@ class Noted:
         missing = [note for note in self.notes if note.said.isdisjoint(said)]
         if not missing:
             return self
-        last = {note.section: note.entered for note in sorted(self.notes, key=_entered) if note not in missing}
+        seen = (note for note in sorted(self.notes, key=_entered) if note not in missing and not note.recurs)
+        last = {note.section: note.entered for note in seen}
         off = [note for note in missing if note.returned or note.entered < last.get(note.section, 0)]
         noted = self._without(off)
         notes = (note._replace(returned=True) if note in missing else note for note in noted.notes)

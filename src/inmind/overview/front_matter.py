@@ -25,7 +25,7 @@ from typing import Any, Protocol, cast
 from inmind.errors import InvalidInput
 from inmind.journal import to_json
 from inmind.overview.fields import check_fields, merge
-from inmind.overview.head import HEAD
+from inmind.overview.head import BOM, HEAD, line_end, parted
 from inmind.overview.values import DEEPEST, checked_key, checked_object, is_list, is_object
 
 MOST_CHARACTERS = 65_536
@@ -35,10 +35,10 @@ _FIELD = "front_matter"
 
 def front_matter(text: str) -> dict[str, Any] | None:
     """What the head of a page says, as plain values; None where there is none, or nothing to read it with."""
-    match, ruamel = HEAD.match(text), _ruamel()
-    if match is None or ruamel is None:
+    written, ruamel = _written(text), _ruamel()
+    if written is None or ruamel is None:
         return None
-    said = _plain(_read(match["yaml"], ruamel))
+    said = _plain(_read(written, ruamel))
     check_fields(said, field=_FIELD)
     return said
 
@@ -46,13 +46,13 @@ def front_matter(text: str) -> dict[str, Any] | None:
 def with_front_matter(text: str, values: Mapping[str, Any]) -> str:
     """The page with these values merged into its head. Every byte behind the head stays.
 
-    Where nothing changes the page is the same, and what would not be valid is refused whole.
+    Where nothing changes the page is the same, and what would not be valid is refused whole. A head keeps its line
+    ends; a new one has those of the page.
     """
     ruamel = _ruamel()
     if ruamel is None:
         raise InvalidInput(field=_FIELD, value=values, expected='none, or `pip install "inmind[yaml]"` first')
-    match = HEAD.match(text)
-    written = match["yaml"] if match else ""
+    written = _written(text) or ""
     head = _read(written, ruamel)
     before = _plain(head)
     merge(head, deepcopy(checked_object(values, field=_FIELD)))
@@ -62,7 +62,16 @@ def with_front_matter(text: str, values: Mapping[str, Any]) -> str:
         return text
     alone = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
     above = written if alone else ""  # comments without a key are forgotten by the library
-    return f"---\n{_within_size(above + _dumped(head, after, ruamel))}---\n" + (text[match.end() :] if match else text)
+    dumped = f"---\n{_within_size(above + _dumped(head, after, ruamel))}---\n"
+    mark = BOM if text.startswith(BOM) else ""
+    old, behind = parted(text)
+    return mark + dumped.replace("\n", line_end(old if "\n" in old else behind)) + behind
+
+
+def _written(text: str) -> str | None:
+    """The YAML of a head, its lines plainly ended; None where there is no head."""
+    match = HEAD.match(text)
+    return match["yaml"].replace("\r\n", "\n") if match else None
 
 
 class _Yaml(Protocol):

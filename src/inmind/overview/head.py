@@ -2,6 +2,9 @@
 
 Every page is asked this, on the way of every prompt: the headings of a page are not those in its head, and a head that
 says something is content. What it says is read by `front_matter`, with a parser, for whoever wants to know.
+
+Some editors begin a file with a mark and end its lines in two characters. Both are whose page it is to choose: they are
+read past, and what is written on the page comes as the rest of it is.
 """
 
 from __future__ import annotations
@@ -10,17 +13,24 @@ import re
 
 # A page may also begin with a rule. What follows it is a head if the first line of it, but for comments, has a key.
 _RULE = r"---[ \t]*+\r?(?:\n|\Z)"
+BOM = "\ufeff"
 HEAD = re.compile(
-    rf"---[ \t]*+\r?\n(?P<yaml>(?:[ \t]*+(?:#.*+)?+\r?\n)*+"
+    rf"{BOM}?+---[ \t]*+\r?\n(?P<yaml>(?:[ \t]*+(?:#.*+)?+\r?\n)*+"
     rf"(?:(?:\{{|[^\s#{{:-][^:\n]*+:(?=\s)).*+\n(?:(?!{_RULE}).*+\n)*+)?+){_RULE}"
 )
 _NOTHING = re.compile(r"""\s*+(?:#.*|[^\s#:][^:]*+:\s*+(?:\[\s*+\]|\{\s*+\}|""|''|null|~)?+\s*+(?:#.*)?)?""")
 
 
 def parted(text: str) -> tuple[str, str]:
-    """The head of a page with the rules around it, empty where there is none; and all the rest."""
+    """The head of a page with the rules around it, or only the mark, or nothing; and all the rest."""
     match = HEAD.match(text)
-    return (match.group(), text[match.end() :]) if match else ("", text)
+    end = match.end() if match else len(text) - len(text.removeprefix(BOM))
+    return text[:end], text[end:]
+
+
+def line_end(text: str) -> str:
+    """What ends the lines of a page: "\\r\\n" where it ends every one."""
+    return "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
 
 
 def has_values(head: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from inmind.overview.head import parted
+from inmind.overview.head import BOM, line_end, parted
 
 Change = Callable[[Sequence[str]], Sequence[str] | None]
 
@@ -24,7 +24,8 @@ _DECORATION = re.compile(r"\A[\W\d_]+|[\W_]+\Z")
 
 def section_of(text: str, heading: str) -> str:
     """What stands under a heading; empty where there is no such heading."""
-    lines = parted(text)[1].split("\n")
+    page = parted(text)[1]
+    lines = page.split(line_end(page))
     place = _place(lines, heading)
     return "\n".join(lines[place[0] : place[1]]).strip("\n") if place else ""
 
@@ -93,7 +94,7 @@ def _closing(lines: Sequence[str], place: int, kind: str, length: int) -> int | 
 
 def _body(body: str, heading: str) -> list[str]:
     """Its lines, with one blank line before and behind."""
-    lines = body.strip("\n").split("\n")
+    lines = body.replace("\r\n", "\n").strip("\n").split("\n")
     if _HEADING.match(lines[0]) and _title(lines[0]) == _title(heading):
         lines = "\n".join(lines[1:]).strip("\n").split("\n")
     return ["", *lines, ""] if lines != [""] else [""]
@@ -108,24 +109,25 @@ def _changed(
     on_top: bool = False,
 ) -> str:
     head, page = parted(text)
-    lines = page.split("\n")
+    end = line_end(page if "\n" in page else head)
+    lines = page.split(end)
     found = next((span for heading in headings if (span := place(lines, heading))), None)
     if found is not None:
-        begin, end = found
-        changed = change(lines[begin:end])
+        begin, behind = found
+        changed = change(lines[begin:behind])
         kept = lines[: begin - 1] if changed is None else [*lines[:begin], *changed]
-        return head + "\n".join([*kept, *lines[end:]])
+        return head + end.join([*kept, *lines[behind:]])
     changed = change([])
     if not changed:
         return text
-    if head and not head.endswith("\n"):
-        head += "\n"
+    if head.strip(BOM) and not head.endswith("\n"):
+        head += end
     section = [f"## {_bare(headings[0])}", *changed]
     first = next((line for line, level, _ in headings_in(lines) if level == 2), None) if on_top else None
     if first is not None:
-        return head + "\n".join([*lines[:first], *section, *lines[first:]])
-    above = page.rstrip("\n")
-    return head + "\n".join([*([above, ""] if above else []), *section])
+        return head + end.join([*lines[:first], *section, *lines[first:]])
+    above = page.rstrip(end)
+    return head + end.join([*([above, ""] if above else []), *section])
 
 
 def _place(lines: Sequence[str], heading: str) -> tuple[int, int] | None:

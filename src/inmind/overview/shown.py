@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from inmind.overview.head import BOM
 from inmind.overview.template import LANGUAGES, template
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def as_shown(text: str) -> str:
-    """The page without its guiding comments, and without the blank lines that were only there for them."""
-    return _guiding().sub("", text).strip("\n")
+    """The page without its guiding comments, and without the blank lines that were only there for them.
+
+    Nor does it matter to a model what its lines end in.
+    """
+    return _guiding().sub("", text.removeprefix(BOM).replace("\r\n", "\n")).strip("\n")
 
 
 @cache

@@ -90,7 +90,7 @@ def template(language: str) -> str:
 
 def is_maintained(text: str) -> bool:
     """Has anybody written a line here that is neither heading nor comment, nor memory's own?"""
-    head, page = parted(text.lstrip("\ufeff"))
+    head, page = parted(text)
     lines = _COMMENT.sub("", page).splitlines()
     return has_values(head) or any(
         line.strip() and not line.lstrip().startswith("#") and not is_own(line) for line in lines

@@ -193,12 +193,13 @@ class DocumentLayer(PlainLayer):
         document = moment.documents.get(self.path)
         if document is None or not (text := as_shown(document.text)).strip():
             return None
+        # No banner: the tail says which lines have come and gone since the anchor, and this is one of them.
+        warning = size_warning(document.text, moment.language) if self.path == OVERVIEW else ""
         return Recalled(
-            text,
+            f"{warning}\n{text}" if warning else text,
             sources=(document.source,),
             pointer=f"[cut to fit: the rest is in {self.path}]",
             trust=document.trust,
-            banner=size_warning(document.text, moment.language) if self.path == OVERVIEW else "",
         )
 
 

@@ -40,6 +40,8 @@ class CompressionPolicy:
     """Turns before the active one that stay, whenever memory itself compacts."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.automatic, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="automatic", value=self.automatic, expected="a tuple of names of bands")
         object.__setattr__(self, "automatic", tuple(self.automatic))
         if unknown := [name for name in self.automatic if name not in _ALL]:
             raise InvalidInput(field="automatic", value=unknown, expected=f"some of {', '.join(_ALL)}")

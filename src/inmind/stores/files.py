@@ -19,10 +19,12 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
+from typing import BinaryIO
 
 from inmind.errors import InmindError, NotDurable, StorageFull, UnsafeStorage
 from inmind.stores.fork import tell_after_fork
@@ -60,7 +62,14 @@ class Found:
     looked: int = 0
     most: int = 0
     """How many bytes were asked for; one more was read, so that too many can be told."""
+    linked: bool = False
+    """The same file has another name, perhaps in another folder: nobody can tell whose words these are."""
     unreadable: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """All bytes that stand there were read."""
+        return self.data is not None and len(self.data) <= self.most
 
     @property
     def settled(self) -> Signature | None:
@@ -88,9 +97,23 @@ class Folder:
     def names(self, sub: str) -> list[str]:
         """Files in a sub-folder, without our own and other hidden ones."""
         try:
-            return sorted(f"{sub}/{entry.name}" for entry in os.scandir(self._root + sub) if _visible(entry))
+            with self._within(sub.split("/")) as folder, os.scandir(folder) as entries:
+                return sorted(f"{sub}/{entry.name}" for entry in entries if _visible(entry))
         except OSError:
             return []
+
+    def barred(self, name: str) -> str:
+        """The first step on the way to a file that is there and is no folder: a link is not one, and not followed."""
+        way = ""
+        for step in name.split("/")[:-1]:
+            way += step
+            try:
+                if not stat.S_ISDIR(os.lstat(self._root + way).st_mode):
+                    return way
+            except OSError:  # nor is anything behind it
+                return ""
+            way += "/"
+        return ""
 
     def read(self, name: str, *, most: int) -> Found:
         try:
@@ -136,18 +159,20 @@ class Folder:
         except OSError as error:
             raise _translated(error, self.path / name) from error
 
-    def keep(self, name: str, *, kept_as: str, data: bytes) -> None:
-        """A second name, in the same folder, for what is about to be displaced.
+    def keep(self, name: str, *, kept_as: str) -> str:
+        """A second name, in the same folder, for what is about to be displaced; answers with it.
 
-        A link and not a copy: it holds all bytes, however many, and those that a slow editor is still writing.
+        A link and not a copy: it holds all bytes, however many, and those that a slow editor is still writing. Where
+        other bytes have that name already it gets a number.
         """
         try:
             with self._holding(name) as (folder, leaf):
-                os.link(leaf, kept_as.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        except FileExistsError:
-            return
-        except OSError:  # not every file system has links
-            self.replace(kept_as, data)
+                between = name.removesuffix(leaf)
+                wanted = kept_as.removeprefix(between)
+                names = chain([wanted], (f"{wanted}-{number}" for number in count(2)))
+                return between + next(kept for kept in names if _kept(folder, leaf, kept))
+        except OSError as error:
+            raise _translated(error, self.path / kept_as) from error
 
     def displaced(self, name: str, *, most: int) -> Found:
         """What a killed writer of this file held in its hands."""
@@ -177,7 +202,7 @@ class Folder:
         with self.locked():
             try:
                 _refuse_leading_out(name)
-                descriptor = os.open(self._root + name, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+                descriptor = _open_alone(self._root + name)
                 try:
                     yield Growing(descriptor)
                 finally:
@@ -234,9 +259,16 @@ class Folder:
 
     @contextlib.contextmanager
     def _holding(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
-        """The descriptor of the folder that holds `name`, opened step by step without following links."""
+        """The descriptor of the folder that holds `name`."""
         *between, leaf = name.split("/")
-        for step in (*between, leaf):
+        _refuse_leading_out(leaf)
+        with self._within(between, create=create) as folder:
+            yield folder, leaf
+
+    @contextlib.contextmanager
+    def _within(self, between: Sequence[str], *, create: bool = False) -> Generator[int]:
+        """The descriptor of a folder below this one, opened step by step without following links."""
+        for step in between:
             _refuse_leading_out(step)
         if create:
             make_private(self.path)
@@ -249,7 +281,7 @@ class Folder:
                 inner = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
                 os.close(folder)
                 folder = inner
-            yield folder, leaf
+            yield folder
         finally:
             os.close(folder)
 
@@ -327,6 +359,15 @@ def create_private(path: Path) -> None:
         raise _translated(error, path) from error
 
 
+def open_plain(path: Path) -> BinaryIO:
+    """A file to read, by nobody's link and no pipe: that would wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | _SAFE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file")
+    return os.fdopen(descriptor, "rb")
+
+
 def sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -346,9 +387,22 @@ def _read(folder: int, leaf: str, most: int) -> Found:
         if not stat.S_ISREG(status.st_mode):
             return Found(unreadable="it is not a plain file")
         with os.fdopen(os.dup(descriptor), "rb") as stream:
-            return Found(data=stream.read(most + 1), signature=_signature(status), looked=looked, most=most)
+            data = stream.read(most + 1)
+        linked = status.st_nlink > 1
+        return Found(data=data, signature=_signature(status), looked=looked, most=most, linked=linked)
     finally:
         os.close(descriptor)
+
+
+def _open_alone(path: str) -> int:
+    """To add to a file. One that has another name as well loses this one: what is added would show there too."""
+    flags = os.O_RDWR | os.O_CREAT | _SAFE
+    descriptor = os.open(path, flags, 0o600)
+    if os.fstat(descriptor).st_nlink < 2:
+        return descriptor
+    os.close(descriptor)
+    os.unlink(path)
+    return os.open(path, flags, 0o600)
 
 
 def _refuse_leading_out(step: str) -> None:
@@ -392,6 +446,53 @@ def _put_new(folder: int, swap: str, leaf: str) -> bool:
     return True
 
 
+def _kept(folder: int, leaf: str, kept: str) -> bool:
+    """Do these bytes have that name now? Not if others have it."""
+    try:
+        os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return _same(folder, leaf, kept)
+    except OSError:  # not every file system has links
+        return _copied(folder, leaf, kept)
+    return True
+
+
+def _copied(folder: int, leaf: str, kept: str) -> bool:
+    with _opened(folder, leaf) as source:
+        try:
+            target = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600, dir_fd=folder)
+        except FileExistsError:
+            return _same(folder, leaf, kept)
+        try:
+            while data := source.read(_CHUNK):
+                _pour(target, data)
+            os.fsync(target)
+        except OSError:
+            os.unlink(kept, dir_fd=folder)
+            raise
+        finally:
+            os.close(target)
+    return True
+
+
+def _same(folder: int, leaf: str, other: str) -> bool:
+    """Are two files one, or alike in every byte? Read in pieces, since they may be larger than memory."""
+    with _opened(folder, leaf) as one, _opened(folder, other) as two:
+        first, second = os.fstat(one.fileno()), os.fstat(two.fileno())
+        if os.path.samestat(first, second):
+            return True
+        if first.st_size != second.st_size or not stat.S_ISREG(second.st_mode):
+            return False
+        while data := one.read(_CHUNK):
+            if data != two.read(_CHUNK):
+                return False
+        return True
+
+
+def _opened(folder: int, leaf: str) -> BinaryIO:
+    return os.fdopen(os.open(leaf, os.O_RDONLY | _SAFE, dir_fd=folder), "rb")
+
+
 def _swap_in(folder: int, swap: str, leaf: str, data: bytes, found: Found) -> bool:
     if not _exchange(folder, swap, leaf):
         still = _stands(folder, leaf, found)
@@ -412,10 +513,16 @@ def _swap_in(folder: int, swap: str, leaf: str, data: bytes, found: Found) -> bo
 
 
 def _stands(folder: int, leaf: str, found: Found) -> bool:
+    """Of what is too large only the beginning was read; there it has to be the same file."""
     try:
-        return _read(folder, leaf, found.most).data == found.data
+        now = _read(folder, leaf, found.most)
     except OSError:
         return False
+    return now.data == found.data and (now.whole or _inode(now) == _inode(found))
+
+
+def _inode(found: Found) -> int | None:
+    return found.signature.inode if found.signature else None
 
 
 def _exchange(folder: int, swap: str, leaf: str) -> bool:

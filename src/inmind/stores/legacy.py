@@ -3,16 +3,18 @@
 What is known of a session (where it belongs, its title, its model, when it began) stands in the file beside it or in
 lines of its own; the file beside it has the last word.
 
-They are read, never written: the first opening brings the messages into the journal and the file stays as it is.
+They are read, never written: the first opening brings the messages into the journal and the file stays as it is. Until
+then a list has only a glance at it: what its lines say is read when it is brought in.
 Nobody has watched over these files, so whatever stands there is skipped and said, and no message is trusted for more
 than a person's words, whatever role it claims.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
+import os
+from codecs import BOM_UTF8
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,6 +28,7 @@ from inmind.mind import MOST_TITLE
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.values import check_text, is_list, is_object
 from inmind.prompt.intake import message_added
+from inmind.stores.files import open_plain
 from inmind.text import shortened
 
 log = logging.getLogger("inmind")
@@ -38,9 +41,12 @@ _ABOUT = frozenset({"session", "session_info"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Legacy:
+    """What is known of such a session at a glance."""
+
     path: Path
     changed: datetime
-    drafts: tuple[Draft, ...]
+    messages: int
+    """Lines that look like one."""
     cwd: str = ""
     title: str = ""
     model: str = ""
@@ -52,44 +58,53 @@ class Legacy:
 
 
 def find_legacy(home: Path, file: str) -> Legacy | None:
-    return next((found for path in _paths(home) if path.stem == file and (found := _read(path))), None)
+    return next((found for path in _paths(home) if path.stem == file and (found := _glanced(path))), None)
 
 
 def all_legacy(home: Path, *, but: Container[str]) -> list[Legacy]:
     """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
-    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _read(path))]
+    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _glanced(path))]
+
+
+def messages_of(legacy: Legacy) -> tuple[Draft, ...]:
+    """Everything that was said, to be brought in."""
+    drafts: list[Draft] = []
+    with open_plain(legacy.path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip() or _told(line) is not None:
+                continue
+            try:
+                drafts.append(_draft(_parsed(line)))
+            except (ValueError, RecursionError, InvalidInput) as error:
+                name = legacy.path.name
+                log.warning("%s line %d is not a message and stays only in the file: %s", name, number, error)
+    return tuple(drafts)
 
 
 def _paths(home: Path) -> list[Path]:
     return sorted((home / "sessions").glob("--*--/*.jsonl"))
 
 
-def _read(path: Path) -> Legacy | None:
+def _glanced(path: Path) -> Legacy | None:
     """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
+    about: dict[str, Any] = {}
+    messages = 0
     try:
-        text, changed = _text(path), datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        with open_plain(path) as file:
+            changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+            for line in file:
+                if (told := _told(line)) is not None:
+                    about |= told | {"created": about.get("created", told.get("timestamp"))}
+                else:
+                    messages += _is_object(line)
     except OSError as error:
         log.warning("%s is no session of the older kind and is left alone: %s", path, error.strerror)
         return None
-    drafts: list[Draft] = []
-    about: dict[str, Any] = {}
-    # At "\n" and nowhere else: U+2028 and its like end a line for Python and stand inside a text for JSON.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            said = json.loads(line)
-            if is_object(said) and said.get("type") in _ABOUT:
-                about |= said | {"created": about.get("created", said.get("timestamp"))}
-            else:
-                drafts.append(_draft(said))
-        except (ValueError, RecursionError, InvalidInput) as error:
-            log.warning("%s line %d is not a message and stays only in the file: %s", path.name, number, error)
     about |= _beside(path)
     return Legacy(
         path=path,
         changed=changed,
-        drafts=tuple(drafts),
+        messages=messages,
         cwd=_words(about, "cwd"),
         title=shortened(_words(about, "title", "name"), MOST_TITLE),
         model=_words(about, "model"),
@@ -97,11 +112,25 @@ def _read(path: Path) -> Legacy | None:
     )
 
 
-def _text(path: Path) -> str:
-    """Of a plain file: reading a pipe would wait for ever."""
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is not a plain file")
-    return path.read_bytes().decode("utf-8-sig", errors="replace")
+def _told(line: bytes) -> dict[str, Any] | None:
+    """What a line tells of the session; None for all others, most of which need not be parsed for that."""
+    if b'"session' not in line:
+        return None
+    try:
+        said = _parsed(line)
+    except (ValueError, RecursionError):
+        return None
+    return said if is_object(said) and said.get("type") in _ABOUT else None
+
+
+def _is_object(line: bytes) -> bool:
+    """By its two ends: one that was torn has lost the second."""
+    said = line.removeprefix(BOM_UTF8).strip()
+    return said.startswith(b"{") and said.endswith(b"}")
+
+
+def _parsed(line: bytes) -> Any:
+    return json.loads(line.decode("utf-8-sig", errors="replace"))
 
 
 def _draft(line: Any) -> Draft:
@@ -119,7 +148,8 @@ def _has_anthropic_blocks(wire: Any) -> bool:
 
 def _beside(path: Path) -> dict[str, Any]:
     try:
-        meta = json.loads(_text(path.with_name(f"{path.stem}.meta.json")))
+        with open_plain(path.with_name(f"{path.stem}.meta.json")) as file:
+            meta = _parsed(file.read())
     except (OSError, ValueError, RecursionError):
         return {}
     return meta if is_object(meta) else {}

@@ -3,6 +3,9 @@
 A list must not read thousands of journals, so it takes its numbers from here wherever the file is as new as the stream.
 The file is a view and is written anew when a session opens, whatever has become of it. Only its title is a person's to
 edit: the next opening makes it the session's.
+
+A session has one title, the journal's, and the last word wins: whoever renames a session that is open speaks after
+whoever has edited its file. Where the order cannot be told, since a writer was killed in between, the file wins.
 """
 
 from __future__ import annotations
@@ -90,16 +93,22 @@ class MetaFile:
         """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
         if mind.seq == self._version or mind.opened is None:
             return ""
+        renamed = self._renamed()
         # Also when it fails: a place that cannot be written is not tried again at every call.
         self._version, self._called = mind.seq, (mind.title, mind.model)
         try:
             with self._folder.locked():
-                data = self._written(mind, mind.opened, title=self._edited(mind) or mind.title)
+                title = "" if renamed else self._edited(mind)
+                data = self._written(mind, mind.opened, title=title or mind.title)
                 if self._folder.read(FILE, most=len(data)).data != data:
                     self._folder.replace(FILE, data)
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
         return ""
+
+    def _renamed(self) -> bool:
+        """Has somebody named the session since we last wrote the file?"""
+        return self._version > 0 and bool(self._store.read(self._stream.name, after=self._version, kind=Titled.kind))
 
     def _edited(self, mind: Mind) -> str:
         """The title in the file, if somebody has written it there; it stays until the next opening takes it in.

@@ -7,9 +7,10 @@ same way, so repair is not a separate piece of code.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import Generic, TypeVar
 
 from inmind.documents import MOST_BYTES, Document, Documents, Finding, Judgement, judge, resolve
@@ -30,6 +31,9 @@ S = TypeVar("S")
 
 # Each round ends unless an editor saved within microseconds of our rename; nobody types that fast for long.
 _MOST_ROUNDS = 8
+
+# Files that are settled under one lock: others who write there wait for no more than these.
+_TOGETHER = 50
 
 
 class LiveFiles(Generic[S]):
@@ -62,35 +66,54 @@ class LiveFiles(Generic[S]):
         if not self._tidied:
             self._tidy()
         documents = self._documents(self._stream.state).by_path
-        for path in self._present():
+        changed: list[str] = []
+        for path in self._reachable(self._present()):
             signature = self._folder.signature(self._inside + path)
             if signature != self._seen.get(path) or (signature is None and path in documents):
-                self.settle(path)
+                changed.append(path)
+        self.settle(*changed)
 
     def publish(self) -> None:
         """Show the newest version of every document that changed."""
         documents = self._documents(self._stream.state).by_path
-        for path in [*documents, *(gone for gone in list(self._shown) if gone not in documents)]:
-            version = documents[path].version if path in documents else 0
-            if self._shown.get(path) != version:
-                self.settle(path)
+        versions = {path: document.version for path, document in documents.items()}
+        behind = [path for path in {**versions, **self._shown} if self._shown.get(path) != versions.get(path, 0)]
+        self.settle(*self._reachable(behind))
 
     def notices(self) -> tuple[str, ...]:
         """What people should know, each said once."""
         said, self._notices = tuple(self._notices), []
         return said
 
-    def settle(self, path: str) -> None:
-        """Bring one file and its document together, whoever of the two is ahead."""
+    def settle(self, *paths: str) -> None:
+        """Bring files and their documents together, whoever of the two is ahead.
+
+        What was last published is marked with the folder locked, so one look at it is good for all that are settled
+        under the same lock: to look again for each would cost the square of their number.
+        """
+        for start in range(0, len(paths), _TOGETHER):
+            together = paths[start : start + _TOGETHER]
+            with self._told(*together), self._folder.locked():
+                shown = self._store.published(self._stream.name)
+                for path in together:
+                    with self._told(path):
+                        self._settled(path, shown)
+
+    def _settled(self, path: str, shown: dict[str, Published]) -> None:
+        for _ in range(_MOST_ROUNDS):
+            if self._round(path, shown):
+                return
+
+    @contextlib.contextmanager
+    def _told(self, *paths: str) -> Generator[None]:
+        """A file may lag, a call must not fail."""
         try:
-            with self._folder.locked():
-                for _ in range(_MOST_ROUNDS):
-                    if self._round(path):
-                        return
+            yield
         except Closed:
             raise
         except InmindError as error:
-            self._notice(f"{path} could not be brought up to date: {error}")
+            for path in paths:
+                self._notice(f"{path} could not be brought up to date: {error}")
 
     def _tidy(self) -> None:
         """Once, at the beginning: the folders that people look for, and what killed writers have left lying about."""
@@ -109,7 +132,7 @@ class LiveFiles(Generic[S]):
             if _is_document(path):
                 self.settle(path)
 
-    def _round(self, path: str) -> bool:
+    def _round(self, path: str, shown: dict[str, Published]) -> bool:
         """One look and one act; False when an editor's save came to light and has to be looked at."""
         self._recover(path)
         found = self._folder.read(self._inside + path, most=MOST_BYTES)
@@ -117,14 +140,20 @@ class LiveFiles(Generic[S]):
             self._notice(f"{path} cannot be read ({found.unreadable}); the last good version is used")
             return True
         document = self._documents(self._stream.refresh()).by_path.get(path)
-        judgement = self._judged(path, found, document)
+        judgement = self._judged(path, found, document, shown.get(path))
         match judgement.finding:
             case Finding.CURRENT:
-                self._now_shows(path, document, found)
+                self._now_shows(path, document, shown, found)
                 return True
             case Finding.EDITED:
                 document = self._adopt(path, judgement.text)
-                self._now_shows(path, document, found)
+                self._now_shows(path, document, shown, found)
+                return True
+            case Finding.SHARED:
+                if _waited(found):
+                    return False
+                self._notice(f"{path} is not taken in: its file has another name as well (a hard link)")
+                self._remember(path, found)
                 return True
             case Finding.FOREIGN:
                 self._leave_alone(path, found, judgement)
@@ -138,16 +167,18 @@ class LiveFiles(Generic[S]):
                     self._notice(f"{path} was gone; it is there again, since a file's absence does not forget it")
             case Finding.STALE:
                 pass
-        return self._show(path, document, found)
+        done = self._show(path, document, found)
+        if done:
+            self._now_shows(path, document, shown)
+        return done
 
-    def _judged(self, path: str, found: Found, document: Document | None) -> Judgement:
-        shown = self._store.published(self._stream.name).get(path)
+    def _judged(self, path: str, found: Found, document: Document | None, shown: Published | None) -> Judgement:
         published = shown.digest if shown else None
         judgement = judge(found.data, document=document, published=published)
         if judgement.finding is not Finding.EDITED:
             return judgement
         later = self._versions(path, after=shown.seq if shown else 0)
-        return judge(found.data, document=document, published=published, unconfirmed=later)
+        return judge(found.data, document=document, published=published, unconfirmed=later, linked=found.linked)
 
     def _recover(self, path: str) -> None:
         """A writer was killed with a displaced file in its hands: a person's words in it become a version."""
@@ -155,7 +186,8 @@ class LiveFiles(Generic[S]):
         left = self._folder.displaced(name, most=MOST_BYTES)
         if left == Found():
             return
-        judgement = judge(left.data, document=None, published=None, unconfirmed=self._versions(path, after=0))
+        versions = self._versions(path, after=0)
+        judgement = judge(left.data, document=None, published=None, unconfirmed=versions, linked=left.linked)
         if judgement.finding is Finding.EDITED:
             self._adopt(path, judgement.text)
         self._folder.drop_displaced(name)
@@ -169,12 +201,8 @@ class LiveFiles(Generic[S]):
     def _show(self, path: str, document: Document | None, found: Found) -> bool:
         name = self._inside + path
         if document is None:  # undone: the file goes as it came, its words stay in the journal
-            done = self._folder.remove(name, found=found)
-        else:
-            done = self._folder.exchange(name, document.text.encode(), found=found)
-        if done:
-            self._now_shows(path, document)
-        return done
+            return self._folder.remove(name, found=found)
+        return self._folder.exchange(name, document.text.encode(), found=found)
 
     def _adopt(self, path: str, text: str) -> Document:
         draft = Draft(what=DocumentWritten(path=path, text=text), origin=Origin.FILE)
@@ -187,19 +215,24 @@ class LiveFiles(Generic[S]):
         self._remember(path, found)
 
     def _set_aside(self, path: str, data: bytes, judgement: Judgement) -> None:
-        kept_as = f"{path}{_DAMAGED}{digest(data.hex())[:8]}"
-        self._folder.keep(self._inside + path, kept_as=self._inside + kept_as, data=data)
+        name = self._inside + path
+        kept = self._folder.keep(name, kept_as=f"{name}{_DAMAGED}{digest(data.hex())[:8]}")
+        kept_as = kept.removeprefix(self._inside)
         what = DocumentSetAside(path=path, reason=judgement.reason, kept_as=kept_as)
         draft = Draft(what=what, origin=Origin.FILE)
         self._stream.append(draft)
         self._notice(f"{path} was damaged ({judgement.reason}); restored, the damaged copy is {kept_as}")
 
-    def _now_shows(self, path: str, document: Document | None, found: Found | None = None) -> None:
+    def _now_shows(
+        self, path: str, document: Document | None, shown: dict[str, Published], found: Found | None = None
+    ) -> None:
         """`found` if the file shows it just as it was found. One that we wrote is too young to be sure of."""
-        have = self._store.published(self._stream.name).get(path)
+        have = shown.get(path)
         mark = digest(document.text) if document else ""
         if mark != (have.digest if have else ""):
-            self._store.mark_published(self._stream.name, path, Published(mark, seq=self._stream.version))
+            now = Published(mark, seq=self._stream.version)
+            self._store.mark_published(self._stream.name, path, now)
+            shown[path] = now
         if document is None:
             self._shown.pop(path, None)
         else:
@@ -232,6 +265,14 @@ class LiveFiles(Generic[S]):
                 self._looked[folder] = signature
         return self._listed[folder]
 
+    def _reachable(self, paths: Sequence[str]) -> list[str]:
+        """Those that a folder leads to, and not a link in its place, which could lead anywhere."""
+        ways = {path.rpartition("/")[0]: path for path in paths}
+        barred = {way: step for way, path in ways.items() if (step := self._folder.barred(self._inside + path))}
+        for step in dict.fromkeys(barred.values()):
+            self._notice(f"{step} is no folder, and links are not followed: its pages are only in memory, not in files")
+        return [path for path in paths if path.rpartition("/")[0] not in barred]
+
     def _notice(self, text: str) -> None:
         if text in self._said:
             return
@@ -241,7 +282,9 @@ class LiveFiles(Generic[S]):
 
 
 def _waited(found: Found) -> bool:
-    """Some editors empty a file and then write it: what looks damaged and is that young gets a moment to be whole."""
+    """Some editors empty a file and then write it, or link a backup first: one that looks wrong and is that young gets
+    a moment to be right.
+    """
     age = found.looked - found.signature.changed if found.signature else _PATIENCE
     if not 0 <= age < _PATIENCE:
         return False

@@ -288,10 +288,18 @@ def test_events_are_noted_once_and_bounded_and_no_line_of_others_is_lost(
     for event in events:
         life.occurred(event)
         assert with_noted(life.page, life.noted, language) == life.page
-    kept = iter(life.page.split("\n"))
-    assert all(line in kept for line in began.split("\n") if line.strip() and not is_own(line))
+    kept = iter(life.page.splitlines())
+    assert all(line in kept for line in began.splitlines() if line.strip() and not is_own(line))
     assert len(life.noted.notes) <= 1 + 3 * MOST_LINES + MOST_ACTIONS
     assert len(life.noted.gone) <= MOST_GONE
+
+
+def test_a_page_is_no_newer_for_words_that_had_stood_there_before() -> None:
+    """They came, went and came again: a page from the first time says nothing about what came in between."""
+    life = Life().occurred(("task_started", "a"), ("task_started", "c"))
+    then = life.page
+    life.occurred(("task_started", "a"), ("task_started", "b")).written(then)
+    assert noted(life.page)["Recent actions"] == ["- set aside: a ·", "- set aside: c ·"]
 
 
 STEPS = st.lists(EVENTS | PAGES, max_size=12)

@@ -127,9 +127,9 @@ def test_an_index_is_bounded_and_made_once_and_no_line_of_others_is_lost(
     pages = archives(*numbers) | details(*numbers)
     page = with_index(text, pages, language)
     assert with_index(page, pages, language) == page
-    kept = iter(page.split("\n"))
+    kept = iter(page.splitlines())
     headings = {"## Detail and archive", "## 详细与归档"}
-    assert all(line in kept for line in text.split("\n") if line.strip() and line not in headings)
+    assert all(line in kept for line in text.splitlines() if line.strip() and line not in headings)
     for folder, most in (("archive", MOST_ARCHIVED), ("detail", MOST_WRITTEN)):
         ours = [line.split("/")[1][:3] for line in page.split("\n") if line.startswith(f"- {folder}/") and is_own(line)]
         assert len(ours) <= most

@@ -134,7 +134,7 @@ def test_of_two_headings_that_are_alike_the_first_is_meant() -> None:
 
 
 def test_lines_that_end_in_the_windows_way_have_headings_too() -> None:
-    assert with_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\nnew\n"
+    assert with_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\r\nnew\r\n"
 
 
 LINES = st.sampled_from(
@@ -166,7 +166,10 @@ def test_what_is_written_is_read_again_and_no_other_section_changes(
         assert with_section(written, title, sections[title]) == with_section(page, title, sections[title])
 
 
-@given(text=st.text(), body=st.text())
+PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # such line ends have tests of their own
+
+
+@given(text=PLAIN, body=PLAIN)
 def test_on_any_page_a_new_section_comes_behind_all_that_is_there(text: str, body: str) -> None:
     written = with_section(text, "Risks", body)
     above, heading, below = written.rpartition("## Risks\n")

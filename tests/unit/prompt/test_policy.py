@@ -47,6 +47,15 @@ def test_what_makes_no_sense_is_refused_by_its_name(given: dict[str, Any]) -> No
     assert refused.value.field == next(iter(given))
 
 
+@pytest.mark.spec("E4", "J3")
+@pytest.mark.parametrize("given", ["normal", "", None, 7, {"normal": True}])
+def test_bands_come_as_a_tuple_and_one_name_alone_is_refused_as_it_was_given(given: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        CompressionPolicy(automatic=given)
+    assert (refused.value.field, refused.value.value) == ("automatic", given)
+    assert refused.value.expected == "a tuple of names of bands"
+
+
 @pytest.mark.spec("E4")
 def test_it_pays_where_reading_on_costs_more_than_writing_again() -> None:
     # sqrt(2 * 10,000 * 500 * (1.25 - 0.1) / 0.1), worked out by hand

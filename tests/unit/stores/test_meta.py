@@ -145,6 +145,41 @@ def test_a_title_written_while_the_session_is_open_waits_for_the_next_opening(ke
     assert kept.stream.state.title == "The lamp"
 
 
+@pytest.mark.spec("E1")
+def test_whoever_renames_an_open_session_has_the_last_word(kept: Kept) -> None:
+    kept.say(user("Where is my order?"))
+    meta = kept.opened()
+    kept.edit(title="The lamp")
+    kept.call_it("The chair")
+    assert meta.write(kept.stream.state) == ""
+    assert kept.said["title"] == "The chair"
+    kept.opened()
+    assert (kept.stream.state.title, kept.said["title"]) == ("The chair", "The chair")
+
+
+@pytest.mark.spec("E1")
+def test_whoever_edits_the_file_of_a_renamed_session_has_the_last_word(kept: Kept) -> None:
+    meta = kept.opened()
+    kept.call_it("The chair")
+    meta.write(kept.stream.state)
+    kept.edit(title="The lamp")
+    kept.say(user("Where is my order?"))
+    meta.write(kept.stream.state)
+    assert kept.said["title"] == "The lamp"
+    kept.opened()
+    assert kept.stream.state.title == "The lamp"
+
+
+@pytest.mark.spec("E1")
+def test_first_words_are_no_name_that_somebody_gave(kept: Kept) -> None:
+    """They give a session that was not named its title, and do not stand against one that was."""
+    meta = kept.opened()
+    kept.edit(title="The lamp")
+    kept.say(user("Where is my order?"))
+    meta.write(kept.stream.state)
+    assert kept.said["title"] == "The lamp"
+
+
 @pytest.mark.parametrize("title", ["", " ", 7, None, ["x"], "\ud800"])
 def test_what_is_no_title_changes_none(kept: Kept, title: Any) -> None:
     kept.say(user("Where is my order?"))

@@ -1,0 +1,61 @@
+"""A model is told that its overview has grown too large when that begins, once, and when it is over."""
+
+from __future__ import annotations
+
+import pytest
+from builders import turns, user
+
+from inmind import Prompt, Session
+from inmind.overview.size import GOAL
+
+pytestmark = pytest.mark.spec("F1", "D4")
+
+WARNING = "over the goal of 5 KB"
+LINE = "- a fact that is known\n"
+MOST = GOAL // len(LINE)
+HISTORY = turns(60)
+"""So much that the prefix stays where it is: what changes is said in the tail."""
+
+
+def a_page(lines: int) -> str:
+    return "# Facts\n" + LINE * lines
+
+
+def parts(prompt: Prompt) -> tuple[str, str]:
+    """What is said in front of the conversation, and behind it."""
+    return str(prompt.messages[0]), str(prompt.messages[-1])
+
+
+def asked(session: Session, page: str) -> tuple[str, str]:
+    session.write("overview.md", page)
+    return parts(session.prepare([*HISTORY, user("go on")]))
+
+
+def test_a_page_that_grows_too_large_is_told_in_the_very_next_prompt(session: Session) -> None:
+    prefix, tail = asked(session, a_page(MOST - 1))
+    assert WARNING not in prefix + tail
+    now, tail = asked(session, a_page(MOST + 1))
+    assert now == prefix
+    assert tail.count(WARNING) == 1
+
+
+def test_a_page_that_is_cut_to_fit_is_told_too_though_no_line_of_it_that_is_shown_changed(session: Session) -> None:
+    wide = "- " + "很" * 1_000 + "\n"
+    asked(session, "# Facts\n" + wide)
+    _, tail = asked(session, "# Facts\n" + wide * 2)
+    assert WARNING in tail
+
+
+def test_it_is_not_told_again_while_the_page_goes_on_growing(session: Session) -> None:
+    prefix, _ = asked(session, a_page(MOST + 1))
+    assert prefix.count(WARNING) == 1
+    for more in range(2, 6):
+        prefix, tail = asked(session, a_page(MOST + more))
+        assert (prefix.count(WARNING), tail.count(WARNING)) == (1, 0)
+
+
+def test_it_is_taken_back_when_the_page_is_small_again(session: Session) -> None:
+    prefix, _ = asked(session, a_page(MOST + 1))
+    assert WARNING in prefix
+    _, tail = asked(session, a_page(MOST - 20))
+    assert f"- overview.md is {WARNING}" in tail
