@@ -127,8 +127,11 @@ def _priced(data: Path) -> Iterator[Row]:
         yield from _compared("sweagent as one session in 16,000", [one], window=16_000, most=MOST_JOINED)
     for name in SETS:
         if (data / name).is_dir():
-            report = total(replay(_recordings(data / name), window=ROOMY), name=name)
-            yield _price(f"{name}, which fits {ROOMY:,}", report, most=MOST_SHORT)
+            for offered in (False, True):
+                played = replay(_recordings(data / name), window=ROOMY, memory_tools=offered)
+                report = total(played, name=name)
+                what = "  with memory's tools offered" if offered else f"{name}, which fits {ROOMY:,}"
+                yield _price(what, report, most=None if offered else MOST_SHORT)
 
 
 def _compared(what: str, recordings: list[Recording], *, window: int, most: float) -> Iterator[Row]:

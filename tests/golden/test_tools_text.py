@@ -45,7 +45,11 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
                 "required": ["path", "text"],
             },
         ),
-        tool("memory_list", "List what memory_read can read.", {"type": "object", "properties": {}}),
+        tool(
+            "memory_list",
+            "List what memory_read can read.",
+            {"type": "object", "properties": {"from_line": {"type": "integer"}}},
+        ),
         tool(
             "compact_history",
             "Take old conversation, tool outputs (tools) or both (all) out of what you are sent. All of it is "

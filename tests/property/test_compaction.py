@@ -350,9 +350,10 @@ class AnyCompaction(RuleBasedStateMachine):
         request = request_in(self.session.mind.line[:])
         if request and isinstance(request.wire["content"], str):
             assert squeezed(request.wire["content"])[:40] in shown
-        compactions = self.session.mind.history.compactions
+        compactions, pinned = self.session.mind.history.compactions, self.session.mind.history.pinned
         if compactions and compactions[-1].seq > self.dropped:
-            items = [item for item in compactions[-1].what.items if request is None or item.seq != request.seq]
+            found = [item for item in compactions[-1].what.items if item.kind != "pinned"]
+            items = [*pinned, *(item for item in found if request is None or item.seq != request.seq)]
             survived = [squeezed(inert(item.text.removesuffix("…"))) for item in items]
             assert [text for text in survived if text not in shown] == []
 

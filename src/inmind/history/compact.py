@@ -98,9 +98,9 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
     """What has to leave so that the conversation fits: in one pass, least harm first, no more than needed.
 
     Old answers of tools, the largest first, and old turns. A turn that goes on for long gets old itself: what was asked
-    stays, and the last rounds. What is recent stays, unless it is too much by itself and the next call would be as full
-    again: then answers leave, but for the last, then recent turns, then recent rounds. Of a message that is too long to
-    be sent at all the beginning stays, and before nothing can be sent the same befalls any other.
+    stays, and the last rounds. What is recent stays as far as there is room for it: beyond that answers leave, but for
+    the last, then recent turns, then recent rounds. Of a message that is too long to be sent at all the beginning
+    stays, and before nothing could be sent, of any other.
     """
     everything = turns(said)
     old = everything[: max(0, len(everything) - 1 - keep_recent)]
@@ -112,13 +112,11 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
     relief.take((_movable(said, ties.whole([turn])) for turn in old), until=room.aim)
     for of_turn in done:
         relief.take(of_turn, until=room.aim, apart=True)
-    relief.cut(until=room.most, longer_than=room.limit)
-    if relief.left > room.recent:
-        relief.take_outputs(_but_the_last(said), until=room.aim)
-    if relief.left > room.recent:
-        relief.take((_movable(said, ties.whole([turn])) for turn in recent), until=room.aim)
-    if relief.left > room.recent and rounds:
-        relief.take(rounds[-1][len(done[-1]) :], until=room.aim, apart=not done[-1])
+    relief.cut(until=room.recent, longer_than=room.limit)
+    relief.take_outputs(_but_the_last(said), until=room.recent)
+    relief.take((_movable(said, ties.whole([turn])) for turn in recent), until=room.recent)
+    if rounds:
+        relief.take(rounds[-1][len(done[-1]) :], until=room.recent, apart=not done[-1])
     if relief.left > room.limit:
         relief.take_outputs(range(len(said)), until=room.aim)
     if relief.left > room.limit:
@@ -145,8 +143,7 @@ class _Relief:
 
     def take_outputs(self, places: Iterable[int], *, until: int) -> None:
         """Answers of tools at these places, the largest first."""
-        gone = {place for run in self._runs for place in run} | self._outputs | self._cut.keys()
-        there = set(places) - gone
+        there = set(places) - self._gone - self._outputs - self._cut.keys()
         found = [place for place in _read(self._said, _with_outputs(self._said)) if place in there]
         for place in sorted(found, key=lambda place: -_output(self._said[place])):
             if self.left <= until:
@@ -156,16 +153,23 @@ class _Relief:
             self._shrink(place, self._sizes[place] - size + output_stub(size))
 
     def take(self, units: Iterable[Sequence[int]], *, until: int, apart: bool = False) -> None:
-        """Units of whole messages, the oldest first. All share a stub with those before, unless they stand `apart`."""
-        run: list[int] | None = None
-        for unit in units:
+        """Units of whole messages, the oldest first. All share a stub with those before, unless they stand `apart`.
+
+        Where that stub would be longer than all of them, they stay.
+        """
+        gone = self._gone
+        fresh = [[place for place in unit if place not in gone] for unit in units]
+        joins = bool(self._runs) and not apart
+        stub = 0 if joins else FURTHER_STUB if self._runs else self._room.stub
+        if self.left <= until or sum(self._sizes[place] for unit in fresh for place in unit) <= stub:
+            return
+        if not joins:
+            self._runs.append([])
+            self.left += stub
+        for unit in fresh:
             if self.left <= until:
                 return
-            if not unit:
-                continue
-            if run is None:
-                run = self._begun(apart)
-            run += unit
+            self._runs[-1] += unit
             for place in unit:
                 self._shrink(place, 0)
                 self._outputs.discard(place)
@@ -173,7 +177,7 @@ class _Relief:
 
     def cut(self, *, until: int, longer_than: int = 0) -> None:
         """The longest messages first, each down to what it has to give; what is being asked comes last."""
-        gone = {place for run in self._runs for place in run}
+        gone = self._gone
         asked = max((place for place, one in enumerate(self._said) if one.begins_turn), default=-1)
         there = (place for place in range(len(self._said)) if place not in gone)
         long = [place for place in there if self._sizes[place] > longer_than]
@@ -204,8 +208,18 @@ class _Relief:
 
     @property
     def leaving(self) -> Leaving:
-        runs = tuple(tuple(sorted(run)) for run in self._runs if self._worth(run))
-        return Leaving(outputs=frozenset(self._outputs), runs=runs, cut=self._cut, tight=self._tight)
+        """With one stub for runs between which nothing stays."""
+        gone, runs = self._gone, list[list[int]]()
+        for run in sorted(sorted(run) for run in self._runs if self._worth(run)):
+            if runs and gone.issuperset(range(runs[-1][-1], run[0])):
+                runs[-1] = sorted([*runs[-1], *run])
+            else:
+                runs.append(run)
+        return Leaving(outputs=frozenset(self._outputs), runs=_runs(runs), cut=self._cut, tight=self._tight)
+
+    @property
+    def _gone(self) -> set[int]:
+        return {place for run in self._runs for place in run}
 
     def _worth(self, run: Sequence[int]) -> bool:
         """Earlier stubs alone leave only where they are long, as what stays of a message that was cut."""
@@ -215,13 +229,6 @@ class _Relief:
     def _waits(self, one: Spoken) -> bool:
         """Does a message make a call that nobody has answered yet?"""
         return any(call.id not in self._answered for call in one.asks)
-
-    def _begun(self, apart: bool) -> list[int]:
-        if self._runs and not apart:
-            return self._runs[-1]
-        self.left += FURTHER_STUB if self._runs else self._room.stub
-        self._runs.append([])
-        return self._runs[-1]
 
     def _shrink(self, place: int, size: int) -> None:
         self.left -= self._sizes[place] - size

@@ -22,6 +22,6 @@ class Room(NamedTuple):
     limit: int
     """At all."""
     recent: int
-    """Beyond this, what is recent is no longer spared."""
+    """As far as what is recent is spared."""
     stub: int = 0
     """What a stub for messages may take of it."""

@@ -48,18 +48,18 @@ class Crowd:
 
     @property
     def room(self) -> Room:
-        """In a window that memory itself half fills, the conversation still gets a quarter; and before what is recent
-        has to leave, memory makes do with half of what it wants."""
+        """In a window that memory itself half fills, the conversation still gets a quarter; and before a message has to
+        be cut, memory makes do with half of what it wants. What is recent is not spared up to where the next compaction
+        is due: each call would have one."""
         aim = max(int(RELIEVED * self.available) - self.around, self.available // 4)
         most = max(int(FULL * self.available) - self.around, aim + self.available // 8)
         least = self.fixed + self.firm + (self.around - self.fixed - self.firm) // 2
-        return Room(aim=aim, most=most, limit=max(most, self.available - least), recent=most)
+        return Room(aim=aim, most=most, limit=max(most, self.available - least), recent=(aim + most) // 2)
 
     @property
     def thrifty(self) -> Room:
         """Where the price counts, much leaves at once, also of what is recent: all that stays is written anew."""
-        quarter = self.available // 4
-        return self.room._replace(aim=quarter, recent=quarter)
+        return self.room._replace(aim=0, recent=self.available // 4)
 
     def with_firm(self, more: int) -> Crowd:
         """The same, once more has to survive."""

@@ -248,6 +248,8 @@ def _is_copy(wire: Wire, entry: Entry, spoken: Format, *, follows: bool) -> bool
     ours, theirs = spoken.read(entry.wire), spoken.read(wire)
     if ours.role != "assistant" or theirs.role != "assistant":
         return False
+    if not (follows or theirs.text or theirs.calls):  # any two that say nothing say the same
+        return False
     from inmind.prompt.replies import said  # only a host that keeps its own copies needs it
 
     return _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)

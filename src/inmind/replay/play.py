@@ -65,23 +65,27 @@ def replay(
     *,
     window: int = WINDOW,
     compression: CompressionPolicy = DEFAULT_POLICY,
+    memory_tools: bool = False,
     keep: Path | None = None,
 ) -> Generator[ReplayReport]:
-    """Play each in a session of its own, and report as each ends; the sessions stay in the folder `keep`, if given."""
+    """Play each in a session of its own, and report as each ends; the sessions stay in the folder `keep`, if given.
+
+    The agent of a recording cannot call what it was never offered. `memory_tools`: the offer is made all the same, to
+    see what it costs.
+    """
     reserve = min(RESERVE, int(window * MOST_RESERVED))
     limits = Limits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
     clock = _Clock()
     with _home(keep) as home, Memory.open(home, clock=clock) as memory:
         for number, recording in enumerate(recordings, start=1):
             id = f"recording-{number}"
-            # The agent of a recording cannot call what it was never offered: with memory's tools it would be another.
             session = memory.session(
                 id,
                 resource=id,
                 window=window,
                 reserve=reserve,
                 cwd=home,
-                memory_tools=False,
+                memory_tools=memory_tools,
                 compression=compression,
             )
             yield _Play(recording, session, limits).through(clock)
