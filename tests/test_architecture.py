@@ -22,6 +22,7 @@ SOURCE = PROJECT / "src" / "inmind"
 # A room may import rooms of the lines above its own. Rooms of one line are strangers: what both need lives above
 # them, as a value. `inmind` is the package's own __init__: only what stands below it may use the public names.
 ORDER = """
+frozen
 errors text
 tokens journal
 documents

@@ -15,6 +15,7 @@ from inmind.prompt.policy import CompressionPolicy
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
+    from inmind.archivist import Lifted
     from inmind.clients import wrap
     from inmind.desk import Scratchpad, SetAside
     from inmind.entities.ground import CallCheck
@@ -50,6 +51,7 @@ __all__ = [
     "KeptItem",
     "Layer",
     "Ledger",
+    "Lifted",
     "Memory",
     "MergeReport",
     "Mind",
@@ -78,6 +80,7 @@ __all__ = [
 
 
 _LATE = {
+    "Lifted": "inmind.archivist",
     "CallCheck": "inmind.entities.ground",
     "Clash": "inmind.scratchpad.reconcile",
     "CompactionReport": "inmind.prompt.compacting.making",

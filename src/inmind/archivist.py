@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from inmind.documents import Documents
 from inmind.entities.block import lines
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound, SummaryRefused
+from inmind.frozen import frozen
 from inmind.history import Compaction, History
 from inmind.history.compact import TARGETS, Leaving, asked, covered, output_stub, relieved
 from inmind.history.retain import items_of, request_of
@@ -68,7 +69,7 @@ COVERED = "the overview covers it"
 PAYS = "it pays"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """A compaction that has come due by itself: what leaves, and how it is to be done."""
 
@@ -78,7 +79,7 @@ class Due:
     """The name of what was sent when it was found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Lifted:
     """A compaction that was taken back."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.journal import Draft, Happened, Origin, PadSetAside
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
@@ -22,7 +22,7 @@ Whose = Mind | Belongings
 _NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SetAside:
     """A state that does not fit the schema any more, why, and when it was written."""
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal
 
 from inmind.errors import InvalidInput, InvalidPath
+from inmind.frozen import frozen
 from inmind.journal import CompactionLifted, DocumentWritten, Event, Trust, digest
 
 Scope = Literal["thread", "resource"]
@@ -80,7 +81,7 @@ def lines_read(text: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     text: str
     version: int
@@ -92,7 +93,7 @@ class Document:
     """Number of the event by which somebody last wrote it: what memory enters by itself since then is no news."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Documents:
     """All documents of one stream, as folded so far."""
 
@@ -154,7 +155,7 @@ class Finding(StrEnum):
     """Nothing that was ever ours, nor a text that could become a document: a person's business, left alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     finding: Finding
     text: str = ""

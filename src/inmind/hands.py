@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.history import Entry, Line
 from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
@@ -37,7 +38,7 @@ LEAST_NAME = 16
 """Characters of a reply's id that make it a name. Some servers count their replies, or give all of them the same id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """A reply that was recorded: what the host is told, and what was appended for it."""
 
@@ -45,7 +46,7 @@ class Done:
     events: Sequence[Event] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Carried:
     """What a reply comes to."""
 

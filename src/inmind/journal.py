@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 from functools import cache
@@ -21,6 +20,7 @@ from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from inmind.errors import Damaged
+from inmind.frozen import frozen
 
 
 class Origin(StrEnum):
@@ -55,7 +55,7 @@ TRUST_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Happened:
     """A payload: what one kind of event carries. Subclasses are the vocabulary."""
 
@@ -73,7 +73,7 @@ def _tuple_pairs(what: Happened, *names: str) -> None:
             object.__setattr__(what, name, tuple((one, other) for one, other in pairs))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionOpened(Happened):
     kind = "opened"
     resource: str
@@ -88,7 +88,7 @@ class SessionOpened(Happened):
         _tuple_pairs(self, "handed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionImported(Happened):
     """The session was kept in a file of its own before, and comes with what was said there."""
 
@@ -100,7 +100,7 @@ class SessionImported(Happened):
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageAdded(Happened):
     """A message exactly as it arrived, in the format it arrived in; but for cache marks, which are a call's."""
 
@@ -116,7 +116,7 @@ class MessageAdded(Happened):
         _tuple_pairs(self, "shown")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistorySpliced(Happened):
     """The last `inserted` messages of the line take the place of `[start, stop)`.
 
@@ -140,7 +140,7 @@ class Item(NamedTuple):
     """The message that said it; 0 where none did."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stub:
     """What is sent in the place of messages."""
 
@@ -156,7 +156,7 @@ class Stub:
         object.__setattr__(self, "wires", tuple(self.wires))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compacted(Happened):
     """Some messages are sent as stubs from now on. The conversation itself stays what it is."""
 
@@ -183,7 +183,7 @@ class Compacted(Happened):
         object.__setattr__(self, "left_out", tuple(Item(*item) for item in self.left_out))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionLifted(Happened):
     """A compaction holds no longer: its messages are sent again, with all that came since."""
 
@@ -196,7 +196,7 @@ class CompactionLifted(Happened):
         object.__setattr__(self, "archives", tuple(self.archives))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retained(Happened):
     """The host declares what must survive, or no longer has to."""
 
@@ -208,7 +208,7 @@ class Retained(Happened):
         object.__setattr__(self, "item", Item(*self.item))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Titled(Happened):
     """What a session is called in lists, where somebody has given it a name."""
 
@@ -216,7 +216,7 @@ class Titled(Happened):
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemSet(Happened):
     """The host's system prompt, in its own shape: a text, content blocks, or leading messages."""
 
@@ -225,7 +225,7 @@ class SystemSet(Happened):
     format: str = "openai"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolsSet(Happened):
     """The tools of a call: the host's, and those that layers offer beside them."""
 
@@ -234,7 +234,7 @@ class ToolsSet(Happened):
     offered: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WordingSet(Happened):
     """The sentences that inmind itself says in prompts, so that an old prompt keeps the words it was sent with."""
 
@@ -242,7 +242,7 @@ class WordingSet(Happened):
     wording: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentWritten(Happened):
     kind = "document"
     path: str
@@ -251,7 +251,7 @@ class DocumentWritten(Happened):
     """Memory's own entry, as an index line: it says nothing of how far the page covers the conversation."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentSetAside(Happened):
     """A file on disk could not be taken for what a person meant; its bytes are kept beside it."""
 
@@ -261,7 +261,7 @@ class DocumentSetAside(Happened):
     kept_as: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnchoredBlock:
     """One layer's text as it stands in the anchored prefix."""
 
@@ -278,7 +278,7 @@ class AnchoredBlock:
         object.__setattr__(self, "sources", tuple(self.sources))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnchorMoved(Happened):
     """The memory blocks of the prefix, from now on sent byte for byte like this."""
 
@@ -290,7 +290,7 @@ class AnchorMoved(Happened):
         object.__setattr__(self, "blocks", tuple(_value(AnchoredBlock, block) for block in self.blocks))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TailChanged(Happened):
     """What the tail says of changes since the anchor, until it says something else."""
 
@@ -303,7 +303,7 @@ class TailChanged(Happened):
         object.__setattr__(self, "fresh", tuple(_value(AnchoredBlock, block) for block in self.fresh))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptPrepared(Happened):
     """A call to the model is about to be made. With the state before it, this is the whole prompt.
 
@@ -340,7 +340,7 @@ class PromptPrepared(Happened):
         return self.used - self.cached - self.written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsageReported(Happened):
     kind = "usage"
     call: int
@@ -353,7 +353,7 @@ class UsageReported(Happened):
     """The model that answered, as the provider calls it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolObserved(Happened):
     """What a host's tool did, seen from outside the conversation."""
 
@@ -365,7 +365,7 @@ class ToolObserved(Happened):
     call_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occurred(Happened):
     """Something that belongs on the overview: a host says so, or rules have read it off what tools did."""
 
@@ -390,7 +390,7 @@ class Part(NamedTuple):
     """It stood in the same list as the thing, not in it: it rides along, and is the first to go."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThingSeen:
     """A thing with an id, as somebody spoke of it: a tool's result, a call, a user, the host."""
 
@@ -415,7 +415,7 @@ class ThingSeen:
         object.__setattr__(self, "parts", tuple(Part(*part) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Things(Happened):
     """What an event says of things, in their order."""
 
@@ -446,7 +446,7 @@ class EntitiesRestored(Things):
     kind = "restored"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntityPinned(Happened):
     """A thing that stays in the window, or no longer has to."""
 
@@ -456,7 +456,7 @@ class EntityPinned(Happened):
     pinned: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadBegun(Happened):
     """A scratchpad begins with something: its template, or what a parent has handed on."""
 
@@ -465,7 +465,7 @@ class PadBegun(Happened):
     state: str | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadWritten(Happened):
     """A scratchpad that holds text: this one from now on, or this behind what is there."""
 
@@ -475,7 +475,7 @@ class PadWritten(Happened):
     append: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadMerged(Happened):
     """A scratchpad that holds an object: first what is removed, as paths of keys, then what is merged in."""
 
@@ -488,7 +488,7 @@ class PadMerged(Happened):
         object.__setattr__(self, "delete", tuple(tuple(path) for path in self.delete))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadSetAside(Happened):
     """What a scratchpad held does not fit its schema any more: it begins anew, empty. The old state stays above."""
 
@@ -497,7 +497,7 @@ class PadSetAside(Happened):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChildCameHome(Happened):
     """The changes of a child session, up to an event of its stream, were brought into this one."""
 
@@ -517,7 +517,7 @@ class ChildCameHome(Happened):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reverted(Happened):
     """The state is again what it was at `to`. Nothing is deleted: the events between stay readable."""
 
@@ -547,7 +547,7 @@ BOOKKEEPING = frozenset(
 """Kinds that `undo` steps over: what was done with the state and what a host is set up with, not changes to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Draft:
     """An event that has not happened yet: the store gives it its number and its time."""
 
@@ -563,7 +563,7 @@ class Draft:
         return own if self.trust is None else min(own, self.trust)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Event:
     """Something that happened, once, at its place in its stream."""
 

@@ -13,7 +13,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, InvalidInput, UnsafeStorage
+from inmind.frozen import frozen
 from inmind.journal import (
     DocumentWritten,
     Draft,
@@ -83,7 +84,7 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
     return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionInfo:
     """A session as it stands in a list."""
 

@@ -7,11 +7,12 @@ that prompts, tools and time travel all look at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from inmind.documents import OVERVIEW, Documents
 from inmind.entities.window import Entities
+from inmind.frozen import frozen
 from inmind.history import History, Line
 from inmind.journal import (
     BOOKKEEPING,
@@ -49,7 +50,7 @@ class Home(NamedTuple):
     """The event of this stream that has the report."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mind:
     """The state of a session after some event."""
 
@@ -206,7 +207,7 @@ class MindFold:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Belongings:
     """What a resource owns, shared by all of its sessions."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inmind.entities.rules import EntityRules
+from inmind.frozen import frozen
 from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
 from inmind.prompt.plan import Limits
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inmind.desk import Scratchpad
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Setup:
     """How a host wants a session; a child has its parent's."""
 
@@ -36,7 +36,7 @@ class Setup:
     summarizer: Summarizer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Parts:
     """The parts of one session; `Memory` puts them together."""
 

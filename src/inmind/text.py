@@ -11,8 +11,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from inmind.frozen import frozen
 
 TAGS = (
     "memory_guide",
@@ -55,7 +56,7 @@ def printable(text: str) -> str:
     return _HIDDEN.sub(_named, text.replace("\r\n", "\n")).replace("\r", "⟨U+000D⟩")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """A text brought inside a budget, and how much of it had to stay out."""
 

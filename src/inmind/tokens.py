@@ -8,10 +8,10 @@ of bytes and runs of them, weighted for a tokenizer family. A provider reports w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 
 Counter = Callable[[str], int]
 
@@ -78,7 +78,7 @@ def estimator(profile: str = "o200k") -> Counter:
     return estimate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """The learned factor between our count and the provider's, as a moving average over reported usage."""
 

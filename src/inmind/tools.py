@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from inmind.documents import LONGEST_LINE, OVERVIEW, Scope, checked_text, lines_read, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
+from inmind.frozen import frozen
 from inmind.history.compact import TARGETS
 from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.mind import Belongings, Mind
@@ -43,7 +44,7 @@ MOST_CONFLICT = 4_000
 MOST = 2**53
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reach:
     """What a tool looks at: values, and one question."""
 
@@ -84,7 +85,7 @@ class Reach:
         return documents.text(name) if name in documents.by_path else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Answer:
     """What a call comes to: what the model reads, and what happens."""
 
@@ -100,7 +101,7 @@ class Answer:
     diagnostic: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """A tool as it is offered by one layer."""
 
@@ -108,7 +109,7 @@ class Declared:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Tool:
     """One thing that the model may do with its memory."""
 

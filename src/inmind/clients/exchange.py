@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from inmind.clients.fitting import (
@@ -22,6 +22,7 @@ from inmind.clients.rounds import Rounds
 from inmind.clients.shown import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
 from inmind.clients.shown.showing import Hidden
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.history import Line
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Format, Opaque, Wire
@@ -41,7 +42,7 @@ _ONE_HISTORY = "the session holds the conversation, and the provider cannot hold
 _FORMS = ("json_schema", "json_object")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Endpoint:
     """Where a provider is asked to go on with a conversation, and what it calls the parts of one."""
 
@@ -222,7 +223,7 @@ class Exchange:
         return _Owners(theirs=told, sent=sent, line=mind.line, remembers=self._session.memory_tools)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Owners:
     """Whose calls the host is not shown: memory's, and those of tools that nobody has where the host has told all."""
 

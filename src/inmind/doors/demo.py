@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from inmind import Memory, Prompt, Rates, Session
+from inmind.frozen import frozen
 from inmind.text import printable
 
 RATES = Rates.per_million(input=3.00)
@@ -39,7 +39,7 @@ TOOLS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """What happens before the model is asked again."""
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import plural
 from inmind.entities.window import Entities
+from inmind.frozen import frozen
 from inmind.journal import Part
 from inmind.text import Cut
 from inmind.tokens import Counter
@@ -39,7 +40,7 @@ def _nowhere(_: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A thing and those of its parts that stand with it."""
 

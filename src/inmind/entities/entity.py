@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from inmind.entities.nouns import same_type
+from inmind.frozen import frozen
 from inmind.journal import Part, ThingSeen
 
 MOST_PARTS = 64
@@ -15,7 +15,7 @@ Key = tuple[str, str]
 """What makes two entities the same: type and id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entity:
     """A page, an order, a file: something with an id that tools take and people call "it"."""
 

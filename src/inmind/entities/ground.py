@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, islice
 from typing import Any, Literal
@@ -28,6 +27,7 @@ from inmind.entities.nouns import SAME_NOUN, UNTYPED, is_called, same_type, word
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.entities.spelling import slips
 from inmind.entities.window import SMALL, Entities
+from inmind.frozen import frozen
 from inmind.journal import Part
 from inmind.text import stands_in
 
@@ -50,7 +50,7 @@ _CALLERS_OWN = frozenset("dedupe deduplication idempotence idempotency".split())
 _BEGINS = _CREATES | frozenset("add book buy order pay place post reserve schedule send start submit transfer".split())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Finding:
     """One id among the arguments of a call."""
 
@@ -67,7 +67,7 @@ class Finding:
         return f"{self.path}: {self.why}" if self.path else self.why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CallCheck:
     """What is known about each id in a call."""
 
@@ -95,7 +95,7 @@ class CallCheck:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Told:
     """The words of a session, by whose they are. The model's are not among them: they prove nothing."""
 

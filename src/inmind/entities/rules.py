@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from inmind.entities.entity import Entity
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.journal import ToolObserved
 
 Extractor = Callable[[ToolObserved], Sequence[Entity]]
@@ -20,7 +21,7 @@ FROM_ONE_LIST = 3
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EntityRules:
     """How things are found in what tools answer; the defaults know no application."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from inmind.entities.extract.mentions import mentioned
 from inmind.entities.extract.things import things_of
 from inmind.entities.rules import EntityRules
 from inmind.entities.window import Entities
+from inmind.frozen import frozen
 from inmind.journal import Draft, EntitiesLeft, EntitiesSeen, Origin, ToolObserved, Trust
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Happening:
     """Something that may speak of things: what a person said, or what a tool did."""
 

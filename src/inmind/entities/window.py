@@ -8,7 +8,7 @@ is forgotten here. What left the window is still known, and comes back as it was
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from inmind.entities.entity import MOST_PARTS, Entity, Key
 from inmind.entities.known import Known
 from inmind.entities.listing import Listing, after
 from inmind.entities.nouns import UNTYPED, same_type, singular
+from inmind.frozen import frozen
 from inmind.journal import (
     EntitiesLeft,
     EntitiesRestored,
@@ -34,7 +35,7 @@ SMALL = 6
 """Numbers of fewer digits are counted up from one for each type anew: page 7 is not order 7."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entities:
     """What is in mind, and what is known beyond it."""
 

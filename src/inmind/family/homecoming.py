@@ -8,13 +8,14 @@ stays, and the report has both. What was archived is nobody's to change: it come
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents
 from inmind.entities.checkpoint import thing_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
+from inmind.frozen import frozen
 from inmind.journal import ChildCameHome, DocumentWritten, Draft, Happened, Occurred, ThingSeen, Trust
 from inmind.mind import Belongings, Mind
 from inmind.overview.events import Note, Noted, with_noted
@@ -28,7 +29,7 @@ from inmind.scratchpad.paths import ABSENT
 from inmind.scratchpad.reconcile import Clash, reconciled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MergeReport:
     """What a child's changes came to in its parent."""
 
@@ -62,7 +63,7 @@ class MergeReport:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Child:
     """A child as it stands, and as it was when its changes last came home, or when it began."""
 
@@ -83,7 +84,7 @@ class Child:
         return as_others_wrote(text, self.then.noted, self.now.noted, *others) if path == OVERVIEW else text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrivals:
     """What is to happen in the parent, and what the report will say."""
 

@@ -9,9 +9,10 @@ have answered. Choosing is arithmetic over sizes and always ends; writing stubs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, pairwise
 
+from inmind.frozen import frozen
 from inmind.history.room import KEEP_RECENT, KEEP_ROUNDS, Room
 from inmind.history.spoken import Spoken, Turn, turns
 
@@ -31,7 +32,7 @@ LEAST_ASKED = 240
 """The same of what is being asked, which must survive."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Leaving:
     """What leaves the view, by places in what is sent."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.history.line import Entry, Line, Runs
 from inmind.journal import (
     Compacted,
@@ -27,7 +28,7 @@ from inmind.journal import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compaction:
     """One that is in force."""
 
@@ -74,7 +75,7 @@ class Compaction:
             yield Entry(seq, self.id, stub.format, wire, digest_of(wire), of=of, block=stub.block or number > 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class History:
     """All that was said, what of it is sent, and what must never be missing from that."""
 

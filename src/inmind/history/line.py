@@ -8,16 +8,16 @@ first `length` items of storage that newer lines go on filling. A line that is n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, overload
 
+from inmind.frozen import frozen
 from inmind.journal import Event, HistorySpliced, MessageAdded, digest, digest_of
 
 Runs = tuple[tuple[int, int], ...]
 """Numbers of messages, from first to last, run by run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One message of the line."""
 

@@ -7,14 +7,15 @@ summaries are written once and know no provider.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
+
+from inmind.frozen import frozen
 
 By = Literal["operator", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A call of a tool, with its arguments as the model wrote them."""
 
@@ -23,7 +24,7 @@ class Asked:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """What a tool answered to a call."""
 
@@ -33,7 +34,7 @@ class Answered:
     error: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Spoken:
     """One message of the conversation. Its words are those beside the answers of tools."""
 
@@ -52,7 +53,7 @@ class Spoken:
         return self.by == "user" and not self.answers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """One user message with everything up to the next: `[start, stop)` of the messages."""
 

@@ -12,14 +12,14 @@ what goes out is then the form that came in first, which is also the one the pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.history.line import Line
 from inmind.journal import digest_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sync:
     """The host's list is the line with `[start, stop)` replaced by `new`, and `added` at the end."""
 

@@ -13,12 +13,13 @@ off, and stays off. What is newer than all that they kept comes back, once: who 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from inmind.documents import OVERVIEW, checked_text
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.journal import CompactionLifted, DocumentWritten, Event, Occurred, Trust
 from inmind.overview.head import parted
 from inmind.overview.own import LONGEST, MARK, own_line, parted_lines, says, with_own
@@ -105,7 +106,7 @@ class Note(NamedTuple):
         return said
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noted:
     """The lines that memory keeps on the page: a fold over what occurred, and over what others made of the page."""
 

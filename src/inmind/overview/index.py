@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 from inmind.documents import ARCHIVE, FOLDERS
+from inmind.frozen import frozen
 from inmind.overview.head import parted
 from inmind.overview.own import own_line, parted_lines, with_own, words_of
 from inmind.overview.sections import headings_in, plain, with_lines
@@ -40,7 +40,7 @@ _ENTRY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """What the index says of a page."""
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.journal import Occurred, Trust, digest_of
 from inmind.overview.events import Note, Noted
 from inmind.overview.template import Section
@@ -28,7 +28,7 @@ _MOST_FILES = 3
 _MOST_READ = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Outcome:
     """What a tool of the host's did."""
 

@@ -9,9 +9,9 @@ what moving will, or when the cache is lost anyway. Whatever comes next, that pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from inmind.frozen import frozen
 from inmind.journal import AnchoredBlock
 from inmind.prompt.wording import block_text
 
@@ -29,7 +29,7 @@ Since = Callable[[AnchoredBlock, Callable[[str], int]], str | None]
 """A layer's own way of saying what changed since a block of it was shown; None to have the lines said that differ."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """The blocks as the model has them in its prefix, since which call and why."""
 
@@ -39,7 +39,7 @@ class Anchor:
     call: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settled:
     """The decision for one call: the anchor moves for a reason, or the tail says what changed."""
 
@@ -50,7 +50,7 @@ class Settled:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Stake:
     """What is at stake in moving the anchor, in tokens."""
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.history import Line
 from inmind.journal import PromptPrepared, digest, to_json
 from inmind.prompt.formats import FORMATS
@@ -23,7 +23,7 @@ RENDERING = "1"
 """Raised when a format's request changes around the same texts and messages, which are named by their bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendered:
     """A request, ready for the provider's client, and the name of its bytes."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from inmind.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """What a layer would fill, and what it was promised."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from inmind.frozen import frozen
 from inmind.history.room import Room
 from inmind.journal import AnchorMoved
 from inmind.prompt.plan import Occasion, Plan, block_of, framed, most_meta, without_memory, wording_of
 from inmind.prompt.policy import FULL, RELIEVED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Crowd:
     """How full the window is, as far as the conversation could be shorter; in tokens by our count."""
 

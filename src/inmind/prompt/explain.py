@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from inmind.frozen import frozen
 from inmind.history import Line
 from inmind.prompt.standing import Standing
 from inmind.prompt.view import View
@@ -14,7 +14,7 @@ from inmind.text import counted
 Fate = Literal["included", "cut", "left out", "repaired"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Part:
     """One part of a prompt: where it comes from and what became of it."""
 
@@ -25,7 +25,7 @@ class Part:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Explanation:
     call: int
     parts: tuple[Part, ...]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inmind.entities.sight import Happening
 from inmind.entities.success import failed
+from inmind.frozen import frozen
 from inmind.history import Entry, Line
 from inmind.journal import Draft, MessageAdded, Origin, ToolObserved, to_json
 from inmind.prompt.formats import FORMATS
@@ -49,7 +49,7 @@ def outcomes_in(entries: Sequence[Entry]) -> Iterator[ToolObserved]:
         yield from (_outcome(result, calls.get(result.id), entry.wire) for result in message.results)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastReply:
     """What the model said, and where that stands in the stream."""
 

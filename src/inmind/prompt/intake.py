@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from inmind.errors import InvalidInput, KeyReused
+from inmind.frozen import frozen
 from inmind.history import Behind, Entry, History, Line, added_to, match
 from inmind.journal import Draft, HistorySpliced, MessageAdded, Origin, SystemSet, ToolsSet, Trust, digest_of
 from inmind.prompt.formats import FORMATS
@@ -24,7 +24,7 @@ from inmind.prompt.view import View
 from inmind.prompt.wording import is_our_memory, without_ours
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """What a host handed to `prepare`, in its own objects."""
 

@@ -16,6 +16,7 @@ from inmind.documents import OVERVIEW, Document, Scope, checked_text, resolve
 from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
+from inmind.frozen import frozen
 from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Item, Trust
 from inmind.overview.shown import as_shown
 from inmind.overview.size import size_warning
@@ -39,7 +40,7 @@ class Slot(IntEnum):
     RECALL = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """Tokens a layer is promised (`min`) and the most it is ever given (`max`)."""
 
@@ -54,7 +55,7 @@ class Budget:
             raise InvalidInput(field="budget", value=(self.min, self.max), expected="0 <= min <= max")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recalled:
     """What a layer wants the model to read, and the events it comes from."""
 
@@ -90,7 +91,7 @@ def _no_pads() -> dict[Scope, Pads]:
     return {"thread": Pads(), "resource": Pads()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Moment:
     """All that a layer may look at: values, so that the same moment always recalls the same."""
 

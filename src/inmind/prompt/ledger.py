@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.journal import UsageReported
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rates:
     """Price of a token, by how it was served. The default counts in full-price input tokens."""
 
@@ -24,7 +25,7 @@ class Rates:
         return cls(uncached=input / 1e6, cached=read / 1e6, written=write / 1e6)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledger:
     """Sums over all calls. `reported_*` is what the provider said, where it did."""
 
@@ -60,4 +61,4 @@ class Ledger:
         )
 
     def freeze(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)

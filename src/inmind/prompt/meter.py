@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.history import Entry, Line
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
@@ -39,7 +40,7 @@ def band(percent: float) -> str:
     return next((name for below, name in BANDS if percent < below), EMERGENCY if percent > 75 else BANDS[-1][1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reading:
     """The meter's numbers for one call."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from inmind.documents import MOST_BYTES, Scope
 from inmind.errors import InvalidInput, ReadOnly
+from inmind.frozen import frozen
 from inmind.journal import Happened, PadBegun, PadSetAside, Trust, to_json
 from inmind.prompt.layer import Budget, Layer, Moment, PlainLayer, Recalled, Slot, Spawn, looked_through
 from inmind.scratchpad.block import shortened, text_of
@@ -41,7 +41,7 @@ BUDGET = Budget(min=200, max=1_500)
 _NAMED = re.compile(r"[a-zA-Z][\w-]{0,49}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revision:
     """What an update comes to: events, none if it changes nothing, and what to tell whoever asked."""
 

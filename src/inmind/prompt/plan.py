@@ -7,12 +7,13 @@ room that leaves, then how the layers share it, then whether the anchor moves, t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
 
 from inmind.errors import ContextOverflow
+from inmind.frozen import frozen
 from inmind.history import Line
 from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, Trust, WordingSet
 from inmind.prompt.anchor import Anchor, Stake, settle
@@ -27,7 +28,7 @@ from inmind.text import Cut, cut
 from inmind.tokens import MARGIN, PER_MESSAGE, Counter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Limits:
     """What the model takes, and how much of that is kept free for its answer."""
 
@@ -43,7 +44,7 @@ class Limits:
         return free if self.exact else int(free * (1 - MARGIN))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Plan:
     """The events that come before this call's own, that one still without the name of its bytes, and the numbers."""
 
@@ -57,7 +58,7 @@ class Plan:
     cold: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Occasion:
     """All that one call is decided on."""
 

@@ -8,11 +8,11 @@ the provider write again what it had in its cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.history.room import KEEP_ASKED, KEEP_RECENT
 from inmind.prompt.ledger import Rates
 from inmind.prompt.meter import BANDS, EMERGENCY
@@ -28,7 +28,7 @@ RELIEVED = 0.5
 _ALL = (*(name for _, name in BANDS), EMERGENCY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CompressionPolicy:
     """Which bands compact by themselves, and what stays when they do."""
 

@@ -6,16 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.journal import Event, MessageAdded
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Wire
 from inmind.prompt.view import copied
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HostCall:
     """A call that is the host's to run. Its answer goes into the host's own list, or to `session.add`."""
 
@@ -35,7 +35,7 @@ class HostCall:
         return cls(id=call.id, name=call.name, arguments=arguments, text=call.arguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Recorded:
     """A reply that is in the journal, with what the memory tools among its calls did."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.prompt.compacting.making import CompactionReport
 from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
@@ -14,7 +15,7 @@ from inmind.prompt.view import View
 from inmind.text import counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Report:
     """What a prepared prompt is made of, in numbers, corrected by what the provider has reported so far.
 
@@ -49,7 +50,7 @@ class Report:
         return 100 * self.tokens_used / self.tokens_max
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Prompt:
     """Ready to send: `client.chat.completions.create(model=…, **prompt.request)`."""
 

@@ -7,11 +7,12 @@ is made of, which is why any past one can be made again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.journal import (
     AnchoredBlock,
     AnchorMoved,
@@ -38,7 +39,7 @@ System = str | Sequence[Mapping[str, Any]] | None
 Tools = Sequence[Mapping[str, Any]] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """The last prompt, as far as the next can share a prefix with it."""
 
@@ -50,7 +51,7 @@ class Sent:
     """Its size by our count, for the provider's report to correct."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     system: System = None
     system_format: str = ""

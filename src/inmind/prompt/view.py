@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.history import Entry, Line
 from inmind.journal import digest, to_json
 from inmind.prompt.formats import FORMATS
@@ -19,7 +20,7 @@ from inmind.prompt.formats.parts import Message, Wire
 from inmind.prompt.formats.values import is_list, is_object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class View:
     """The messages of one prompt, in order, before the tail is put on."""
 

@@ -14,11 +14,12 @@ import os
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from inmind.errors import InvalidInput, NotFound
+from inmind.frozen import frozen
 
 STDIN = "-"
 
@@ -28,7 +29,7 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A JSON value, and where a person would look for it."""
 
@@ -36,7 +37,7 @@ class Placed:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """What a file holds: one JSON value, or one on each line."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.prompt.formats.parts import Wire
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Recording:
     """One conversation between a user, an agent and its tools, from its beginning."""
 

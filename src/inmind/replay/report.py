@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from statistics import mean, median
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.journal import Compacted
 from inmind.prompt.ledger import Ledger, Rates
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Use:
     """One id or name in the arguments of one recorded call, and where it was when the model made that call."""
 
@@ -56,7 +57,7 @@ class Use:
         return self.kind == "id" and not self.known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uses:
     """Counts over what calls used."""
 
@@ -126,7 +127,7 @@ class Uses:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Unsaid:
     """Something that must survive, and did not stand in one prompt."""
 
@@ -136,7 +137,7 @@ class Unsaid:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compactions:
     """Counts over what was taken out of view."""
 
@@ -177,7 +178,7 @@ class Compactions:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Side:
     """What one of the agents sent: the one with memory, the bare one, or the one without a window."""
 
@@ -196,7 +197,7 @@ class Side:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReplayReport:
     """What came of one recording, or of several."""
 

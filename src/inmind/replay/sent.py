@@ -7,8 +7,8 @@ whether it fits, whether the provider would take it, and whether what must survi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from inmind.frozen import frozen
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Call, Image, Message, Opaque, Part, Result, Text
@@ -16,7 +16,7 @@ from inmind.prompt.report import Prompt
 from inmind.replay.host import Sizes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Sent:
     text: str
     """Everything in it, from the tools to the meter."""

@@ -7,16 +7,17 @@ ever. So an update for an object finds an object, and one for a text a text, eve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.journal import Event, Happened, PadBegun, PadMerged, PadSetAside, PadWritten, Trust
 from inmind.scratchpad.merge import appended, merged
 
 State = str | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pad:
     state: State
     version: int
@@ -27,7 +28,7 @@ class Pad:
     """The least of all that went into it since it began."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pads:
     """All scratchpads of one stream, by name."""
 

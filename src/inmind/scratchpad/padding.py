@@ -9,13 +9,13 @@ blockers stay. A host's own update is never read like this: it means what it say
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.scratchpad.paths import Path, is_list, is_object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meant:
     values: Mapping[str, Any]
     padding: tuple[Path, ...]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from inmind.documents import MOST_BYTES
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.journal import to_json
 from inmind.scratchpad.paths import is_list, is_object, spelt
 
@@ -32,7 +32,7 @@ _UNSAFE = frozenset({"constructor", "prototype"})
 _SMALL_ENOUGH = f"at most {MOST_BYTES} bytes of JSON in all"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plain:
     value: Any
     dropped: tuple[str, ...]

@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.scratchpad import lines
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import State
 from inmind.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clash:
     """What parent and child have both changed, each in its own way. ABSENT where there is nothing."""
 
@@ -34,7 +35,7 @@ class Clash:
             object.__setattr__(self, name, deepcopy(getattr(self, name)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reconciled:
     """What to apply to the parent's state, and what to tell. The path of a text, as of a whole state, is empty."""
 
@@ -68,7 +69,7 @@ def reconciled(base: State, ours: State, theirs: State) -> Reconciled:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Change:
     path: Path
     value: Any

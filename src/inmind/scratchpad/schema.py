@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
 from inmind.errors import InvalidInput, SchemaViolation
+from inmind.frozen import frozen
 from inmind.journal import to_json
 from inmind.scratchpad.partial import partial
 from inmind.scratchpad.paths import Path, is_object, spelt
@@ -23,7 +23,7 @@ from inmind.scratchpad.validators import ByModel, BySchema, Model, Problem, Vali
 _LONGEST_REASON = 300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """A schema that can be asked."""
 

@@ -8,9 +8,9 @@ Schema says that by itself, and is taken at its word.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from inmind.frozen import frozen
 from inmind.scratchpad.paths import is_list, is_object, pointed
 
 _UNIONS = ("anyOf", "oneOf", "allOf")
@@ -19,7 +19,7 @@ _PATTERNS = "patternProperties"
 _KEYED = frozenset({"properties", _OTHERS, _PATTERNS})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stranger:
     path: tuple[str | int, ...]
     known: tuple[str, ...]
@@ -31,7 +31,7 @@ def strangers(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[
     return _Walk(schema).inside(values, [schema], ())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walk:
     root: Mapping[str, Any]
 

@@ -8,11 +8,12 @@ as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from inmind.documents import MOST_BYTES, checked_text
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.journal import PadMerged, PadWritten, to_json
 from inmind.scratchpad.merge import appended, merged, same, without
 from inmind.scratchpad.pad import State
@@ -21,7 +22,7 @@ from inmind.scratchpad.paths import ABSENT, Path, at, is_list, is_object, read_p
 from inmind.scratchpad.plain import plain, too_large
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Update:
     """What is to happen to a pad, and what is to be told about it."""
 

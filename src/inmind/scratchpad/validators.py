@@ -9,13 +9,13 @@ own, or reads ours without keeping them, and whatever it raises is an answer too
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import getitem
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.scratchpad.paths import ABSENT, Path, at, is_list, is_object, spelt
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 Steps = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     path: Steps
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lack:
     """A required field that is not there, or an object that has too few fields."""
 
@@ -54,7 +54,7 @@ class Lack:
         return f"it needs {self.fewest} fields or more" if self.fewest else "it is required, and cannot be removed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Findings:
     wrong: Sequence[Problem] = ()
     lacking: Sequence[Lack] = ()
@@ -77,7 +77,7 @@ class Model(Protocol):
 # -- pydantic ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByModel:
     """Asks a pydantic model. It reads JSON, so a validator that keeps or changes what it is given has its own."""
 
@@ -153,7 +153,7 @@ def _lack(path: Steps, error: ErrorDetails) -> Lack | None:
 # -- JSON Schema -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BySchema:
     """Asks validators of JSON Schema, which read the state where it is, keep nothing of it and run nobody's code."""
 

@@ -6,16 +6,16 @@ Each promise is a test in tests/contract/test_store.py, which every store has to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from inmind.frozen import frozen
 from inmind.journal import Draft, Event
 
 Clock = Callable[[], datetime]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """An idempotency key and the digest of the request it stands for."""
 
@@ -23,7 +23,7 @@ class Key:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Events for one stream, decided at its version `expected`."""
 
@@ -32,7 +32,7 @@ class Batch:
     expected: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Appended:
     """Where the events of one append stand. `repeated`: an earlier call with the same key had put them there."""
 
@@ -42,7 +42,7 @@ class Appended:
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """A state at `seq`, as JSON text, for a fold of that version."""
 
@@ -51,7 +51,7 @@ class Snapshot:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """A stream at a glance: how many events of each kind, and when the last one came."""
 
@@ -59,7 +59,7 @@ class Summary:
     updated: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """What a live file was last made to show: the digest of its text ("" for none), and the journal's state then.
 

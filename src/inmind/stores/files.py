@@ -20,13 +20,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
 
 from inmind.errors import InmindError, NotDurable, StorageFull, UnsafeStorage
+from inmind.frozen import frozen
 from inmind.stores.fork import tell_after_fork
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -40,7 +40,7 @@ _CHUNK = 1_048_576
 RACY_NANOSECONDS = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """What `stat` says: if it is the same, and not too young to tell, the bytes are the same."""
 
@@ -52,7 +52,7 @@ class Signature:
         return now - self.changed > RACY_NANOSECONDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What stands at a path. `unreadable` says why it cannot be read; that is never the same as empty."""
 

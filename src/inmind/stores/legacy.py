@@ -16,13 +16,14 @@ import logging
 import os
 from codecs import BOM_UTF8
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.journal import Draft, Trust
 from inmind.mind import MOST_TITLE
 from inmind.prompt.formats import FORMATS
@@ -39,7 +40,7 @@ _ABOUT = frozenset({"session", "session_info"})
 """Types of the lines that tell of the session instead of being a message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Legacy:
     """What is known of such a session at a glance."""
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 from inmind.documents import ARCHIVE
 from inmind.errors import InmindError, InvalidInput, StoreError
+from inmind.frozen import frozen
 from inmind.journal import (
     Compacted,
     Draft,
@@ -48,7 +48,7 @@ SHARE = 20
 _MOST_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Glance:
     """What the file says that a list shows, as of event `version`; of event 0, if its numbers cannot be believed."""
 

@@ -11,11 +11,11 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from inmind.errors import Conflict, InvalidInput, NotFound, StoreError
+from inmind.frozen import frozen
 from inmind.journal import Draft, Event, Fold, Reverted, digest, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Clock, Key, Snapshot, Store
 from inmind.stores.fork import tell_after_fork
@@ -36,7 +36,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision(Generic[S, R]):
     """What shall happen, what the call then answers, and what it leads to where that was worked out already."""
 
@@ -47,7 +47,7 @@ class Decision(Generic[S, R]):
     """What shall happen in the stream beside this one, together with it or not at all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done(Generic[R]):
     """The outcome of a commit. `answer` is None when the key had been used before: see `appended`."""
 
@@ -57,7 +57,7 @@ class Done(Generic[R]):
     """What this commit added; empty when it added nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Next(Generic[S]):
     """Events that a stream will have if they are stored, and what they lead to."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from inmind.entities.nouns import COMMON, is_plural, singular, words
+from inmind.frozen import frozen
 
 _READS = frozenset(
     "browse calculate call check count describe download execute extract fetch filter find get grep inspect invoke "
@@ -43,7 +43,7 @@ _COUNTED = frozenset(
 _WEAK = frozenset("group line link method plan point record request set unit".split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """A tool's name, taken apart."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,12 +11,13 @@ from inmind.entities.ids.shapes import as_code, as_id, is_name, kind_of, kind_of
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.reading import is_list, is_object, read
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
+from inmind.frozen import frozen
 
 MOST_NODES = 20_000
 """Values of one call that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """An id among the arguments of a call."""
 

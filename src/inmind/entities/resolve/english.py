@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inmind.entities.nouns import SAME_NOUN, is_plural, plural, singular
 from inmind.entities.resolve.reference import Phrase, Pick
+from inmind.frozen import frozen
 
 _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*(?:['’][^\W\d_]{1,2}(?![^\W_]))?|[^\w\s]")
 _CLITIC = re.compile(r"['’](?:s|ll|d|re|ve|m)?$")
@@ -122,7 +123,7 @@ _DO = re.compile(r"\b(?:do|did|doing|done) (?:it|that|this)$", re.IGNORECASE)
 _DO_NEXT = frozenset("again now too please anyway then instead for with yourself later once first".split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     start: int
     end: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from inmind.entities.entity import Entity
@@ -19,6 +19,7 @@ from inmind.entities.resolve.reference import Kind, Phrase
 from inmind.entities.resolve.resolution import Candidate, Reference
 from inmind.entities.resolve.scene import Scene
 from inmind.entities.rules import FROM_ONE_LIST
+from inmind.frozen import frozen
 
 MOST_CANDIDATES = 5
 
@@ -29,7 +30,7 @@ _IN_DEEP_MEMORY = 0.8
 """What is left of a confidence when nothing of the kind is in mind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Said:
     """The words of one reference, about to be given a meaning."""
 

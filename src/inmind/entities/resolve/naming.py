@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from inmind.entities.entity import Entity, Key
 from inmind.entities.nouns import singular
 from inmind.entities.spelling import slips
+from inmind.frozen import frozen
 
 How = Literal["id", "name", "alias", "part", "typo"]
 
@@ -44,7 +44,7 @@ _COMMON_PAIRS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mention:
     """Words of a text that name something. More than one thing only where the words fit several equally well."""
 
@@ -58,7 +58,7 @@ class Mention:
     """Those whose names have the words too, and much else: meant only when a noun beside them says so."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     start: int
     end: int

@@ -6,8 +6,9 @@ reference means is decided once, in `resolve`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from inmind.frozen import frozen
 
 Pick = Literal["recent", "place", "other", "previous", "oldest", "newest"]
 
@@ -15,7 +16,7 @@ Kind = Literal["id", "name", "ordinal", "other", "plural", "typed", "pronoun"]
 """What a reference goes by; "them" is a pronoun, "both" a plural."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Phrase:
     """One reference as it was said: "it", "the second image", "those two", "the deleted page", "第二张图片"."""
 

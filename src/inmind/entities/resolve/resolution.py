@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from inmind.entities.entity import Entity
 from inmind.entities.resolve.reference import Kind
+from inmind.frozen import frozen
 
 Verdict = Literal["resolved", "ambiguous", "none"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Candidate:
     """A thing that may be meant."""
 
@@ -20,7 +20,7 @@ class Candidate:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reference:
     """One reference in a text, with what it refers to."""
 
@@ -41,7 +41,7 @@ class Reference:
         return self.entities[0] if len(self.entities) == 1 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Resolution:
     """What a text refers to: the answer for what it is most about, and every reference in it."""
 

@@ -7,11 +7,12 @@ item against what will be sent: what stands nowhere there is written into the st
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents, checked_text, resolve
 from inmind.errors import InvalidInput, InvalidPath
+from inmind.frozen import frozen
 from inmind.history import Behind, Entry, History
 from inmind.history.compact import LEAST_LEFT, OUTPUT_STUB, Leaving, output_stub
 from inmind.history.prose import is_greeting, own_words
@@ -49,7 +50,7 @@ _FRAME = 80
 """Tokens of the words around what a stub says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Wanted:
     """What a compaction is to be like, whoever asked for it."""
 
@@ -67,7 +68,7 @@ class Wanted:
     """Ids of things that are known, those first that are to be named first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptItem:
     """Something that had to survive, and where it stands now."""
 
@@ -77,7 +78,7 @@ class KeptItem:
     """`conversation`, where a message that is still sent says it, or `memory`, in front of the conversation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CompactionReport:
     """What a compaction did. One that found nothing to compact has no messages, and says why."""
 
@@ -109,7 +110,7 @@ def no_room_for(left_out: Sequence[Item]) -> str:
     return f"There was no room to keep {', '.join(_counted_kinds(left_out))}: archive/ has them." if left_out else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Made:
     drafts: list[Draft]
     report: CompactionReport

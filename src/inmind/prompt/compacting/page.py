@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from inmind.documents import ARCHIVE, MOST_BYTES, lines_read
+from inmind.frozen import frozen
 from inmind.history import Entry
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
@@ -32,7 +32,7 @@ _GOES_ON = re.compile(r"(# .*\n\nGoes on from )(.+)(?=\.\n)")
 _WORDS = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """One page of an archive, and the lines that messages take, by their numbers."""
 

@@ -12,9 +12,10 @@ prompts, sees the same bytes. Everything else is written anew from its reading, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from inmind.frozen import frozen
 from inmind.prompt.formats.parts import (
     OPENING,
     Call,
@@ -35,7 +36,7 @@ NO_RESULT = "(no result: the call was not answered)"
 NOWHERE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A message as the journal has it: how it came, and what it says."""
 
@@ -44,7 +45,7 @@ class Said:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOut:
     """Something that could not be sent. `entry` is the place, in the list given, of the message it was part of."""
 
@@ -53,7 +54,7 @@ class LeftOut:
     entry: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrangement:
     wires: list[Wire]
     left_out: tuple[LeftOut, ...]
@@ -97,7 +98,7 @@ def _goes_by_itself(said: Said, format: Format) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Item:
     """A message on its way out. With a wire it goes out as it came; any change to the message takes the wire away."""
 

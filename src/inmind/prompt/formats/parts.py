@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from inmind.frozen import frozen
 
 # A user message that stands before an assistant's first one, for a provider that wants the user to begin.
 OPENING = "(The conversation begins with the assistant.)"
@@ -22,12 +23,12 @@ Wire = Mapping[str, Any]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """A picture by address, or by content when `media_type` is given (then `source` is base64)."""
 
@@ -45,7 +46,7 @@ class Image:
         return f"data:{self.media_type};base64,{self.source}" if self.media_type else self.source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """The assistant asks for a tool. Arguments stay the JSON text the model wrote: it may be broken, and is evidence.
 
@@ -59,7 +60,7 @@ class Call:
     custom: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What a tool answered to one call."""
 
@@ -80,7 +81,7 @@ class Result:
         return (Text("Error: (the tool gave no text)"), *self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opaque:
     """Something only `format` understands, under the name it has there."""
 
@@ -97,7 +98,7 @@ Content = Text | Image | Opaque
 Part = Content | Call | Result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     role: Role
     parts: tuple[Part, ...]
@@ -115,7 +116,7 @@ class Message:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Head:
     """What stands before the conversation: the host's own system prompt, untouched, then ours."""
 
@@ -125,7 +126,7 @@ class Head:
     """Guide and anchored memory blocks as one text; empty when there is nothing to add."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Demands:
     """What a provider asks of a list as a whole. Pairing reads this, so that it knows no provider by name."""
 

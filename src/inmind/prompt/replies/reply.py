@@ -9,10 +9,10 @@ Objects of a provider's client are taken by what they offer; no client is import
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard
 
 from inmind.errors import InvalidInput
+from inmind.frozen import frozen
 from inmind.prompt.formats import FORMATS, Call, Text, Wire
 from inmind.prompt.formats.values import is_object, plain
 
@@ -20,7 +20,7 @@ from inmind.prompt.formats.values import is_object, plain
 _MOST = 2**53
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Usage:
     """What the provider counted for one call, in its own tokens."""
 
@@ -29,7 +29,7 @@ class Usage:
     completion_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reply:
     """A reply as it is kept, and what it cost."""
 
