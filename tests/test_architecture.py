@@ -30,7 +30,7 @@ entities scratchpad overview history crystals state affect
 dream prompt
 mind
 stores models
-attention testing tools desk
+attention testing tools desk relief
 parts
 hands family archivist chronicle
 session

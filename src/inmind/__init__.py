@@ -15,13 +15,12 @@ from inmind.prompt.policy import CompressionPolicy
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
-    from inmind.archivist import Lifted
     from inmind.clients import wrap
     from inmind.desk import Scratchpad, SetAside
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.homecoming import MergeReport
-    from inmind.prompt.compacting.making import CompactionReport, KeptItem
+    from inmind.prompt.compacting.report import CompactionReport, KeptItem, Lifted
     from inmind.prompt.explain import Explanation
     from inmind.prompt.pads import ScratchpadLayer
     from inmind.prompt.recorded import HostCall, Recorded
@@ -80,13 +79,13 @@ __all__ = [
 
 
 _LATE = {
-    "Lifted": "inmind.archivist",
     "CallCheck": "inmind.entities.ground",
     "Clash": "inmind.scratchpad.reconcile",
-    "CompactionReport": "inmind.prompt.compacting.making",
+    "CompactionReport": "inmind.prompt.compacting.report",
     "Explanation": "inmind.prompt.explain",
     "HostCall": "inmind.prompt.recorded",
-    "KeptItem": "inmind.prompt.compacting.making",
+    "KeptItem": "inmind.prompt.compacting.report",
+    "Lifted": "inmind.prompt.compacting.report",
     "MergeReport": "inmind.family.homecoming",
     "Prompt": "inmind.prompt.report",
     "Recorded": "inmind.prompt.recorded",

@@ -17,10 +17,9 @@ from typing import Any
 from inmind.documents import Documents
 from inmind.entities.block import lines
 from inmind.entities.window import Entities
-from inmind.errors import Conflict, InvalidInput, ModelFailed, NotFound, SummaryRefused
-from inmind.frozen import frozen
+from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import Compaction, History
-from inmind.history.compact import TARGETS, Leaving, asked, covered, output_stub, relieved
+from inmind.history.compact import Leaving, asked
 from inmind.history.retain import items_of, request_of
 from inmind.history.room import KEEP_ASKED
 from inmind.history.spoken import Spoken
@@ -28,86 +27,28 @@ from inmind.history.summarize import checked, prompt_for
 from inmind.journal import Compacted, CompactionLifted, DocumentWritten, Draft, Event, HistorySpliced, Item, Origin
 from inmind.mind import Mind
 from inmind.parts import Parts
-from inmind.prompt.compacting.making import (
-    CompactionReport,
-    KeptItem,
-    Made,
-    Wanted,
-    archive_path,
-    compaction,
-    sized,
-    stub_size,
-    survivors,
-)
+from inmind.prompt.compacting.making import Made, compaction
 from inmind.prompt.compacting.naming import words_in
+from inmind.prompt.compacting.report import CompactionReport, Lifted
 from inmind.prompt.compacting.spoken import Reader, conversation, spoken
+from inmind.prompt.compacting.wanted import Wanted, checked_keep, requested, sized
 from inmind.prompt.crowd import Crowd
 from inmind.prompt.layer import EntityLayer
-from inmind.prompt.ledger import Rates
-from inmind.prompt.meter import Meter, band
-from inmind.prompt.policy import Summarizer, pays
-from inmind.prompt.retained import RetainedLayer, retained
+from inmind.prompt.meter import Meter
+from inmind.prompt.policy import Summarizer
 from inmind.prompt.upkeep import kept_up
+from inmind.relief import Due, Relief
 from inmind.stores.base import Appended
 from inmind.stores.stream import Decision, key_for
-from inmind.text import counted
 
 log = logging.getLogger("inmind")
 
-STRATEGIES = ("archive", "summarize")
-LEAST_GAIN = 300
-"""Tokens that a compaction which nothing forces has to make free."""
 MOST_TRIES = 3
 """Summaries that are asked for while others keep changing the conversation underneath."""
-MOST_KEPT = 2**53
 
 NOTHING = "nothing is old enough, or large enough, to leave"
 BY_HOST = "asked by the host"
 BY_MODEL = "asked by the model"
-FULL = "the window was full"
-COVERED = "the overview covers it"
-PAYS = "it pays"
-
-
-@frozen
-class Due:
-    """A compaction that has come due by itself: what leaves, and how it is to be done."""
-
-    leaving: Leaving
-    wanted: Wanted
-    found_on: str
-    """The name of what was sent when it was found."""
-
-
-@frozen(kw_only=True)
-class Lifted:
-    """A compaction that was taken back."""
-
-    event: int
-    """Its number."""
-    messages: int
-    """Messages that are sent again, or of which a part is."""
-    tokens: int
-    """By how many the conversation that is sent became longer."""
-    removed: tuple[str, ...] = ()
-    """Pages that are gone with it."""
-    stay: tuple[str, ...] = ()
-    """Pages of its that are somebody else's too."""
-
-    @classmethod
-    def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> Lifted:
-        return cls(
-            event=seq,
-            messages=what.messages,
-            tokens=what.tokens,
-            removed=tuple(removed),
-            stay=tuple(path for path in what.archives if path not in removed),
-        )
-
-    def __str__(self) -> str:
-        pages = ", ".join((*(f"{path} (removed)" for path in self.removed), *self.stay))
-        of = f", of {pages}" if pages else ""
-        return f"Sent again: {counted(self.messages, 'message')}, {self.tokens:,} tokens{of}."
 
 
 class Archivist:
@@ -116,7 +57,7 @@ class Archivist:
     def __init__(self, parts: Parts, meter: Meter, read: Reader) -> None:
         self._read, self._said = read, (("", 0, 0), list[Spoken]())
         self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.setup, meter
-        self._policy = parts.setup.compression
+        self._relief = Relief(parts.setup.compression, meter, said=self.said, complete=self._complete)
 
     # -- asked for -----------------------------------------------------------------------------------------
 
@@ -130,12 +71,12 @@ class Archivist:
         model: Summarizer | None,
         key: str | None,
     ) -> tuple[CompactionReport, Sequence[Event]]:
-        wanted = self.wanted(target=target, strategy=strategy, archive_to=archive_to, reason=BY_HOST)
+        wanted = self._requested(target=target, strategy=strategy, archive_to=archive_to, reason=BY_HOST)
         kept = checked_keep(keep_recent)
         named = key_for(key, "compact", target, strategy, keep_recent, archive_to)
         writes = model or self._setup.summarizer
         if named is not None and (earlier := self._store.receipt(self._stream.name, named)) is not None:
-            return self._report_of(earlier, wanted, kept), ()  # before a model is asked for nothing
+            return self._report_of(earlier), ()  # before a model is asked for nothing
         for _ in range(MOST_TRIES):
             summary, of = "", list[int]()
             if strategy == "summarize" and writes is not None:
@@ -154,7 +95,7 @@ class Archivist:
             except _MovedOn:
                 continue
             if done.answer is None:
-                return self._report_of(done.appended, wanted, kept), ()
+                return self._report_of(done.appended), ()
             return done.answer.report, done.events
         version = self._stream.version
         raise Conflict(stream=self._stream.name, expected=version, actual=version)
@@ -163,7 +104,7 @@ class Archivist:
         """What the tool `compact_history` comes to. Its summary is extracted: a reply is carried out in one step."""
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
-        wanted = self.wanted(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
+        wanted = self._requested(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
         given = arguments.get("keep_recent")
         kept = checked_keep(KEEP_ASKED if given is None else given)
         said = self.said(mind.history)
@@ -214,85 +155,14 @@ class Archivist:
 
     def told(self, what: Compacted, history: History) -> CompactionReport:
         """What a compaction did, as things stand now."""
-        request, unsaid = self._request(history), history.unsaid
-        items = (KeptItem(one.kind, one.text, "memory" if one in unsaid else "conversation") for one in what.items)
-        return CompactionReport(
-            reason=what.reason,
-            messages=what.messages,
-            tokens=what.tokens,
-            archives=what.archives,
-            items=(*items, *([KeptItem(request.kind, request.text, "conversation")] if request else [])),
-            left_out=history.left_out,
-        )
+        request = self._request(history)
+        return CompactionReport.of(what, unsaid=history.unsaid, request=request, left_out=history.left_out)
 
     # -- due by itself -------------------------------------------------------------------------------------
 
     def due(self, mind: Mind, crowd: Crowd) -> Due | None:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
-        if crowd.hopeless:
-            return None
-        if crowd.full:
-            return self._when_full(mind, crowd)
-        return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
-
-    def _when_full(self, mind: Mind, crowd: Crowd) -> Due | None:
-        said = self.said(mind.history)
-        wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
-        stub = stub_size(said, wanted, self._meter)
-        leaving = self._relieved(mind.history, said, crowd, stub)
-        worth = crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain
-        return self._due(mind, leaving, wanted) if leaving and worth else None
-
-    def _when_covered(self, mind: Mind, crowd: Crowd) -> Due | None:
-        """Where the overview tells it and everything is written anew anyway."""
-        if not (crowd.moves and mind.covered):
-            return None
-        said = self.said(mind.history)
-        leaving = covered(said, upto=mind.covered, keep_recent=self._policy.keep_recent)
-        wanted = self._complete(mind, sized(Wanted(reason=COVERED, target="conversation"), crowd.room.most))
-        gain = self._gain(said, leaving, stub_size(said, wanted, self._meter))
-        return self._due(mind, leaving, wanted) if leaving and gain >= LEAST_GAIN else None
-
-    def _by_policy(self, mind: Mind, crowd: Crowd) -> Due | None:
-        """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
-        name = band(crowd.percent)
-        asks = self._policy.asks_for(name)
-        least = max(LEAST_GAIN, crowd.least_gain // 4)
-        if asks is None or crowd.history < least:
-            return None
-        target, keep = asks
-        said, rates = self.said(mind.history), self._policy.rates
-        reason = PAYS if rates else name
-        wanted = Wanted(reason=reason, target=target, strategy="summarize")
-        wanted = self._complete(mind, sized(wanted, crowd.room.most))
-        stub = stub_size(said, wanted, self._meter)
-        if rates:
-            leaving = self._relieved(mind.history, said, crowd, stub)
-        else:
-            leaving = asked(said, target=target, keep_recent=keep)
-        gain = self._gain(said, leaving, stub)
-        worth = crowd.moves or rates is None or self._pays(rates, said, gain, crowd)
-        return self._due(mind, leaving, wanted) if gain >= least and worth else None
-
-    def _relieved(self, history: History, said: Sequence[Spoken], crowd: Crowd, stub: int) -> Leaving:
-        """What leaves when memory itself makes room: for what must survive of it, too."""
-
-        def leaving(crowd: Crowd) -> Leaving:
-            room = crowd.thrifty if self._policy.rates else crowd.room
-            return relieved(said, room._replace(stub=stub), keep_recent=self._policy.keep_recent)
-
-        first = leaving(crowd)
-        left = crowd.around + crowd.history - self._gain(said, first, stub)
-        if left + RetainedLayer.budget.max <= crowd.available:  # there is room, however much it is
-            return first
-        more = self._meter.count(retained(survivors(history, said, first, self._meter)))
-        return leaving(crowd.with_firm(max(0, more - self._meter.count(retained(history.unsaid)))))
-
-    def _pays(self, rates: Rates, said: Sequence[Spoken], gain: int, crowd: Crowd) -> bool:
-        calls = sum(one.by == "assistant" and not one.stub for one in said) or 1
-        growth = sum(one.tokens for one in said if not one.stub) / calls
-        stays = max(0, crowd.history - gain) + crowd.around
-        return pays(rates, leaves=gain, rewritten=stays, growth=growth)
+        return self._relief.due(mind, crowd)
 
     def relieve(self, due: Due) -> Sequence[Event]:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
@@ -328,14 +198,8 @@ class Archivist:
             self._said = (name, conversation(history, self._read, self._meter))
         return self._said[1]
 
-    def wanted(self, *, target: object, strategy: object, archive_to: object, reason: str) -> Wanted:
-        """A request of the outside, checked."""
-        if target not in TARGETS:
-            raise InvalidInput(field="target", value=target, expected=f"one of {', '.join(TARGETS)}")
-        if strategy not in STRATEGIES:
-            raise InvalidInput(field="strategy", value=strategy, expected=f"one of {', '.join(STRATEGIES)}")
-        path = None if archive_to is None else archive_path(archive_to)
-        wanted = Wanted(reason=reason, target=str(target), strategy=str(strategy), archive_to=path)
+    def _requested(self, *, target: object, strategy: object, archive_to: object, reason: str) -> Wanted:
+        wanted = requested(target=target, strategy=strategy, archive_to=archive_to, reason=reason)
         return sized(wanted, self._setup.limits.spendable)
 
     def _if_shorter(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
@@ -390,17 +254,6 @@ class Archivist:
         tokens = sum(one.tokens for one in gone)
         return checked(answer, replaced_tokens=tokens, count=self._meter.count)
 
-    def _gain(self, said: Sequence[Spoken], leaving: Leaving, stub: int) -> int:
-        """Tokens that a compaction makes free, at the least."""
-        sizes = [sum(answer.tokens for answer in said[place].answers) for place in leaving.outputs]
-        outputs, stubs = sum(sizes), sum(map(output_stub, sizes))
-        whole = sum(said[place].tokens for place in leaving.whole)
-        cut = sum(said[place].tokens - stays for place, stays in leaving.cut.items())
-        return outputs - stubs + whole - stub * len(leaving.runs) + cut
-
-    def _due(self, mind: Mind, leaving: Leaving, wanted: Wanted) -> Due:
-        return Due(leaving, wanted, mind.history.sent.name())
-
     def _lifted(self, mind: Mind, of: int, what: Compacted) -> list[Draft]:
         """Pages go as they came: one that was there before is as it was, and one that somebody has written on stays."""
         first = of - len(what.archives)  # its pages come right before it
@@ -420,24 +273,12 @@ class Archivist:
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)
 
-    def _report_of(self, done: Appended, wanted: Wanted, kept: int) -> CompactionReport:
-        """What an earlier call with the same key did: decided again, on what there was then.
-
-        Only the words of a model cannot be had again; how much shorter it became is in the journal.
-        """
+    def _report_of(self, done: Appended) -> CompactionReport:
+        """What an earlier call with the same key did."""
         if done.last < done.first:
             return CompactionReport(reason=NOTHING)
-        then = self._stream.at(done.first - 1)
-        said = self.said(then.history)
-        made = self._made(then, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
         (what,) = (one.what for one in self._between(done.first, done.last) if isinstance(one.what, Compacted))
-        return replace(made.report, tokens=what.tokens)
-
-
-def checked_keep(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_KEPT:
-        raise InvalidInput(field="keep_recent", value=value, expected="a whole number, 0 or more")
-    return value
+        return self.told(what, self._stream.at(done.last).history)
 
 
 _NOTHING_MADE = Made([], CompactionReport(reason=NOTHING))

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inmind.archivist import Archivist, Due, Lifted
+from inmind.archivist import Archivist
 from inmind.chronicle import Chronicle
 from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
@@ -44,7 +44,8 @@ from inmind.journal import (
 from inmind.mind import MOST_TITLE, Belongings, Mind
 from inmind.parts import Parts, Setup
 from inmind.prompt.assemble import Handed, render
-from inmind.prompt.compacting.making import CompactionReport, checked_item, no_room_for
+from inmind.prompt.compacting.report import CompactionReport, Lifted, no_room_for
+from inmind.prompt.compacting.surviving import checked_item
 from inmind.prompt.crowd import crowd
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
@@ -68,6 +69,7 @@ from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.recorded import Recorded
 from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.view import HistoryView, View
+from inmind.relief import Due
 from inmind.stores.base import Appended, Key
 from inmind.stores.stream import Decision, Done, Stream, key_for
 from inmind.text import shortened

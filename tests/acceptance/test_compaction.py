@@ -791,7 +791,7 @@ def test_a_rule_beside_the_answer_of_a_tool_survives(session: Session) -> None:
 def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.prompt.compacting.making.MOST_KEPT", 15)
+    monkeypatch.setattr("inmind.prompt.compacting.surviving.MOST_KEPT", 15)
     full = next(prompt for talk in asking(a_talk(60)) if (prompt := session.prepare(talk)).report.compacted)
     (left,) = compactions(session)[-1].left_out
     assert left.text == RULE
@@ -807,7 +807,7 @@ def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
 def test_a_report_says_how_much_there_was_no_room_for(
     session: Session, talk: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.prompt.compacting.making.MOST_KEPT", 0)
+    monkeypatch.setattr("inmind.prompt.compacting.surviving.MOST_KEPT", 0)
     session.prepare(talk)
     report = session.compact("conversation", keep_recent=0)
     assert [item.text for item in report.left_out] == [RULE, CHINESE_RULE]

@@ -18,7 +18,8 @@ from inmind import DocumentLayer, Layer, ScratchpadLayer, TextLayer, default_lay
 from inmind.errors import InvalidInput
 from inmind.journal import DocumentWritten, Event, Happened, Origin, PadWritten, Trust
 from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
-from inmind.prompt.compacting.making import CompactionReport, Made
+from inmind.prompt.compacting.making import Made
+from inmind.prompt.compacting.report import CompactionReport
 from inmind.prompt.formats.parts import Call
 from inmind.prompt.layer import ViewLayer
 from inmind.tools import (

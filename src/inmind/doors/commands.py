@@ -18,7 +18,6 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from inmind import CompactionReport, InmindError, Memory, Mind, Rates, Session
-from inmind.archivist import STRATEGIES, Lifted
 from inmind.doors.demo import play
 from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
@@ -28,6 +27,8 @@ from inmind.history.compact import TARGETS
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import encode
 from inmind.memory import DATABASE, WINDOW, default_home
+from inmind.prompt.compacting.report import Lifted
+from inmind.prompt.compacting.wanted import STRATEGIES
 from inmind.scratchpad.block import text_of
 from inmind.text import counted, printable, shortened
 

@@ -115,6 +115,20 @@ class History:
         said = {entry.seq for entry in self.sent if not entry.stub}
         return tuple(item for item in items if item.seq not in said)
 
+    def runs_at(self, places: Iterable[int]) -> Runs:
+        """The messages of the line that stand at these places of what is sent, those behind stubs included."""
+        behind = Behind(self.line)
+        covered: set[int] = set()
+        for entry in (self.sent[place] for place in places):
+            covered.update([entry.seq] if entry.of is None else (message.seq for message in behind(entry.of)))
+        runs: list[tuple[int, int]] = []
+        follows = False
+        for seq in sorted(entry.seq for entry in self.line):
+            if seq in covered:
+                runs[-1:] = [(runs[-1][0], seq)] if follows else [*runs[-1:], (seq, seq)]
+            follows = seq in covered
+        return tuple(runs)
+
     def apply(self, event: Event) -> History:
         match event.what:
             case MessageAdded():

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from inmind.frozen import frozen
-from inmind.prompt.compacting.making import CompactionReport
+from inmind.prompt.compacting.report import CompactionReport
 from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
 from inmind.prompt.standing import Standing

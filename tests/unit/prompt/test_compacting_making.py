@@ -15,8 +15,9 @@ from inmind.history.history import History
 from inmind.journal import Compacted, DocumentWritten, Item, MessageAdded, Trust
 from inmind.overview import template
 from inmind.overview.events import Noted
-from inmind.prompt.compacting.making import Made, Wanted, archive_path, compaction
+from inmind.prompt.compacting.making import Made, compaction
 from inmind.prompt.compacting.spoken import spoken
+from inmind.prompt.compacting.wanted import Wanted, archive_path
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.meter import Meter
 from inmind.tokens import estimator

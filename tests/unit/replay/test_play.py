@@ -94,14 +94,14 @@ def test_what_must_survive_is_told_by_the_recording_and_not_by_what_memory_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert played(RULED, window=8_000).unsaid == []
-    monkeypatch.setattr("inmind.prompt.compacting.making.items_of", nothing_to_keep)
+    monkeypatch.setattr("inmind.prompt.compacting.surviving.items_of", nothing_to_keep)
     gone = played(RULED, window=8_000)
     assert {(one.kind, one.text) for one in gone.unsaid} == {("goal", "Build a shop."), ("rule", "Never use PHP.")}
     assert gone.no_room == 0
 
 
 def test_what_there_was_no_room_to_keep_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inmind.prompt.compacting.making.MOST_KEPT", 0)
+    monkeypatch.setattr("inmind.prompt.compacting.surviving.MOST_KEPT", 0)
     report = played(RULED, window=8_000)
     assert (report.unsaid, report.no_room > 0) == ([], True)
 
