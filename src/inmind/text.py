@@ -91,6 +91,23 @@ def cut(text: str, *, budget: int, count: Callable[[str], int], pointer: str) ->
     return Cut(text=f"{body}\n{pointer}" if body else pointer, lines_left_out=len(lines) - kept)
 
 
+def cut_inside(text: str, *, budget: int, count: Callable[[str], int], pointer: str) -> tuple[str, str, str]:
+    """The beginning with the pointer, what is left out, and the end: who hands over a long text asks in front of it or
+    behind it, and what a program comes to stands in its last lines. Two thirds of the budget are for the beginning."""
+    head = cut(text, budget=max(2 * budget // 3, min(budget, count(pointer) + 2)), count=count, pointer=pointer).text
+    if not head.endswith(pointer):
+        return head, "", ""
+    rest = text[len(head.removesuffix(pointer).rstrip("\n")) :]
+    room = budget - count(head) - 1
+    lines = rest.split("\n")
+    kept = _most(len(lines) - 1, lambda n: count("\n".join(lines[len(lines) - n :])) <= room)
+    tail = "\n".join(lines[len(lines) - kept :])
+    if not kept and room > 0:
+        last = lines[-1]
+        tail = last[len(last) - _most(len(last) - 1, lambda n: count(last[len(last) - n :]) <= room) :]
+    return head, rest[: len(rest) - len(tail)], tail
+
+
 def stands_in(text: str, id: str) -> bool:
     """Does the text have this id, and not merely a longer word with it inside?"""
     return any(True for _ in places_of(id, text))

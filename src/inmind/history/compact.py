@@ -156,12 +156,15 @@ class _Relief:
     def take(self, units: Iterable[Sequence[int]], *, until: int, apart: bool = False) -> None:
         """Units of whole messages, the oldest first. All share a stub with those before, unless they stand `apart`.
 
-        Where that stub would be longer than all of them, they stay.
+        The first stub says everything, so earlier ones go into it. Where it would be longer than all that, they stay.
         """
         gone = self._gone
         fresh = [[place for place in unit if place not in gone] for unit in units]
         joins = bool(self._runs) and not apart
         stub = 0 if joins else FURTHER_STUB if self._runs else self._room.stub
+        if not self._runs and any(fresh):
+            first = min(chain.from_iterable(fresh))
+            fresh = [[place for place in range(first) if _is_block(self._said[place])], *fresh]
         if self.left <= until or sum(self._sizes[place] for unit in fresh for place in unit) <= stub:
             return
         if not joins:
@@ -234,6 +237,11 @@ class _Relief:
     def _shrink(self, place: int, size: int) -> None:
         self.left -= self._sizes[place] - size
         self._sizes[place] = size
+
+
+def _is_block(one: Spoken) -> bool:
+    """Does it stand for whole messages that left?"""
+    return one.stub and one.by == "operator"
 
 
 def _output(one: Spoken) -> int:

@@ -55,11 +55,14 @@ class CompactionReport:
     def __str__(self) -> str:
         if not self:
             return f"Nothing was compacted: {self.reason}."
-        kept = f" Kept word for word: {', '.join(_counted_kinds(self.items))}." if self.items else ""
+        kept = f" Kept word for word: {', '.join(_counted_kinds(self.items))}{self._long_ones()}." if self.items else ""
         return (
             f"Compacted {counted(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
             f"All of it is in {', '.join(self.archives)}.{kept} {no_room_for(self.left_out)}".rstrip()
         )
+
+    def _long_ones(self) -> str:
+        return " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
 
 
 def no_room_for(left_out: Sequence[Item]) -> str:

@@ -19,8 +19,8 @@ Reader = Callable[[Entry], Message]
 def conversation(history: History, read: Reader, meter: Meter) -> list[Spoken]:
     """What is sent, message by message, with what commands answered told apart from what people say."""
     said = [spoken(entry, read(entry), meter) for entry in history.sent]
-    places = observed(in_context(history, said, meter))
-    return [as_answer(one) if place in places else one for place, one in enumerate(said)]
+    answers = {place for place in observed(in_context(history, said, meter)) if said[place].begins_turn}
+    return [as_answer(one) if place in answers else one for place, one in enumerate(said)]
 
 
 def in_context(history: History, said: Sequence[Spoken], meter: Meter) -> list[Spoken]:

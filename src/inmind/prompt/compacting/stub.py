@@ -17,7 +17,7 @@ from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Part, Result, Text, Wire
 from inmind.prompt.formats.values import is_list, is_object
-from inmind.text import cut, inert, shortened
+from inmind.text import cut_inside, inert, shortened
 from inmind.tokens import Counter
 
 OPENS = "<compacted_history>"
@@ -62,7 +62,7 @@ def without_outputs(entry: Entry, place: str, name: Callable[[str], Sequence[str
 def cut_short(
     entry: Entry, place: str, name: Callable[[str], Sequence[str]], *, tokens: int, count: Counter
 ) -> tuple[Wire, ...]:
-    """A message of which the beginning stays, as many tokens as are given, and a line that says where all of it is.
+    """A message of which beginning and end stay, as many tokens as are given, and a line that says where all of it is.
 
     `name`: ids of a text that the line has to name.
     """
@@ -75,10 +75,12 @@ def cut_short(
     for part in message.parts:
         if isinstance(part, Result | Text):
             text = part.text if isinstance(part, Text) else _text(part.parts)
-            kept = cut(text, budget=max(room, count(pointer)) + 2, count=count, pointer=pointer).text or pointer
-            room = max(0, room - count(kept))
-            ids = name(text.removeprefix(kept.removesuffix(pointer).rstrip("\n"))) if kept.endswith(pointer) else ()
-            told = Text(f"{kept}\nIds in the rest: {inert(', '.join(ids))}" if ids else kept)
+            budget = max(room, count(pointer)) + 2
+            head, left_out, tail = cut_inside(text, budget=budget, count=count, pointer=pointer)
+            room = max(0, room - count(head) - count(tail))
+            ids = name(left_out) if left_out else ()
+            named = f"Ids in the rest: {inert(', '.join(ids))}" if ids else ""
+            told = Text("\n".join(filter(None, (head or pointer, named, tail))))
             parts.append(told if isinstance(part, Text) else replace(part, parts=(told,)))
     if len(parts) < len(message.parts):  # a picture, or what only a provider understands
         parts.append(Text(pointer))
