@@ -2,10 +2,12 @@
 
 An agent that works by text alone writes its commands into its messages, and whoever runs them sends back what came of
 it as if a user had said it. Some put a heading over that, many put none, and what a page or a file says there may well
-read like an order. So it is told by its place: behind a command stands what the command answered.
+read like an order. So it is told by its place: behind a command stands what the command answered. An agent that calls
+tools has its answers from those, and there a user is always a person, whatever they paste.
 
-Only where a command might also be an example, handed to a person who goes on talking, is it told by what is said
-there, and then by all of it together: a single page could talk itself out of anything.
+Where a command might also be an example, handed to a person who goes on talking, all that is said there is looked at
+together: a single page could talk itself out of anything. What may be either is taken for a person's where that costs
+least, and for a page where that is safe: it begins a turn and is what was asked, and makes no rules.
 """
 
 from __future__ import annotations
@@ -13,44 +15,71 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
-from inmind.history.prose import compiled, is_headed, is_screen, speaks
+from inmind.history.prose import compiled, is_headed, looks_pasted, speaks
 from inmind.history.spoken import Answered, Spoken
 
-
-def told_apart(said: Sequence[Spoken]) -> list[Spoken]:
-    """The same messages, but what a command answered is an answer and no word of a user's."""
-    places = observed(said)
-    return [as_answer(one) if place in places else one for place, one in enumerate(said)]
-
-
-def as_answer(one: Spoken) -> Spoken:
-    """A message that only says what a command answered. No call has an id that it could be found by."""
-    return replace(one, by="tool", words="", answers=(Answered("", one.words, one.tokens),))
+LOOP = 0.8
+"""Of what an agent says ends in a command, if it works by them."""
+FEW = 3
+"""Messages that end in code, below which that is no habit."""
 
 
-def observed(said: Sequence[Spoken]) -> frozenset[int]:
-    """The places of messages that only say what a command answered."""
-    screens = _screens(said)
-    if any(one.asks for one in said):
-        return frozenset(screens)  # who calls tools does not write commands
+class Observed(NamedTuple):
+    """Places of messages in a user's name."""
+
+    answers: frozenset[int] = frozenset()
+    """They only say what a command answered."""
+    doubtful: frozenset[int] = frozenset()
+    """They may be that, or a person's words."""
+
+
+def told_apart(said: Sequence[Spoken], *, seen: Sequence[Spoken] | None = None) -> list[Spoken]:
+    """The same messages, but what a command answered is an answer and no word of a user's.
+
+    `seen`: the messages as they were, where some are sent as stubs.
+    """
+    answers, doubtful = observed(said if seen is None else seen)
+    return [
+        one
+        if not one.begins_turn
+        else replace(one, by="tool", words="", answers=(Answered("", one.words, one.tokens),))
+        if place in answers
+        else replace(one, doubtful=True)
+        if place in doubtful
+        else one
+        for place, one in enumerate(said)
+    ]
+
+
+def observed(said: Sequence[Spoken]) -> Observed:
     called = set(_behind(said, _CALL))
     shown = set(_behind(said, _COMMAND)) - called
-    persons = sum(place not in screens and speaks(said[place].words) for place in shown)
-    return frozenset(screens | called | (set() if 2 * persons > len(shown) else shown))
-
-
-def _screens(said: Sequence[Spoken]) -> set[int]:
-    """The places of what looks like an answer by itself. A prompt at its end counts only where something was run: who
-    hands over a task may well show the terminal that it begins at."""
-    found: set[int] = set()
+    calls = sum(len(one.asks) for one in said)
+    if calls and calls >= len(called) + len(shown):
+        return Observed()
+    pasted = {place for place, one in enumerate(said) if place and one.begins_turn and looks_pasted(one.words)}
+    headed = {place for place, one in enumerate(said) if place and one.begins_turn and is_headed(one.words)}
+    people = {place for place in shown - pasted - headed if speaks(said[place].words)}
+    talked_to = 2 * len(people) > len(shown)
+    answers = called | headed | (shown & pasted if talked_to else shown)
+    doubtful = set[int]()
+    often = LOOP * sum(one.by == "assistant" for one in said)
+    if len(called) + len(shown) >= often:
+        doubtful |= shown
+    elif len(coded := set(_behind(said, _CODE))) >= max(often, FEW):
+        doubtful |= coded
     for place, (before, one) in enumerate(pairwise(said), start=1):
-        if not one.begins_turn:
-            continue
-        ran = place - 1 in found or (before.by == "assistant" and not _hands_in(before.words))
-        if is_headed(one.words) or (ran and is_screen(one.words)):
-            found.add(place)
-    return found
+        ran = before.by == "assistant" or place - 1 in answers
+        if one.begins_turn and (place - 1 in answers or (ran and place in pasted) or _is_left_open(before, one)):
+            doubtful.add(place)
+    return Observed(frozenset(answers), frozenset(doubtful - answers))
+
+
+def _is_left_open(before: Spoken, one: Spoken) -> bool:
+    """Behind the command that hands the work in, somebody asks for the next; or is told what came of it."""
+    return before.by == "assistant" and _hands_in(before.words) and not speaks(one.words)
 
 
 def _behind(said: Sequence[Spoken], command: str) -> Iterator[int]:
@@ -72,7 +101,7 @@ def _ends_in(words: str, command: str) -> bool:
 
 
 def _hands_in(words: str) -> bool:
-    """Does a message end in the command that hands the work in? Behind it somebody asks for the next."""
+    """Does a message end in the command that hands the work in?"""
     end = _end(words)
     return end.endswith(_ENDS) and bool(compiled(_ENDS_THE_WORK).search(end))
 
@@ -99,6 +128,8 @@ _COMMAND = (
     r'\{\s*"(?:thoughts?|command|action|tool|tool_name|function|name)"\s*:(?:(?!\n\n)[\s\S])*\}\s*(?:```)?\Z|'
     r"\n\$ [^\n]+\Z"
 )
+# Code that a person is given; or that is run, where an agent says hardly anything else.
+_CODE = r"\n(?:```|~~~)\Z"
 _ENDS_THE_WORK = r"(?i)\n\s*(?:submit|finish|final_answer|complete_task)\b[^\n;|&]*\n?\s*(?:```|~~~|</\w+>)\s*\Z"
 # What such a call hands to a person comes back with his own words.
 _TO_A_PERSON = (

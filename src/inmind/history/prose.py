@@ -17,13 +17,15 @@ compiled = cache(re.compile)
 
 
 def is_headed(words: str) -> bool:
-    """Does it stand below the heading of what a terminal or a tool answered?"""
-    return bool(compiled(_SCREEN_BEGINS).match(words))
+    """Does it stand below the heading of what a tool answered? Nobody writes that by hand."""
+    return bool(compiled(_HEADED).match(words))
 
 
-def is_screen(words: str) -> bool:
-    """Is it the screen of a terminal, which waits for the next command?"""
-    return bool(compiled(_PROMPT).fullmatch(words[-_FIRST_WORDS:].rstrip().rpartition("\n")[2]))
+def looks_pasted(words: str) -> bool:
+    """Does it begin as what a program said, or end as a terminal that waits for the next command? Some people hand such
+    things over, too."""
+    last = words[-_FIRST_WORDS:].rstrip().rpartition("\n")
+    return bool(compiled(_OUTPUT_BEGINS).match(words) or (last[1] and compiled(_PROMPT).fullmatch(last[2])))
 
 
 def own_words(words: str) -> Iterator[str]:
@@ -171,17 +173,21 @@ _SPEAKS = (
 )
 
 # The heading under which a text-mode agent is told what its command did, and a prompt that waits for the next.
-_SCREEN_BEGINS = (
-    r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|traceback \(|exit ?code:|"
+_HEADED = (
+    r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|exit ?code: -?\d+ \(|"
     r"(?:new |current )?(?:terminal|shell|console) (?:output|state|screen)s?:|"
     r"(?:command|tool|function)\s[\w.`'\"()/-]+ (?:returned|answered|printed):|"
-    r"(?:command|tool|function|api|code|execution|search|script)s? (?:results?|outputs?|responses?)"
+    r"(?:command|tool|function|api|code|execution|script)s? (?:results?|outputs?|responses?)"
     r"(?: (?:of|for|from|to) [^\n:]{1,80})?\s*:|(?:results?|outputs?) (?:of|for|from) [^\n:]{1,80}:)|"
     r"\w+_\w+ ?-> |\[\w+ for [^\n\]]*\] Result:|"
     r"\s*<(?:\w*(?:outputs?|results?|responses?)|returncode|stdout|environment)\b|\s*\[(?:tool|output|result|file)\b"
 )
-# A tag that closes is none.
-_PROMPT = r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#%>]|[^\s<]*[@~\\/][^\s<]*[$#%>]|[\[(]\S+ \S+[\])][$#]"
+_OUTPUT_BEGINS = r"(?i)\W*(?:traceback \(|exit ?code:|search results?(?: (?:of|for|from) [^\n:]{1,80})?\s*:)"
+# A tag that closes is none, nor is a share.
+_PROMPT = (
+    r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#>]|[^\s<]*[@~\\/][^\s<]*[$#>]|[^\s<%]+@[^\s<%]+(?: \S+)? ?%|"
+    r"[\[(]\S+ \S+[\])][$#]"
+)
 
 # What comes behind these is not what the person says. Behind a program's words he is heard again where he speaks to
 # somebody; behind another person's, nothing tells the two apart.

@@ -107,7 +107,7 @@ def missing(items: Sequence[Item], text: str) -> list[Item]:
 
 def _by_a_person(one: Spoken) -> bool:
     """What stands beside the answers of tools in one message is said by whoever sends it."""
-    return not one.stub and (one.by in ("user", "operator") or bool(one.answers and one.words))
+    return not (one.stub or one.doubtful) and (one.by in ("user", "operator") or bool(one.answers and one.words))
 
 
 def _asked_last(said: Sequence[Spoken]) -> int | None:
@@ -117,9 +117,9 @@ def _asked_last(said: Sequence[Spoken]) -> int | None:
 
 def _asks(one: Spoken) -> bool:
     """Beside the answers of tools many hosts put remarks of their own, between tags."""
-    if one.by == "operator" or not _by_a_person(one):
-        return False
-    return bool(one.words.strip()) if one.begins_turn else any(own_words(one.words))
+    if one.begins_turn:
+        return not one.stub and bool(one.words.strip())
+    return one.by != "operator" and _by_a_person(one) and any(own_words(one.words))
 
 
 def _told(item: Item) -> tuple[int, int]:

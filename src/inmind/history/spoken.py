@@ -46,6 +46,8 @@ class Spoken:
     tokens: int = 0
     stub: bool = False
     """It is sent in the place of what was archived."""
+    doubtful: bool = False
+    """It stands in a user's name, and may be what a command answered."""
 
     @property
     def begins_turn(self) -> bool:

@@ -104,7 +104,8 @@ def checked(summary: object, *, replaced_tokens: int, count: Counter) -> str:
 
 def _requests(said: Sequence[Spoken]) -> list[str]:
     """The first sentence of everything a user asked for."""
-    return [line for one in said if one.begins_turn for line in islice(_lines(one.words[:_LOOKED_AT]), 1)]
+    asked = (one for one in said if one.begins_turn and not one.doubtful)
+    return [line for one in asked for line in islice(_lines(one.words[:_LOOKED_AT]), 1)]
 
 
 def _asked(requests: Sequence[str], named: int) -> list[str]:

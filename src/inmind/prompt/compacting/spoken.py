@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from inmind.history import Behind, Entry, History
-from inmind.history.observed import as_answer, observed
+from inmind.history.observed import told_apart
 from inmind.history.spoken import Answered, Asked, By, Spoken
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Opaque, Text
@@ -19,8 +19,7 @@ Reader = Callable[[Entry], Message]
 def conversation(history: History, read: Reader, meter: Meter) -> list[Spoken]:
     """What is sent, message by message, with what commands answered told apart from what people say."""
     said = [spoken(entry, read(entry), meter) for entry in history.sent]
-    answers = {place for place in observed(in_context(history, said, meter)) if said[place].begins_turn}
-    return [as_answer(one) if place in answers else one for place, one in enumerate(said)]
+    return told_apart(said, seen=in_context(history, said, meter))
 
 
 def in_context(history: History, said: Sequence[Spoken], meter: Meter) -> list[Spoken]:
