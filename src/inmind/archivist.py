@@ -87,7 +87,7 @@ class Archivist:
                 leaving = asked(said, target=target, keep_recent=kept)
                 if summary and [said[place].seq for place in leaving.whole] != of:
                     raise _MovedOn
-                made = self._if_shorter(mind, said, leaving, replace(wanted, summary=summary))
+                made = self._if_shorter(mind, said, leaving, self._complete(mind, replace(wanted, summary=summary)))
                 return Decision(made.drafts, made)
 
             try:
@@ -108,7 +108,8 @@ class Archivist:
         given = arguments.get("keep_recent")
         kept = checked_keep(KEEP_ASKED if given is None else given)
         said = self.said(mind.history)
-        return self._if_shorter(mind, said, asked(said, target=wanted.target, keep_recent=kept), wanted)
+        leaving = asked(said, target=wanted.target, keep_recent=kept)
+        return self._if_shorter(mind, said, leaving, self._complete(mind, wanted))
 
     def lift(self, *, key: str | None) -> tuple[Lifted, Sequence[Event]]:
         """Send again what the last compaction took out; what came since stays."""
@@ -172,7 +173,7 @@ class Archivist:
         def decide(mind: Mind, _: datetime) -> Decision[Mind, bool]:
             if mind.history.sent.name() != due.found_on:
                 return Decision([], False)
-            return Decision(self._made(mind, self.said(mind.history), due.leaving, wanted).drafts, True)
+            return Decision(self._if_shorter(mind, self.said(mind.history), due.leaving, wanted).drafts, True)
 
         return self._stream.commit(decide).events
 
@@ -210,7 +211,6 @@ class Archivist:
     def _made(self, mind: Mind, said: Sequence[Spoken], leaving: Leaving, wanted: Wanted) -> Made:
         if not leaving:
             return _NOTHING_MADE
-        wanted = self._complete(mind, wanted)
         return compaction(
             mind.history,
             mind.documents,

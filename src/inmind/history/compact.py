@@ -164,7 +164,7 @@ class _Relief:
         stub = 0 if joins else FURTHER_STUB if self._runs else self._room.stub
         if not self._runs and any(fresh):
             first = min(chain.from_iterable(fresh))
-            fresh = [[place for place in range(first) if _is_block(self._said[place])], *fresh]
+            fresh = [[place for place in range(first) if self._said[place].block], *fresh]
         if self.left <= until or sum(self._sizes[place] for unit in fresh for place in unit) <= stub:
             return
         if not joins:
@@ -226,9 +226,13 @@ class _Relief:
         return {place for run in self._runs for place in run}
 
     def _worth(self, run: Sequence[int]) -> bool:
-        """Earlier stubs alone leave only where they are long, as what stays of a message that was cut."""
+        """Earlier stubs alone leave where they are long, as what stays of a message that was cut; one block would only
+        be told again."""
         gone = [self._said[place] for place in run]
-        return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._room.stub
+        if any(not one.stub for one in gone):
+            return True
+        told_again = len(gone) == 1 and gone[0].block
+        return not told_again and sum(one.tokens for one in gone) > self._room.stub
 
     def _waits(self, one: Spoken) -> bool:
         """Does a message make a call that nobody has answered yet?"""
@@ -237,11 +241,6 @@ class _Relief:
     def _shrink(self, place: int, size: int) -> None:
         self.left -= self._sizes[place] - size
         self._sizes[place] = size
-
-
-def _is_block(one: Spoken) -> bool:
-    """Does it stand for whole messages that left?"""
-    return one.stub and one.by == "operator"
 
 
 def _output(one: Spoken) -> int:

@@ -50,6 +50,11 @@ class Spoken:
     """It stands in a user's name, and may be what a command answered."""
 
     @property
+    def block(self) -> bool:
+        """It stands for whole messages that left, in words of ours."""
+        return self.stub and self.by == "operator"
+
+    @property
     def begins_turn(self) -> bool:
         """A user speaks. What only brings the answers of tools goes on with the turn that asked for them."""
         return self.by == "user" and not self.answers

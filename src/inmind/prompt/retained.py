@@ -7,6 +7,7 @@ oldest rules and decisions go first, and are counted.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,9 +64,10 @@ def retained(items: Sequence[Item], left_out: int = 0) -> str:
 def _shortened(items: Sequence[Item], budget: int, count: Counter) -> Cut:
     """Without the oldest rules and decisions; without all of them, what is left is cut by whoever asks."""
     going = sorted((item for item in items if item.kind not in _STAYING), key=lambda item: item.seq)
-    for number in range(1, len(going) + 1):
+
+    def without(number: int) -> str:
         gone = set(going[:number])
-        text = retained([item for item in items if item not in gone], number)
-        if count(text) <= budget:
-            return Cut(text, number)
-    return Cut(retained([item for item in items if item.kind in _STAYING], len(going)), len(going))
+        return retained([item for item in items if item not in gone], number)
+
+    fewest = bisect_left(range(len(going)), True, key=lambda number: count(without(number)) <= budget)
+    return Cut(without(fewest), fewest)

@@ -38,10 +38,12 @@ def stubs_for(
 
 
 def stub_size(said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
-    """What the stub for messages will take at most, if all but the last messages leave."""
+    """What the stub for messages will take at most, if all but the last messages leave, and with them earlier ones."""
     start = max(0, len(said) - _RECENT)
-    naming = Naming(wanted.ids, (text for one in said[start:] for text in _texts(one)))
-    ids = naming.among((text for one in said[:start] for text in _texts(one)), room=MOST_IDS, count=meter.count)
+    leave = [one for place, one in enumerate(said) if place < start or one.block]
+    stay = [one for one in said[start:] if not one.block]
+    naming = Naming(wanted.ids, (text for one in stay for text in _texts(one)))
+    ids = naming.among((text for one in leave for text in _texts(one)), room=MOST_IDS, count=meter.count)
     named = sum(meter.count(id) + 1 for id in ids)
     return _FRAME + wanted.stub + named
 
@@ -120,11 +122,7 @@ class _Stubs:
                 yield from (to_json(entry.wire) for entry in self._behind(of))
 
     def _place_of(self, entry: Entry) -> str:
-        for page in self._archived:
-            if entry.seq in page.lines:
-                first, last = page.lines[entry.seq]
-                return f"{page.path} from_line {first} to_line {last}"
-        return self._archived[0].path if self._archived else ARCHIVE
+        return ", ".join(self._spans([entry])) or ARCHIVE
 
     def _spans(self, entries: Sequence[Entry]) -> Iterator[str]:
         """Where these messages are: the pages, and the lines of each that they take."""

@@ -17,7 +17,7 @@ from inmind.frozen import frozen
 from inmind.history import Entry
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call, Message, Result, Text
+from inmind.prompt.formats.parts import Call, Message, Result, Text, Wire
 from inmind.text import counted
 
 MOST_IN_PAGE = MOST_BYTES - 64 * 1024
@@ -88,7 +88,7 @@ class _Growing:
         self.pieces.append(piece)
         self.bytes += len(piece.encode()) + 1
         self._next += len(lines_read(piece))
-        self.lines[seq] = (first, self._next - 2)  # without the blank line behind it
+        self.lines[seq] = (first, self._next - (2 if piece.endswith("\n") else 1))  # without the blank line behind it
 
 
 def _extent(entries: Sequence[Entry]) -> str:
@@ -119,7 +119,18 @@ def _section(entry: Entry) -> str:
 
 def _says_it_all(entry: Entry, message: Message) -> bool:
     """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
-    return [dict(entry.wire)] == FORMATS[entry.format].write([message])
+    return [_spelt(entry.wire)] == [_spelt(wire) for wire in FORMATS[entry.format].write([message])]
+
+
+def _spelt(wire: Wire) -> Wire:
+    """A message in one spelling: providers take a text for a list with one text in it, and leave out what goes without
+    saying."""
+    plain = {key: value for key, value in wire.items() if (key, value) != ("type", "message")}
+    match plain.get("content"):
+        case [{"type": "text" | "input_text" | "output_text", "text": text, **more}] if not more:
+            return {**plain, "content": text}
+        case _:
+            return plain
 
 
 def _pieces(section: str) -> Iterator[str]:
