@@ -73,7 +73,8 @@ def _kept(data: Path) -> Table:
             "Over: prompts with more tokens than the window takes less the room for an answer, counted anew from the "
             "request. Parted: calls and results that do not stand together. Lost: ids in the agent's calls that had "
             "been said and stand nowhere in its prompt. Missing: goals, rules, decisions and requests that had to be "
-            "in a prompt and were not. Unsent: calls for which no prompt could be made.",
+            "in a prompt and were not; no room: those of which the prompt itself says so. Unsent: calls for which no prompt "
+            "could be made.",
         ),
     )
 
@@ -85,6 +86,7 @@ def _whole(name: str, window: int, data: Path) -> Row:
         "parted": report.unpaired,
         "lost": report.ids.lost,
         "missing": len(report.unsaid),
+        "no room": report.no_room,
         "unsent": report.memory.did_not_fit,
     }
     played = {

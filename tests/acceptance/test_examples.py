@@ -65,13 +65,13 @@ memory_read:
   80: the last line of urls.py
   80: the last line of users.py
   80: the last line of forms.py
-Call 9: the window was full. 4 of 8 outputs are sent.
+Call 9: the window was full. 2 of 8 outputs are sent.
 <compacted_history>
-Archived: 2 messages of 693 tokens, 8 in all. All of it is in \
-archive/002-outputs-of-read-file.md from_line 5 to_line 92, archive/001-outputs-of-read-file.md.
+Archived: 6 messages of 2,097 tokens, 12 in all. All of it is in \
+archive/002-outputs-of-read-file.md from_line 5 to_line 270, archive/001-outputs-of-read-file.md.
 In short:
-Done: read_file ×1
-Ids in them: views.py
+Done: read_file ×3
+Ids in them: settings.py, session.py, views.py
 </compacted_history>
 users.py makes a slug of the name before it looks for the user.
 Taken back in a larger window: 8 of 8 outputs are sent.

@@ -137,6 +137,15 @@ def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> N
     assert compacted(first).archives[0] in compacted(second).stubs[0].wires[0]["content"]
 
 
+@pytest.mark.spec("E3", "E5")
+def test_a_stub_names_every_page_that_its_message_is_on() -> None:
+    history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *TALK])
+    what = compacted(made(Leaving(outputs=frozenset({2})), history))
+    assert len(what.archives) > 2
+    told = str(what.stubs[0].wires)
+    assert [path for path in what.archives if f"{path} from_line " not in told] == []
+
+
 @pytest.mark.spec("E3")
 def test_an_archive_goes_behind_what_stands_on_the_page_it_is_sent_to() -> None:
     one = made(WHOLE, pages={"detail/log.md": "# Log\n\nmine\n"}, archive_to="detail/log.md")

@@ -105,3 +105,28 @@ def test_whatever_it_is_about_its_name_is_a_plain_one(title: str) -> None:
     assert "/" not in name
     assert not name.startswith(".")
     assert len(name) <= 40
+
+
+SPELT = [
+    ("anthropic", {"role": "assistant", "content": "hello"}),
+    ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": "hello"}]}),
+    ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "shipped"}]}),
+    ("responses", {"role": "assistant", "content": "hello"}),
+    ("responses", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}),
+]
+
+
+@pytest.mark.spec("E3")
+@pytest.mark.parametrize(("format", "wire"), SPELT)
+def test_a_message_is_said_once_however_its_provider_spells_it(format: str, wire: dict[str, Any]) -> None:
+    (page,) = pages([Entry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH)
+    assert "as it came" not in page.text
+
+
+@pytest.mark.spec("E3")
+def test_a_piece_of_a_message_takes_its_last_line_too() -> None:
+    rows = "\n".join(f"row {number}" for number in range(MOST_IN_PAGE // 8))
+    made = pages(entries(user(rows)), title="Orders", path=PATH)
+    assert len(made) > 1
+    told = "".join(line for page in made for line in lines_of(page, 1))
+    assert told == f"## 1: user{rows}".replace("\n", "")

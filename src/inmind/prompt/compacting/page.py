@@ -11,13 +11,15 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from inmind.documents import ARCHIVE, MOST_BYTES, lines_read
 from inmind.frozen import frozen
 from inmind.history import Entry
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Call, Message, Result, Text, Wire
+from inmind.prompt.formats.parts import Call, Message, Result, Text
+from inmind.prompt.formats.values import is_list, is_object
 from inmind.text import counted
 
 MOST_IN_PAGE = MOST_BYTES - 64 * 1024
@@ -119,18 +121,28 @@ def _section(entry: Entry) -> str:
 
 def _says_it_all(entry: Entry, message: Message) -> bool:
     """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
-    return [_spelt(entry.wire)] == [_spelt(wire) for wire in FORMATS[entry.format].write([message])]
+    *opens, wire = FORMATS[entry.format].write([message]) or [None]  # some want a user's words in front of an assistant's
+    if any(one["role"] != "user" or message.role == "user" for one in opens):
+        return False
+    return entry.wire == wire or _spelt(entry.wire) == _spelt(wire)
 
 
-def _spelt(wire: Wire) -> Wire:
+def _spelt(value: Any) -> Any:
     """A message in one spelling: providers take a text for a list with one text in it, and leave out what goes without
     saying."""
-    plain = {key: value for key, value in wire.items() if (key, value) != ("type", "message")}
-    match plain.get("content"):
+    if is_list(value):
+        return [_spelt(item) for item in value]
+    if not is_object(value):
+        return value
+    spelt = {key: _spelt(item) for key, item in value.items() if (key, item) not in _GOES_WITHOUT_SAYING}
+    match spelt.get("content"):
         case [{"type": "text" | "input_text" | "output_text", "text": text, **more}] if not more:
-            return {**plain, "content": text}
+            return {**spelt, "content": text}
         case _:
-            return plain
+            return spelt
+
+
+_GOES_WITHOUT_SAYING = (("type", "message"), ("is_error", False))
 
 
 def _pieces(section: str) -> Iterator[str]:
