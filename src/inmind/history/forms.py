@@ -91,6 +91,14 @@ _CASE_OF_OURS = (
     r"no(?:body|thing)?)|(?:for|before)\s+(?:all|any|each|every)|before\s+you)\b[^.!?]{2,160}?,\s*"
     r"(?:then\s+)?(?:please\s+)?"
 )
+# What a person wants to hear of in whatever case: the work stops, or they are asked, or told that it is so. What they
+# want to be told besides is asked for once.
+_TURNED_TO = (
+    r"(?:(?:stop|pause|abort|halt)(?=\W*$|\s+(?:and|at\s+once|everything|immediately|right|there|until|work\w*)\b)|"
+    r"(?:(?:alert|ask|consult|inform|notify|ping|tell|warn)|(?:check|confirm)\s+with|come\s+back\s+to)\s+(?:me|us)"
+    r"(?=\W*$|\s+(?:and|at\s+once|before|first|immediately|right)\b)|let\s+(?:me|us)\s+know(?=\W*$))"
+)
+_NO_CASE = r"[^.!?,]*\b(?:convenient|done|finished|necessary|needed|ok|okay|possible|ready|through|trouble)\b"
 
 # Said to comfort, or with the "I" left out.
 _NO_ORDER = (
@@ -111,15 +119,19 @@ _GUESSED = (
 _NOUN = r"(?!you\b|they\b|it\b|i\b|we\b)\w[\w'’-]*\s+"
 # Words before "must" or "should" that are no plural, or say that it is about one thing.
 _NO_PLURAL = r"(?:as|because|does|his|how|if|is|its|my|since|that|the|their|this|thus|unless|was|what|when|which|who)\b"
+# What should not have been, told to whoever did it: "have" and a participle.
+_BLAME = r"\s+have\s+(?!(?:an?|all|any|at|both|fewer|less|more|no|some|the|to|two|three|your)\b|\d)"
 # What is to be made sure of once, on the way to something else.
 _ONE_STEP = r"\s+(?:that\s+)?this\b|[^.!?]*\band\s+then\b"
 _THE_ONE = (
     r"\s+(?:the\s+(?:first|second|third|last|former|latter|other)|"
     r"(?:the|this|that|these|those)\s+(?:\w+\s+){0,3}(?:ones?|option|flight|seat|item))\b"
 )
+# What somebody is able to do or is, and nobody does because he is told to.
+_ABLE = r"\s+(?:access|be|fail|feel|find|get|have|hear|know|like|lose|need|reach|read|remember|see|understand|want)\b"
 POLITELY = (
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?"
-    r"(?:always|never|stop\s+\w+ing|make\s+sure\s+(?:to\s+|you\s+)?(?:always|never))\b"
+    rf"(?:(?:always|never)\b(?!{_ABLE})|(?:stop\s+\w+ing|make\s+sure\s+(?:to\s+|you\s+)?(?:always|never))\b)"
 )
 """A rule, though it has the form of a question."""
 
@@ -130,6 +142,18 @@ HEADING = (
 """What stands over a list of rules. Its words are cues too."""
 
 _MONEY = r"(?:about\s+|around\s+|roughly\s+)?(?:[$€£¥]\s?\d|\d[\d,.]*\s?(?:k\b|dollars|euros|pounds|usd|eur|gbp|bucks))"
+_BOUND = r"(?:(?:at\s+most|below|max(?:imum)?|no\s+more\s+than|not\s+more\s+than|under|up\s+to)\s+)?"
+_DATE = (
+    r"(?:(?:the\s+)?(?:\d|end\s+of\b|(?:first|last)\s+of\b)|today\b|tonight\b|tomorrow\b|midnight\b|noon\b|"
+    r"(?:next\s+|this\s+)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|week\b|month\b|"
+    r"(?:jan|febr)uary\b|march\b|april\b|may\s+\d|june\b|july\b|august\b|(?:septem|octo|novem|decem)ber\b))"
+)
+# In which language or form things come, whatever they are. A place or a time is none.
+_IN_A_FORM = (
+    r"(?:in|as)\s+(?!(?:an?|advance|detail|here|it|many|mind|much|my|one|order|place|soon|that|the|there|this|time|usual|"
+    r"well|you)\b)[a-z]"
+)
+
 # What is taken or used without a choice between things.
 _NO_CHOICE = (
     r"(?:an?|advantage|care|it|notes?|part|some|that|them|these|this|those|time|your|"
@@ -144,7 +168,7 @@ _DECIDED = _english(
     opening=(
         r"(?:use|take|choose|pick|try)\s+[^.!?]{1,80}\binstead\b",
         r"(?:go|stick)\s+with\b",
-        r"decision\s*:|agreed\s*[,:;–—-]\s*\w",
+        r"(?:decision|decided)\s*:|agreed\s*[,:;–—-]\s*\w",
         r"(?:scrap|ditch|shelve|abandon|postpone|forget\s+about)\s+(?:the|our|my|all)\b",
         r"(?:(?:alright|fine|right|good|great|perfect)\b[\W_]*)?(?:the\s+)?"
         r"(?:option|plan|variant|version|approach|number)\s+#?\w{1,3}"
@@ -162,16 +186,19 @@ _DECIDED = _english(
         r"[^.!?,]{1,60}\binstead\b",
         r"(?:i|we)(?:\s+want|['’]d\s+like|\s+would\s+like)\s+to\s+go\s+with\b",
         r"made\s+up\s+(?:my|our)\s+minds?\b",
+        r"(?<=,\s)(?:as\s+(?:we\s+)?(?:agreed|decided|settled)|(?:(?:it|that)(?:['’]s|\s+(?:is|was))\s+|already\s+|just\s+)+"
+        r"(?:agreed|decided|settled)|(?:agreed|decided|settled)(?=\s))"
+        r"(?:\s+(?:already|earlier|today|yesterday|(?:at|in|last|on|this|with)\s+[^.!?,]{2,40}))?\W*$",
         r"(?:my|our|the)\s+(?:final\s+)?decision\s+is\b",
     ),
 )
 _ORDERED = _english(
     "rule",
-    "all always answer any anytime avoid before brief can't cannot cant certain circumstances communicate concise "
-    "constraint constraints conventions direct don't dont each ensure every everywhere formal future guideline "
-    "guidelines if keep leave max maximum mind minimise minimize most never no nobody not nothing only prefer "
-    "preferences quit refrain remember reply respond rule rules speak stick stop sure talk terse throughout unless "
-    "when whenever",
+    "abort all always answer any anytime avoid before brief can't cannot cant case certain circumstances communicate "
+    "concise constraint constraints conventions direct don't dont each ensure every everything everywhere formal "
+    "future guideline guidelines halt if keep leave max maximum mind minimise minimize most never no nobody not "
+    "nothing only pause prefer preferences quit refrain remember reply respond rule rules speak stick stop sure talk "
+    "terse throughout unless when whenever",
     opening=(
         rf"{_CASE}(?:(?:always|never)\s+(?!{_NO_VERB})\w|{_NOT}(?:\s+ever)?\b{_NO_ORDER}|"
         rf"(?:(?:make|be)\s+(?:sure|certain)|ensure|avoid)\b(?!{_ONE_STEP})|"
@@ -188,6 +215,10 @@ _ORDERED = _english(
         r"\b(?:under|below|within|short|brief|concise)\b",
         r"leave\s+(?!me\b)[^.!?,]{1,60}\b(?:alone|as[\s-]is|unchanged|untouched)\b",
         rf"(?:{_CASE_OF_OURS}|for\s+(?:all|any|each|every)\s[^.!?,]{{2,60}}?\s){_VERB}\b",
+        rf"(?:if|in\s+case|whenever)\s+(?!you(?:{_ONCE}))(?!{_NO_CASE})[^.!?]{{2,160}}?,\s*(?:then\s+)?(?:please\s+)?{_TURNED_TO}",
+        r"(?:stop|pause|abort|halt)(?:\s+and\s+[^.!?,]{2,40}?|\s+(?:at\s+once|immediately|work\w*))?"
+        r"\s+(?:as\s+soon\s+as|if|in\s+case|whenever)\s",
+        rf"everything\s+{_IN_A_FORM}[\w-]*(?:,?\s+please)?\W*$",
         r"(?:ask|tell|warn|consult|notify|(?:check|confirm)\s+with)\s+(?:me|us)\b[^.!?]*\bbefore\b",
         rf"(?:{_VERB}|come|let)\b[^.!?]*\bbefore\s+(?:\w+ing|you\s+\w+)\s+(?:all|any\w*|changes|charges|every\w*)\b",
         r"(?:answer|communicate|reply|respond|speak|talk)\s+(?:to\s+me\s+)?(?:only\s+)?in\s+\w",
@@ -210,23 +241,25 @@ _OBLIGED = _english(
     "prohibited shall should shouldn't shouldnt",
     opening=(
         rf"{_CASE}(?:(?:no|our|these|those|your)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)|"
-        rf"the\s+(?:{_NOUN}){{1,4}}(?:must|has\s+to)|(?!{_NO_PLURAL})(?:{_NOUN})?\w+s\s+(?:must|should))\s+(?!{_GUESSED})",
+        rf"the\s+(?:{_NOUN}){{1,4}}(?:must|has\s+to)|(?!{_NO_PLURAL})(?:{_NOUN})?\w+s\s+(?:must|should))\s+"
+        rf"(?!{_GUESSED}|(?:always|never|not){_BLAME})",
     ),
     inside=(
         rf"(?<!how )(?<!what )(?:all|any|each|every)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)\s+(?!{_GUESSED})",
-        r"you(?:\s+(?:(?:must|should|shall)\s+(?:not|never|always|only)\b|(?:may|can)\s+(?:not|never|only)\b|"
-        r"(?:mustn|shouldn)['’]?t\b|can\s?not\s+(?:do|run|use)\s+any\b|"
+        rf"you(?:\s+(?:(?:must|should|shall)\s+(?:not|never|always|only)\b(?!{_BLAME})|(?:may|can)\s+(?:not|never|only)\b|"
+        rf"(?:mustn|shouldn)['’]?t\b(?!{_BLAME})|can\s?not\s+(?:do|run|use)\s+any\b|"
         r"(?:must|shall)\s+(?!be\b|have\b|know|feel|miss|love|think|see|admit|understand)\w)|"
         r"(?:['’]re| are)\s+(?:not allowed|never (?:allowed )?to|only (?:allowed )?to|not to|forbidden)\b)",
         r"(?<!\bi )(?<!\bhe )(?<!\bshe )(?:(?<!\bit )(?<!\bthat )should\s+(?:always|never|only)|"
-        r"must\s+(?:not|never|always|only))\b",
+        rf"must\s+(?:not|never|always|only))\b(?!{_BLAME})",
         r"(?:is|are)\s+(?:strictly\s+|absolutely\s+)?"
         r"(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|banned|non-negotiable)\b",
     ),
 )
 _WISHED = _english(
     "rule",
-    "all always avoid before can't cannot cant don't dont every never not only prefer preference rather stop won't",
+    "all always answers avoid before can't cannot cant don't dont every everything never not only output prefer "
+    "preference rather replies responses stop won't",
     inside=(
         r"i(?:['’]d|\s+would|\s+do)?\s+(?:(?:really|strongly|always|usually|generally|much|definitely|still|also)\s+)*"
         rf"prefer\b(?!{_THE_ONE})",
@@ -234,10 +267,25 @@ _WISHED = _english(
         r"i(?:['’]d|\s+would)\s+(?:much\s+)?rather\s+(?!not\s+(?:read|repeat|retype|say|type)\b)",
         r"i\s+only\s+(?:accept|drink|eat|fly|travel|want)\b",
         r"i\s+(?:want|need|expect)\s+(?:all|every)\b",
+        r"i(?:['’]d|\s+would)?\s+(?:like|want|need|expect)\s+(?:(?:everything|(?:(?:all|the|your)\s+)?"
+        rf"(?:answers|output|replies|responses))\s+{_IN_A_FORM}|everything\s+(?:to\s+be|written|without)\b)",
         r"i(?:['’]d|\s+would)?\s+(?:want|need|expect|like|ask)\s+you\s+to\s+"
         r"(?:always|never|only|avoid|stop|not|(?:ask|tell|warn)\b[^.!?]*\bbefore)\b",
         rf"i\s+(?:{_NOT}|never)\s+want\s+(?:you\b|any\s+(?!of\b)|to\s+(?:see|get|receive|\w+\s+(?:\w+\s+)?(?:if|unless))\b)",
         rf"i\s+(?:{_NOT}|can['’]?t|cannot|won['’]?t|will\s+not)\s+(?:accept|drink|eat|tolerate)\b",
+    ),
+)
+# Rules of other kinds, as of a firewall, are told apart by the words that name them.
+_TAKEN_BACK = _english(
+    "rule",
+    "disregard drop forget ignore lift mind revoke withdraw",
+    opening=(
+        r"(?:ignore|disregard|forget(?:\s+about)?|never\s+mind)\s+"
+        r"(?:what\s+(?:i|we)\s+(?:said|told\s+you|asked|wrote)\b|"
+        r"(?:(?:all|any|my|our|that|the|these|this|those)\s+)+(?:(?:earlier|first|last|old|other|previous|prior)\s+)?"
+        r"(?:constraints?|guidelines?|instructions?|preferences?|restrictions?|rules?)\b)",
+        r"(?:drop|lift|revoke|withdraw)\s+(?:my|our|that|the)\s+(?:(?:earlier|old|previous)\s+)?"
+        r"(?:ban|limit|restriction|rule)\s+(?:about|against|on|that)\b",
     ),
 )
 _LASTING = _english(
@@ -253,16 +301,19 @@ _LASTING = _english(
         POLITELY,
     ),
 )
-# Facts that bind whatever is looked for or bought: a diet, an allergy, what may be spent.
+# Facts that bind whatever is looked for or bought: a diet, an allergy, what may be spent, and until when.
 _BINDING = _english(
     "rule",
-    "allergic allergies allergy budget celiac coeliac diabetic intolerant keep pay pescatarian spend stay vegan "
-    "vegetarian",
+    "allergic allergies allergy budget celiac coeliac deadline diabetic due intolerant keep pay pescatarian spend stay "
+    "vegan vegetarian",
     inside=(
         r"i(?:['’]m|\s+am)\s+(?:an?\s+)?(?:strict(?:ly)?\s+)?(?:vegetarian|vegan|pescatarian|diabetic|celiac|coeliac)\b",
         r"(?:am|['’]m|is|are)\s+(?:(?:severely|very|highly|also)\s+)?(?:allergic\s+to|(?:lactose|gluten)[\s-]intolerant)\b",
         r"(?<!n['’]t )(?<!not )(?:have|has)\s+(?!no\b)(?:an?\s+)?(?:\w+\s+){0,2}allerg(?:y|ies)\b",
-        rf"(?:my|our)\s+(?:\w+\s+)?budget\s+is\s+{_MONEY}",
+        rf"(?<!['’]s )budget(?:\s+for\s[^.!?,:]{{2,40}}?)?(?:\s+is|\s*:)\s+{_BOUND}{_MONEY}",
+        r"deadline(?:\s+for\s[^.!?,:]{2,40}?)?(?:\s+(?:is|stays|remains)|\s*:)\s+"
+        rf"(?:(?:on|by)\s+)?{_DATE}",
+        rf"(?:['’]s|is)\s+due\s+(?:(?:on|by|at)\s+)?{_DATE}",
         rf"(?:keep|stay|spend|pay)\b[^.!?]{{0,60}}?\b(?:more\s+than|at\s+most|below|under|up\s+to|within)\s+{_MONEY}",
     ),
 )
@@ -284,7 +335,7 @@ _RULED_IN_CHINESE = _chinese(
     "从现在 从今 从此 今后 以后 接下来 不要 别 不能 不可 勿 禁 不得 不准 不许 除非 必须 务必 一定 一律 始终 总是 永远 "
     "尽量 避免 记 每 凡是 只 仅 最多 超过 更喜欢 偏好 倾向 宁 希望 要求 规则 约 规范 注意 原则 回答 回复 作答 输出 "
     "交流 所有 全部 统一 任何 注释 文档 代码 变量 日志 标题 邮件 报告 前 如果 要是 一旦 万一 说话 语气 接受 素 不吃 "
-    "不喝 过敏 不耐受 预算",
+    "不喝 过敏 不耐受 预算 截止",
     inside=(
         r"从(?:现在|今天|今|此)(?:起|开始|以后|往后)|今后|自此以后",
         r"以后(?:都|请|不要|别|不准|不许|要|每|一律|只|回答|你|再(?![说看议])|凡|所有)",
@@ -310,10 +361,11 @@ _RULED_IN_CHINESE = _chinese(
         r"我(?:更喜欢|(?:更|比较|一向)?(?:偏好|倾向于?)|宁愿|宁可|不希望|希望你|要求你)",
         r"(?:^|[，,；;：:、\s])我?不接受|我们?(?:是?素食|是?吃素|不吃|不喝)|我[^，。！？]{0,8}(?:过敏|不耐受)",
         r"预算(?:是|为|在|只有|最多|不超过|大概|大约)*\s*[\d一二两三四五六七八九十百千万]|最多(?:只能)?(?:花|付|出)",
+        r"截止(?:日期|时间|日)?(?:是|为|在|到)*\s*[\d一二三四五六七八九十今明后本下周月]",
     ),
 )
 
-_ENGLISH = (_DECIDED, _ORDERED, _OBLIGED, _WISHED, _LASTING, _BINDING)
+_ENGLISH = (_DECIDED, _ORDERED, _OBLIGED, _WISHED, _TAKEN_BACK, _LASTING, _BINDING)
 _CHINESE = (_DECIDED_IN_CHINESE, _RULED_IN_CHINESE)
 _CUES = frozenset[bytes]().union(*(cues for cues, _ in _ENGLISH))
 

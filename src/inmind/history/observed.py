@@ -61,14 +61,14 @@ def observed(said: Sequence[Spoken]) -> Observed:
         return Observed()
     pasted = {place for place, one in enumerate(said) if place and one.begins_turn and looks_pasted(one.words)}
     headed = {place for place, one in enumerate(said) if place and one.begins_turn and is_headed(one.words)}
-    people = {place for place in shown - pasted - headed if speaks(said[place].words)}
-    talked_to = 2 * len(people) > len(shown)
-    answers = called | headed | (shown & pasted if talked_to else shown)
-    doubtful = set[int]()
-    often = LOOP * sum(one.by == "assistant" for one in said)
-    if len(called) + len(shown) >= often:
-        doubtful |= shown
-    elif len(coded := set(_behind(said, _CODE))) >= max(often, FEW):
+    talked_to = 2 * sum(speaks(said[place].words) for place in shown - pasted - headed) > len(shown)
+    often = LOOP * sum(one.by == "assistant" and not _addresses(one.words) for one in said)
+    loop = len(called) + len(shown) >= often
+    answers = called | headed | (shown & pasted)
+    if not talked_to:
+        answers |= shown if loop else {place for place in shown if not compiled(_SENTENCE).match(said[place].words)}
+    doubtful = set[int]() if talked_to and not loop else set(shown)
+    if not loop and len(coded := set(_behind(said, _CODE))) >= max(often, FEW):
         doubtful |= coded
     for place, (before, one) in enumerate(pairwise(said), start=1):
         ran = before.by == "assistant" or place - 1 in answers
@@ -94,10 +94,17 @@ def _ends_in(words: str, command: str) -> bool:
     if not (end.endswith(_ENDS) or any(map(end.__contains__, _HINTS))):
         return False
     found = compiled(command).search(end)
-    if found is None or compiled(_TO_A_PERSON).search(end) or _hands_in(words):
+    if found is None or _addresses(words):
         return False
     tag = found.groupdict().get("tag")
     return tag is None or f"<{tag}" in words
+
+
+def _addresses(words: str) -> bool:
+    """Does a message end in a command that is for a person: a question, an answer, the work itself?"""
+    end = _end(words)
+    commands = end.endswith(_ENDS) or any(map(end.__contains__, _HINTS))
+    return commands and (bool(compiled(_TO_A_PERSON).search(end)) or _hands_in(words))
 
 
 def _hands_in(words: str) -> bool:
@@ -128,11 +135,21 @@ _COMMAND = (
     r'\{\s*"(?:thoughts?|command|action|tool|tool_name|function|name)"\s*:(?:(?!\n\n)[\s\S])*\}\s*(?:```)?\Z|'
     r"\n\$ [^\n]+\Z"
 )
+# One line that begins and ends like a sentence.
+_SENTENCE = r"[\s\"'“]*[A-Z\u4e00-\u9fff][^\n]*[.!?。！？…][\s\"'”]*\Z"
 # Code that a person is given; or that is run, where an agent says hardly anything else.
 _CODE = r"\n(?:```|~~~)\Z"
 _ENDS_THE_WORK = r"(?i)\n\s*(?:submit|finish|final_answer|complete_task)\b[^\n;|&]*\n?\s*(?:```|~~~|</\w+>)\s*\Z"
-# What such a call hands to a person comes back with his own words.
+# What such a call hands to a person comes back with his own words. "Confirm" is said to a person by itself; what is
+# confirmed by name, as an order, is confirmed to a program. A tag inside a call is no call, but one of its arguments.
+_ADDRESSED = (
+    r"(?:ask(?:_\w+|user\w*|human\w*)?|question|clarify|confirm(?:\s+with|(?!\s+\w))|human(?:_?(?:input|feedback))?|"
+    r"(?:\w+_)?user_?input|request_(?:approval|clarification|confirmation|feedback|human\w*|input|permission)|"
+    r"(?:consult|contact|notify|prompt|(?:escalate|talk|turn)_to|wait_for)_(?:the_)?(?:human|user))\b"
+)
 _TO_A_PERSON = (
     r"(?i)(?:\baction[* ]*:\s*|\"(?:name|action|tool|tool_name|command|function)\"\s*:\s*\"|<)"
-    r"(?:respond|reply|final[ _]answer|finish|answer|done|attempt_completion|ask_\w+|(?:send_)?message(?:_\w+)?|say)\b"
+    r"(?:respond|reply|final[ _]answer|finish|answer|done|attempt_completion|ask_\w+|(?:send_)?message(?:_\w+)?|say)\b|"
+    rf"(?:\baction[* ]*:\s*|\"(?:name|action|tool|tool_name|command|function)\"\s*:\s*\"){_ADDRESSED}|"
+    rf"</{_ADDRESSED}>[`\s]*\Z"
 )

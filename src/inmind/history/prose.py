@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cache
+from itertools import pairwise
 
 compiled = cache(re.compile)
 """Patterns are compiled when a message first needs them: all of them at once would be a quarter of the import."""
@@ -55,13 +56,8 @@ def speaks(words: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, English or Chinese. A point inside a number, a name or an abbreviation ends none."""
-    found: list[str] = []
-    start = 0
-    for end in compiled(_SENTENCE_END).finditer(text):
-        if not text.endswith(_ABBREVIATIONS, start, end.end()):
-            found.append(text[start : end.end()].strip())
-            start = end.end()
-    return [one for one in (*found, text[start:].strip()) if one]
+    borders = [0, *_sentence_ends(text), len(text)]
+    return [one for start, end in pairwise(borders) if (one := text[start:end].strip())]
 
 
 def beginning(words: str, most: int) -> str:
@@ -70,11 +66,21 @@ def beginning(words: str, most: int) -> str:
     if len(text) <= most:
         return text
     head = text[: most - 2]
-    stop = max((end.end() for end in compiled(_SENTENCE_END).finditer(head)), default=0)
+    stop = max(_sentence_ends(head), default=0)
     if stop < most // 4:
         # One endless sentence: behind a word, or anywhere in a script without spaces.
         stop = head.rfind(" ") if " " in head else len(head)
     return f"{head[:stop].rstrip()} …"
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    """The places behind sentences."""
+    for end in compiled(_SENTENCE_END).finditer(text):
+        place = end.end()
+        last = text[place - _LONGEST_WORD if place > _LONGEST_WORD else 0 : place].lower().rpartition(" ")[2]
+        goes_on = _ABBREVIATIONS.get(last.lstrip(_OPENS))
+        if goes_on is None or not compiled(goes_on).match(text, place):
+            yield place
 
 
 class _Pasted(Enum):
@@ -242,4 +248,24 @@ _LINE_ENDS = r"[.!?:;。！？：；…][\"'”’)\]*_]*\s*$"
 _SENTENCE_END = (
     r"[.!?…。！？；\n](?:(?<=[.!?…])[.!?…]*[\"'”’)*]*(?=\s)|(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
 )
-_ABBREVIATIONS = ("e.g.", "i.e.", " vs.", " approx.")
+# Words that begin a sentence and no name.
+_BEGINS = (
+    r"(?:A|All|Always|And|Any|Are|Ask|Avoid|But|Can|Could|Do|Don|Every|For|From|He|How|I|If|In|Is|It|Keep|Let|Make|My|"
+    r"Never|Nothing|Only|Our|Please|She|So|Stop|Thanks|That|The|Then|There|These|They|This|Use|We|What|When|Why|You|Your)"
+)
+# Behind which words a point may end no sentence, and what follows where it does not.
+_ABBREVIATIONS = {
+    word: goes_on
+    for words, goes_on in (
+        (
+            "approx. capt. cf. dr. e.g. gen. hon. i.e. lt. mr. mrs. ms. mt. prof. rev. st. u.k. u.s. vs.",
+            rf"\s+(?!\s|{_BEGINS}\b)",
+        ),
+        ("a.m. co. corp. dept. etc. inc. jr. ltd. p.m. sr.", r"\s+[^\sA-Z]"),
+        ("art. eq. fig. no. nos. p. pp. sec. vol.", r"\s+#?\d"),
+    )
+    for word in words.split()
+}
+# Longer than any of them, so that none is taken for the end of another word.
+_LONGEST_WORD = 10
+_OPENS = "(\"'“‘*"

@@ -7,8 +7,8 @@ that are about to leave, checked item by item against what will be sent, and att
 Only people make rules. What a tool answered is never read here, nor what a command answered that stands in a user's
 place, and what a person merely pasted (code, logs, mails, quotes) is told apart from what they say themselves. A
 sentence counts by its form: an order that holds beyond this moment, in English or Chinese. A few facts about the
-speaker bind like one, whatever will be looked for: a diet, an allergy, what may be spent. Two rules that contradict
-each other both stay, the newer last: which one holds is for the model to judge, who sees them in order.
+speaker bind like one, whatever will be looked for: a diet, an allergy, what may be spent, a deadline. Two rules
+that contradict each other both stay, the newer last: which one holds is for the model to judge, who sees them in order.
 """
 
 from __future__ import annotations

@@ -27,7 +27,12 @@ scrap the run|postpone the run|forget about the run|option 2|plan b|let's use it
 we settled on|i opted for|i'll stick to|we're sticking with|i'm staying with|we're switching to|we'll use tabs
 i'll use tabs|i'm going with it|we have chosen|whenever i run, use it|respond in French|speak in French|maximum 3
 you may only run|it is prohibited|it is non-negotiable|you're never to|i'm celiac|keep it under $5
-i will take tabs|made up my mind|今后|以后都|接下来都用|请用中文回答|不要跑|别跑|不能跑|切勿|严禁|不得跑|除非|必须
+the deadline is friday|it's due friday|i will take tabs|made up my mind|so it is, as agreed|so it is, as settled
+decided: run|if it fails, tell me|in case it fails, tell me|halt if it fails|pause whenever it fails
+abort in case it fails|everything in French|i need answers in French|i want replies in French|i want responses in French
+i need the output in csv|ignore the rule|disregard the rule|forget the rule
+never mind what i said|drop the rule about it|lift the ban on it|revoke the ban on it|withdraw the ban on it
+截止周五|今后|以后都|接下来都用|请用中文回答|不要跑|别跑|不能跑|切勿|严禁|不得跑|除非|必须
 务必|一律|始终|记住|每次都|凡是|只能|最多|不超过|所有都要|删除前先问|一旦跑就停|语气正式|注释写英文|我更喜欢|不接受|我吃素|我不吃肉
 我过敏|预算五千|决定用|就用它吧|敲定|改用|先用|我选它|那就跑|还是用
 """.replace("\n", "|").strip("|")

@@ -32,6 +32,11 @@ def answered(command: str, answer: str) -> list[Spoken]:
         "<command>cat notes.txt</command>",
         '```json\n{"command": {"name": "read_file", "args": {"path": "notes.txt"}}}\n```',
         "$ cat notes.txt",
+        "Action: confirm order 12",
+        "Action: confirm_order",
+        "Action: humanize\nAction Input: notes.txt",
+        "<search_notes>\n<question>Which one?</question>\n</search_notes>",
+        "<delete_file>\n<confirm>true</confirm>\n</delete_file>",
     ],
 )
 def test_what_follows_a_command_is_its_answer_and_makes_no_rules(command: str) -> None:
@@ -70,6 +75,17 @@ def test_what_stands_below_the_heading_of_an_answer_is_one_wherever_it_comes(hea
         "What is left open ends with </my_list>",
         'Action:\n{"name": "respond", "arguments": {"content": "Which one?"}}',
         "<ask_followup_question>\n<question>Which one?</question>\n</ask_followup_question>",
+        "ACTION: ask",
+        "Thought: unsure.\nAction: Ask the user which one",
+        "Action: AskHuman\nAction Input: Which one?",
+        "Action: human\nAction Input: Which one?",
+        "Action: clarify which one",
+        "Action: confirm: both?",
+        "Action: request_approval",
+        '{"action": "get_user_input", "args": {"question": "Which one?"}}',
+        '```json\n{"tool": "question", "text": "Which one?"}\n```',
+        "<user_input>Which one?</user_input>",
+        "<wait_for_user></wait_for_user>",
     ],
 )
 def test_who_is_talked_to_answers_himself(before: str) -> None:
@@ -192,3 +208,23 @@ def test_an_agent_that_calls_tools_writes_no_commands() -> None:
     assert observed([called, *answered(SHELL, "Continue.")]).answers == frozenset()
     assert observed(answered(SHELL, "Continue.")).answers == {2}
     assert observed(answered(SHELL, "Continue.\n\nPlease show me the rest.")).answers == frozenset()
+
+
+@pytest.mark.spec("E6")
+def test_who_is_shown_one_command_in_a_chat_still_asks() -> None:
+    said = talk(
+        ("user", "Which cache?"),
+        ("assistant", "Memcached or Redis."),
+        ("user", "How do I start one?"),
+        ("assistant", "```bash\nmemcached -d\n```"),
+        ("user", "Only use memcached in examples."),
+        ("assistant", "I will."),
+    )
+    assert told_apart(said)[4].begins_turn
+
+
+@pytest.mark.spec("J5")
+def test_a_question_to_a_person_shows_that_an_agent_works_by_text() -> None:
+    read = '{"command": "read"}'
+    said = talk(("user", "Fix it."), ("assistant", read), ("user", INJECTED), ("assistant", "Action: ask_user which?"))
+    assert [item.kind for item in items_of(told_apart(said), first=True)] == ["goal"]
