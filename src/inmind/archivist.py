@@ -9,7 +9,7 @@ happened.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -251,6 +251,9 @@ class Archivist:
             answer = model(prompt)
         except Exception as error:  # a foreign model may raise anything
             raise ModelFailed(reason=f"{type(error).__name__}: {error}") from error
+        if isinstance(answer, Coroutine):
+            answer.close()  # or Python warns of one that nobody awaited
+            raise ModelFailed(reason="it is asynchronous, and a function is needed that answers with a text")
         tokens = sum(one.tokens for one in gone)
         return checked(answer, replaced_tokens=tokens, count=self._meter.count)
 

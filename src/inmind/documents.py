@@ -33,11 +33,14 @@ MOST_BYTES = 1_048_576
 LONGEST_LINE = 24_000
 """Characters of a line as it is read to a model; what is longer counts as several lines."""
 
-_NAME = re.compile(r"[^\W_][\w .()+@=,-]{0,119}")
+_MARKS = " .,()+@=&!'-’、，（）《》"
+_NAME = re.compile(rf"\w[\w{re.escape(_MARKS)}]{{0,119}}")
+NAMES = f"at most 120 letters, digits, spaces, _ and {_MARKS.strip()}, none of these marks first"
+"""How a page may be named, in words."""
 _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))])
 
 
-def resolve(path: object, *, field: str = "path") -> tuple[Scope, str]:
+def resolve(path: object) -> tuple[Scope, str]:
     """Which document a path means. There is one list of places, and everything else is INVALID_PATH.
 
     A path is a name to look up, never something to walk: no dots, links or encodings can lead outside, since
@@ -53,7 +56,7 @@ def resolve(path: object, *, field: str = "path") -> tuple[Scope, str]:
         if folder in FOLDERS and _is_name(leaf):
             return "thread", name
     raise InvalidPath(
-        field=field, value=path, expected=f"{OVERVIEW}, detail/<name>, archive/<name>, {' or '.join(RESOURCE_PATHS)}"
+        field="path", value=path, expected=f"{OVERVIEW}, detail/<name>, archive/<name>, {' or '.join(RESOURCE_PATHS)}"
     )
 
 
@@ -194,7 +197,7 @@ def _read(found: bytes) -> tuple[str, str]:
     if not found:
         return "", "the file is empty"
     if len(found) > MOST_BYTES:
-        return "", f"the file has more than {MOST_BYTES} bytes"
+        return "", f"it is too large: a page has at most {MOST_BYTES:,} bytes"
     if b"\x00" in found:
         return "", "the file holds NUL bytes"
     try:

@@ -9,10 +9,12 @@ home/
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +25,7 @@ from urllib.parse import quote
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.errors import Closed, InvalidInput, UnsafeStorage
+from inmind.errors import Closed, Damaged, InvalidInput, UnsafeStorage
 from inmind.frozen import frozen
 from inmind.journal import (
     DocumentWritten,
@@ -58,6 +60,8 @@ from inmind.tokens import Counter, estimator
 
 if TYPE_CHECKING:
     from inmind.session import Session
+
+log = logging.getLogger("inmind")
 
 DATABASE = "inmind.db"
 WINDOW = 128_000
@@ -139,7 +143,7 @@ class Memory:
         resource: str | None = None,
         layers: Sequence[Layer] | None = None,
         window: int = WINDOW,
-        reserve: int = RESERVE,
+        reserve: int | None = None,
         counter: Counter | None = None,
         cache_seconds: float = CACHE_SECONDS,
         cwd: str | Path | None = None,
@@ -239,7 +243,7 @@ class Memory:
         """Whether there is a session of this id, so that opening it would not begin one."""
         if not isinstance(id, str) or not id.isprintable():
             return False
-        return self._store.version(_SESSION + id) > 0 or find_legacy(self.home, _as_file(id)) is not None
+        return self._store.version(_SESSION + id) > 0 or bool(find_legacy(self.home, _as_file(id)))
 
     def __repr__(self) -> str:
         return f"<Memory at {str(self.home)!r}{', closed' if self._closed else ''}>"
@@ -317,10 +321,10 @@ class Memory:
         from inmind.desk import scratchpad_among
         from inmind.tools import is_memory_tool
 
-        folder = Folder(session_folder(self.home, id, opened.cwd))
+        folder = Folder(session_folder(self.home, id, opened.cwd), home=self.home)
         owner = f"resource/{opened.resource}"
         resource = Stream(self._store, owner, BelongingsFold(owner), self._clock)
-        resource_folder = Folder(self.home / "resources" / _as_file(opened.resource))
+        resource_folder = Folder(self.home / "resources" / _as_file(opened.resource), home=self.home)
         ancestors = tuple(self._ancestors(opened))
         return Parts(
             id=id,
@@ -360,7 +364,7 @@ class Memory:
         """The journal says whose it is; what it adds up to is counted only where meta.json has not done so."""
         id, opened = first.stream.removeprefix(_SESSION), _opened_by(first)
         folder = session_folder(self.home, id, opened.cwd)
-        said = glance(Folder(folder))
+        said = glance(Folder(folder, home=self.home))
         if said.version != self._store.version(first.stream):
             summary = self._store.summary(first.stream)
             said = replace(
@@ -369,6 +373,10 @@ class Memory:
                 calls=summary.kinds.get(PromptPrepared.kind, 0),
                 updated=summary.updated.isoformat(),
             )
+        if said.messages and not said.title:
+            with suppress(Damaged):  # whoever opens it is told; a list goes on
+                mind = self._stream(id).state
+                said = replace(said, title=mind.title, model=said.model or mind.model)
         return SessionInfo(
             id=id,
             title=said.title,
@@ -428,7 +436,7 @@ def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened, handed: Se
     """The first events of a session; none for one that has them."""
     if mind.opened is not None:
         return []
-    legacy = None if opening.parent else find_legacy(home, _as_file(id))
+    legacy = None if opening.parent else _older(home, id, opening.cwd)
     if legacy is not None and legacy.cwd:
         opening = replace(opening, cwd=legacy.cwd)
     page = DocumentWritten(path=OVERVIEW, text=template(opening.language))
@@ -441,6 +449,18 @@ def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened, handed: Se
         *([Draft(what=Titled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
         *(messages_of(legacy) if legacy else ()),
     ]
+
+
+def _older(home: Path, id: str, cwd: str) -> Legacy | None:
+    """The session of the older kind that is meant: of several with one id, the one that belongs to this folder.
+
+    An id is unique in a home by now, so the others cannot be opened under theirs, and that is said.
+    """
+    found = sorted(find_legacy(home, _as_file(id)), key=lambda one: not _is_of(one, cwd))
+    for other in found[1:]:
+        place = other.path.relative_to(home)
+        log.warning("%s has the id of another session and stays only in its file: rename it to open it", place)
+    return found[0] if found else None
 
 
 def _imported(legacy: Legacy, home: Path) -> SessionImported:
@@ -529,8 +549,11 @@ def _counting(counter: Counter) -> Counter:
 
 
 def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> Limits:
+    """Nobody's reserve is the usual one, or half of a window that is smaller than two of it."""
     if isinstance(window, bool) or not isinstance(window, int) or window < LEAST_WINDOW:
         raise InvalidInput(field="window", value=window, expected=f"tokens, {LEAST_WINDOW} or more")
+    if reserve is None:
+        reserve = min(RESERVE, window // 2)
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
         raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
     if isinstance(cache_seconds, bool) or not isinstance(cache_seconds, int | float) or not cache_seconds >= 0:

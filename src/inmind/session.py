@@ -22,6 +22,7 @@ from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.hands import Hands
+from inmind.history.compact import Leaving
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
     DocumentWritten,
@@ -42,10 +43,12 @@ from inmind.journal import (
     digest,
 )
 from inmind.mind import MOST_TITLE, Belongings, Mind
+from inmind.overview.front_matter import front_matter, misread, with_front_matter
+from inmind.overview.head import parted
 from inmind.parts import Parts, Setup
 from inmind.prompt.assemble import Handed, render
 from inmind.prompt.compacting.report import CompactionReport, Lifted, no_room_for
-from inmind.prompt.compacting.surviving import checked_item
+from inmind.prompt.compacting.surviving import checked_item, survivors
 from inmind.prompt.crowd import crowd
 from inmind.prompt.explain import Explanation
 from inmind.prompt.formats import format_named
@@ -117,6 +120,8 @@ class Session:
         self._sent = _Sent()
         self._seen: dict[str, int] = {}
         self._lags: list[str] = []
+        self._lagging: dict[str, str] = {}
+        self._head = ""
         self._take_in()
         self._show()
         self._seen = self._versions()
@@ -277,7 +282,7 @@ class Session:
         and so is the same key.
         """
         self._take_in()
-        return self._beget(*self._family.birth(id, policy, key), self._setup)
+        return self._beget(*self._family.birth(id, policy, key, self._must_survive), self._setup)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Bring home what a child has changed since it began, or since this was last done; by its id, if it has died.
@@ -336,9 +341,10 @@ class Session:
 
     @property
     def front_matter(self) -> Mapping[str, Any] | None:
-        """What the overview says in its YAML front matter, checked; None where it has none."""
-        from inmind.overview.front_matter import front_matter  # only those who use it need the library behind it
+        """What the overview says in its YAML front matter; None where it has none.
 
+        InvalidInput where it does not read, or the library that reads it is not there.
+        """
         return front_matter(self.overview)
 
     def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
@@ -346,8 +352,6 @@ class Session:
 
         Answers with the page's version.
         """
-        from inmind.overview.front_matter import with_front_matter
-
         named = key_for(key, "update_front_matter", values)
         self._take_in()
 
@@ -461,6 +465,8 @@ class Session:
         and as many answers of tools; and so does what is being asked. What must survive is checked and reported item by
         item. `undo_compaction` brings it all back.
         """
+        if model is not None and strategy != "summarize":
+            raise InvalidInput(field="strategy", value=strategy, expected="summarize, where a model is given")
         self._take_in()
         report, events = self._archivist.compact(
             target=target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to, model=model, key=key
@@ -477,8 +483,8 @@ class Session:
 
     @property
     def retained(self) -> tuple[Item, ...]:
-        """What must survive every compaction, as far as it was declared or has left the conversation."""
-        return self._stream.refresh().history.items
+        """What must survive every compaction: the goal, the rules and decisions so far, and what was declared."""
+        return self._must_survive(self._stream.refresh())
 
     def retain(self, text: str, *, key: str | None = None) -> Appended:
         """Declare something that must survive every compaction, word for word."""
@@ -531,13 +537,15 @@ class Session:
         named = key_for(key, "undo", to)
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, int]:
-            target = mind.before if to is None else _whole(to, "to")
+            target = mind.before if to is None else _whole(to, "to", least=1)
             if not mind.begun <= target < mind.seq or target == 0:
                 if to is None:
                     raise NotFound(
                         what="change to undo in", name=self.id, hint="nothing was changed since it was opened"
                     )
-                raise NotFound(what="earlier event", name=target, hint=f"the newest is {mind.seq}")
+                raise NotFound(
+                    what="earlier event", name=target, hint=f"it was opened with {mind.begun}, the newest is {mind.seq}"
+                )
             if to is not None:
                 self._check_end(target)
             return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
@@ -713,17 +721,28 @@ class Session:
             seen[SCRATCHPAD] = pad.source(stream, pads)
         return None if seen == mind.shown else tuple(seen.items())
 
+    def _declared(self, mind: Mind) -> int:
+        """Characters that were declared here; what a parent has handed on is not counted against its child."""
+        handed = self._stream.at(mind.begun).history.pinned if mind.opened and mind.opened.parent else ()
+        return sum(len(one.text) for one in mind.history.pinned if one not in handed)
+
+    def _must_survive(self, mind: Mind) -> tuple[Item, ...]:
+        """What would be kept if all of the conversation left now."""
+        said = self._archivist.said(mind.history)
+        everything = Leaving(runs=(tuple(range(len(said))),))
+        return tuple(survivors(mind.history, said, everything, self._meter).kept)
+
     def _retained(self, text: str, key: str | None, *, kept: bool) -> Appended:
         item = Item("pinned", checked_item(text))
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, None]:
             pinned = mind.history.pinned
-            known = any(one.text == item.text for one in (pinned if kept else mind.history.items))
+            known = any(one.text == item.text for one in (pinned if kept else self._must_survive(mind)))
             if not kept and not known:
                 raise NotFound(what="retained text", name=item.text, hint="see session.retained for those there are")
-            total = sum(len(one.text) for one in pinned) + len(item.text)
-            if kept and not known and total > MOST_RETAINED:
-                raise InvalidInput(field="text", value=item.text, expected=f"at most {MOST_RETAINED} characters in all")
+            if kept and not known and (left := MOST_RETAINED - self._declared(mind)) < len(item.text):
+                most = f"at most {max(left, 0)} characters: {MOST_RETAINED - left} of {MOST_RETAINED} are in use"
+                raise InvalidInput(field="text", value=item.text, expected=most)
             return Decision([] if known == kept else [Draft(what=Retained(item, kept), origin=Origin.OPERATOR)], None)
 
         return self._stream.commit(decide, key=key_for(key, "retain" if kept else "release", text)).appended
@@ -830,10 +849,12 @@ class Session:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
         self._files.publish()
         self._resource_files.publish()
-        lags = [self._transcript.catch_up(fresh)]
+        now = {"transcript": self._transcript.catch_up(fresh)}
         if self._meta.lags(self._stream.state):
-            lags.append(self._meta.write(self._stream.state))
-        self._lags += [lag for lag in lags if lag and lag not in self._lags]
+            now["meta"] = self._meta.write(self._stream.state)
+        # What lasts is said when it begins, not at every call.
+        self._lags += [lag for view, lag in now.items() if lag and lag != self._lagging.get(view)]
+        self._lagging |= now
 
     def close(self) -> None:
         """Write what only a closed session shows. Called by `Memory.close`."""
@@ -852,7 +873,13 @@ class Session:
 
     def _notices(self) -> tuple[str, ...]:
         lags, self._lags = self._lags, []
-        return (*self._files.notices(), *self._resource_files.notices(), *lags)
+        return (*self._files.notices(), *self._resource_files.notices(), *self._misread(), *lags)
+
+    def _misread(self) -> tuple[str, ...]:
+        """What is wrong with the overview's front matter, said once for each that was written."""
+        page = self._documents("thread").text(OVERVIEW)
+        before, (self._head, _) = self._head, parted(page)
+        return (f"{OVERVIEW}: {why}",) if self._head != before and (why := misread(page)) else ()
 
 
 MOST = 2**53
@@ -878,8 +905,8 @@ def _prepared(event: Event) -> PromptPrepared:
     return event.what
 
 
-def _whole(value: object, field: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
+def _whole(value: object, field: str, *, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
         shown = value if not isinstance(value, int) or value.bit_length() < 100 else f"{value.bit_length()} bits"
-        raise InvalidInput(field=field, value=shown, expected=f"a whole number from 0 to {MOST}")
+        raise InvalidInput(field=field, value=shown, expected=f"a whole number from {least} to {MOST}")
     return value

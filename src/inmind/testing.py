@@ -76,7 +76,7 @@ class InMemoryStore:
                 return None
             request, appended = earlier
             if request != key.request:
-                raise KeyReused(key=key.value)
+                raise KeyReused(key=key.named)
             return Appended(first=appended.first, last=appended.last, at=appended.at, repeated=True)
 
     def streams(self, prefix: str) -> Sequence[str]:

@@ -9,6 +9,7 @@ What goes wrong in a call is said to the model in the call's own answer: an agen
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +21,7 @@ from inmind.frozen import frozen
 from inmind.history.compact import TARGETS
 from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.mind import Belongings, Mind
+from inmind.overview.front_matter import misread
 from inmind.overview.sections import section_of, with_section
 from inmind.prompt.compacting.making import Made
 from inmind.prompt.formats.parts import Call, Message, Opaque
@@ -261,9 +263,7 @@ def _read(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
 
 
 def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least: int, most: int) -> int:
-    given = arguments.get(key) or default
-    if isinstance(given, str) and given.isdecimal():
-        given = int(given)
+    given = _number(arguments, key) or default
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
         raise InvalidInput(field=key, value=given, expected=f"a line number from {least} to {most}")
     return given
@@ -274,6 +274,9 @@ def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     text, section = _text(arguments, "text"), arguments.get("section") or ""
     adds, page = truth(arguments, "append"), reach.mind.documents.by_path.get(path)
     before = page.text if page else ""
+    if path in _archives(reach.mind) and (section or not adds):
+        said = f"Nothing was written: {path} has messages that are no longer sent. Append to it, or take another path."
+        return Answer(said=said, error=True)
     if section:
         old = section_of(before, _text(arguments, "section"))
         if old and not adds and not reach.knows(path) and old != section_of(reach.page_then(path), section):
@@ -292,11 +295,22 @@ def _write(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     if page is not None and not whole:  # what stays of it is from there, and is trusted no more than that
         written = replace(written, sources=(page.source,), trust=page.trust)
     return Answer(
-        said=f"{path}: {counted(len(text.encode()), 'byte')}.",
+        said=f"{path}: {counted(len(text.encode()), 'byte')}.{_misread(path, text)}",
         drafts=() if page is not None and text == before else (written,),
         about=path,
         whole=whole,
     )
+
+
+def _archives(mind: Mind) -> set[str]:
+    """Pages that stand for messages. Stubs name their lines, and the model has those words nowhere else."""
+    return {path for one in mind.history.compactions for path in one.what.archives}
+
+
+def _misread(path: str, text: str) -> str:
+    """Hosts read the front matter of the overview. Whoever has broken it knows what was meant, and can mend it."""
+    why = misread(text) if path == OVERVIEW else ""
+    return f" Its front matter cannot be read: {why}. Mend it." if why else ""
 
 
 def _shortened(text: str) -> str:
@@ -348,7 +362,7 @@ def _has_pages(layer: Layer) -> bool:
 
 
 def _compact(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
-    made = reach.compact(arguments)
+    made = reach.compact({**arguments, "keep_recent": _number(arguments, "keep_recent")})
     return Answer(said=str(made.report), drafts=tuple(made.drafts), about=OVERVIEW)
 
 
@@ -519,3 +533,15 @@ def _text(arguments: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput(field=key, value=value, expected="a text")
     return value
+
+
+def _number(arguments: Mapping[str, Any], key: str) -> Any:
+    """A number as a model has written it, checked by whoever takes it. Some write it as text, or with a point; `truth`
+    does the same for yes and no."""
+    value = arguments.get(key)
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    return None if value == "" else int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,15}")

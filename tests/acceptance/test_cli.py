@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,6 +70,37 @@ def test_sessions_are_listed_by_title_by_folder_and_by_resource(home: Path) -> N
     assert [row["id"] for row in json.loads(inmind("sessions", "--resource", "bob", "--json", home=home).stdout)] == [
         "two"
     ]
+
+
+def on_a_screen(*arguments: str, home: Path) -> list[str]:
+    """What a command prints on a terminal of 80 columns, line by line."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", "--home", str(home), *arguments]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "dumb"}):
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # how a terminal says that nobody writes any more
+            while more := os.read(ours, 4_096):
+                said += more
+    os.close(ours)
+    return said.decode().splitlines()
+
+
+@pytest.mark.spec("E1")
+def test_sessions_and_events_have_a_line_each_however_long_they_are(home: Path) -> None:
+    with Memory.open(home) as memory:
+        for id in ("support-41", "support-42"):
+            session = memory.session(id, resource="ada-lovelace", cwd="/home/ada/work/a-website-with-a-long-name")
+            session.add([user("Create a page about all that we have ever sold. " + "And say so. " * 500)])
+    listed = on_a_screen("sessions", home=home)
+    assert len(listed) == 3
+    assert all("support-4" in line and " Create a page ab" in line and "…" in line for line in listed[1:])
+    events = on_a_screen("show", "journal", "support-41", home=home)
+    assert [int(line.split()[0]) for line in events] == list(range(1, len(events) + 1))
+    assert all(len(line) <= 80 for line in (*listed, *events))
+    piped = inmind("show", "journal", "support-41", home=home).stdout.splitlines()
+    assert (len(piped), max(map(len, piped))) == (len(events), 200)
+    assert len(inmind("show", "journal", "support-41", "--json", home=home).stdout) > 6_000
 
 
 def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(used: Path) -> None:
@@ -273,6 +307,11 @@ def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Path) 
     assert 0 < shown["event"] < shown["version"]
     assert (shown["messages"], shown["removed"], shown["stay"]) == (10, ["detail/early.md"], [])
     inmind("compact", "long", home=talked)
+    shown = json.loads(inmind("undo", "long", "--json", home=talked).stdout)
+    (again,) = shown["sent_again"]
+    assert (again["messages"], again["stay"], shown["as_before"]) == (10, [], ["overview.md"])
+    assert 0 < shown["reverted_to"] < again["event"] < shown["version"]
+    inmind("compact", "long", home=talked)
     first, *told = inmind("undo", "long", home=talked).stdout.splitlines()
     assert first.startswith("Back to how it was after event ")
     assert told == [ran.stdout.strip(), "As before: overview.md."]
@@ -290,6 +329,22 @@ def test_undo_says_what_is_no_longer_there_and_what_is_archived_again(talked: Pa
         session.add([assistant("Yes."), user("And then?")])
     assert "No longer in the conversation: 2 messages.\n" in inmind("undo", "long", home=talked).stdout
     assert "detail/plan.md (removed)" in inmind("undo", "long", home=talked).stdout
+
+
+@pytest.mark.spec("E8")
+def test_what_must_survive_is_shown_with_where_it_stands(talked: Path, used: Path) -> None:
+    said = inmind("show", "retained", "long", home=talked).stdout
+    assert said.splitlines() == [
+        "- goal, in the conversation: Move the shop⟨U+001B⟩[2J of Ada.",
+        "- rule, in the conversation: Always answer in one sentence.",
+    ]
+    inmind("compact", "long", home=talked)
+    assert inmind("show", "retained", "long", home=talked).stdout == said.replace("the conversation", "memory")
+    shown = json.loads(inmind("show", "retained", "long", "--json", home=talked).stdout)
+    assert shown[1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "memory"}
+    with Memory.open(used) as memory:
+        memory.session("new")
+    assert inmind("show", "retained", "new", home=used).stdout.startswith("Nothing ")
 
 
 @pytest.mark.spec("E5", "E8")
@@ -311,6 +366,7 @@ def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Path) -> None:
     [
         (["compact", "nobody"], "NOT_FOUND"),
         (["compact", "support-42", "--undo"], "NOT_FOUND"),
+        (["compact", "support-42", "--undo", "--keep-recent", "5"], "INVALID_INPUT: --keep-recent"),
         (["compact", "support-42", "--target", "everything"], "INVALID_INPUT"),
         (["compact", "support-42", "--strategy", "forget"], "INVALID_INPUT"),
         (["compact", "support-42", "--keep-recent", "-1"], "INVALID_INPUT"),

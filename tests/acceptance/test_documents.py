@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,8 +103,8 @@ def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
     assert page.read_text() == session.overview == "written by the agent\n"
     (kept,) = page.parent.glob("overview.md.damaged-*")
     assert kept.read_bytes() == damage
-    assert [notice for notice in prompt.report.notices if "was damaged" in notice]
-    assert caplog.text.count("was damaged") == 1
+    assert [notice for notice in prompt.report.notices if "was not taken in" in notice]
+    assert caplog.text.count("was not taken in") == 1
     assert session.prepare([user("hi")]).report.notices == ()
 
 
@@ -131,9 +132,23 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
     {"folder": page.mkdir, "link": lambda: page.symlink_to("/etc/passwd"), "fifo": lambda: os.mkfifo(page)}[kind]()
     prompt = session.prepare([user("hi")])
     assert session.overview == "written by the agent\n"
-    assert any("overview.md" in notice for notice in prompt.report.notices)
+    (said,) = prompt.report.notices
+    why = "it is a link, and links are not followed" if kind == "link" else "it is not a plain file"
+    assert said == f"overview.md cannot be read ({why}); the last good version is used"
     assert "root:" not in str(prompt.messages)
     assert not stat.S_ISREG(page.lstat().st_mode)
+    session.write("overview.md", "newer\n")
+    (said,) = notices(session)
+    assert said.startswith("overview.md is written in memory and not in its file")
+    session.write("overview.md", "newest\n")
+    assert (notices(session), session.overview) == ((), "newest\n")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_that_is_too_large_is_called_that(session: Session, page: Path) -> None:
+    page.write_text("a line\n" * 200_000)
+    (said,) = notices(session)
+    assert said.startswith("overview.md was not taken in (it is too large: a page has at most 1,048,576 bytes)")
 
 
 @pytest.fixture
@@ -226,6 +241,157 @@ def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
     shutil.move(outside, detail)
     assert session.read("detail/secret.md") == "not yours to read"
     assert (detail / "one.md").read_text() == session.read("detail/one.md") == "newer"
+
+
+@pytest.mark.spec("F2")
+@pytest.mark.parametrize("linked", ["", "working-memory", "../s", "../../--w--", "../../../sessions"])
+def test_no_folder_on_the_way_to_the_pages_that_is_a_link_leads_out_and_nothing_is_lost(
+    home: Path, tmp_path: Path, linked: str
+) -> None:
+    """But the home itself may be one: that is where its owner put it."""
+    with Memory.open(home) as memory:
+        memory.session("s", cwd="/w").write("detail/one.md", "one")
+    place = home if not linked else Path(os.path.normpath(home / "sessions/--w--/s" / linked))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    if linked:
+        shutil.rmtree(place)
+    else:
+        shutil.move(home, outside / "home")
+    place.symlink_to(outside if linked else outside / "home")
+    with Memory.open(home) as memory:
+        session = memory.session("s", cwd="/w")
+        session.write("detail/two.md", "two")
+        said = notices(session)
+        assert (session.read("detail/one.md"), session.read("detail/two.md")) == ("one", "two")
+        assert [info.id for info in memory.sessions()] == ["s"]
+        session.add([user("more")])
+        assert notices(session) == ()
+    if linked:
+        assert "is no folder, and links are not followed" in said[0]
+        assert list(outside.iterdir()) == []
+    else:
+        assert said == ()
+        assert (home / "sessions/--w--/s/working-memory/detail/two.md").read_text() == "two"
+
+
+def test_a_resource_whose_folder_is_a_link_keeps_its_documents_in_memory(home: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "MEMORY.md").write_text("not yours to read")
+    (home / "resources").mkdir(parents=True)
+    (home / "resources" / "ada").symlink_to(outside)
+    with Memory.open(home) as memory:
+        session = memory.session("s", resource="ada")
+        session.write("memory/scratch.md", "mine")
+        assert list(session.documents()) == ["memory/scratch.md", "overview.md"]
+        assert [said.partition(" ")[0] for said in notices(session)] == ["resources/ada"]
+    assert [file.name for file in outside.iterdir()] == ["MEMORY.md"]
+
+
+# -- files of the host's own tools -------------------------------------------------------------------------
+
+
+@pytest.mark.spec("F2")
+@pytest.mark.parametrize("name", ["_notes.md", "it's.md", "it\u2019s.md", "a&b!.md", "two words.md", "设计（一）.md"])
+def test_a_page_may_be_named_as_people_name_files(session: Session, page: Path, name: str) -> None:
+    (page.parent / "detail" / name).write_text("# Plan\n\nfirst things first\n")
+    prompt = session.prepare([user("hi")])
+    assert f"detail/{name} (1 KB): Plan" in str(prompt.messages[0]["content"])
+    assert prompt.report.notices == ()
+    assert session.overview.count("first things first") == 1
+    session.event("decision_made", "tabs")
+    assert session.overview.count("first things first") == 1
+
+
+@pytest.mark.spec("F2")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("notes.md", "pages are overview.md and the files in detail/ and archive/"),
+        ("MEMORY.md", "pages are overview.md and the files in detail/ and archive/"),
+        ("notes/x.md", "it is a folder"),
+        ("detail/sub/x.md", "it is a folder"),
+        ("detail/a:b.md", "the name of a page has at most 120 letters"),
+        ("archive/" + "n" * 130, "the name of a page has at most 120 letters"),
+    ],
+)
+def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, page: Path, name: str, why: str) -> None:
+    file = page.parent / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("words")
+    (said,) = notices(session)
+    place = name.removesuffix("/x.md")
+    assert said.startswith(f"{place} is not taken in: {why}")
+    session.write("overview.md", "newer\n")
+    assert (notices(session), file.read_text(), list(session.documents())) == ((), "words", ["overview.md"])
+
+
+def test_a_link_among_the_pages_is_told(session: Session, page: Path, secret: Path) -> None:
+    (page.parent / "detail" / "plan.md").symlink_to(secret)
+    assert notices(session) == ("detail/plan.md is not taken in: it is a link, and links are not followed",)
+
+
+@pytest.mark.parametrize("name", ["detail/.hidden.md", "detail/plan.md~", "detail/#plan.md#", ".DS_Store"])
+def test_what_editors_and_systems_keep_among_the_pages_is_nobodys_business(
+    session: Session, page: Path, name: str
+) -> None:
+    (page.parent / name).write_text("words")
+    assert notices(session) == ()
+
+
+@pytest.mark.spec("J4")
+@pytest.mark.parametrize("name", [b"\x1b[31mred.md", b"two\nlines.md", b"caf\xe9.md"])
+def test_the_name_of_a_file_does_nothing_where_it_is_told(session: Session, page: Path, name: bytes) -> None:
+    Path(os.fsdecode(os.fsencode(page.parent / "detail") + b"/" + name)).write_text("words")
+    (said,) = notices(session)
+    assert said.isprintable()
+
+
+def test_of_many_files_that_are_no_pages_the_number_is_told(session: Session, page: Path) -> None:
+    for number in range(12):
+        (page.parent / "detail" / f"{number}:00.md").write_text("words")
+    *named, more = notices(session)
+    assert (len(named), more.partition(",")[0]) == (5, "7 more in detail/ are not taken in")
+
+
+@pytest.mark.spec("A5")
+def test_a_page_that_was_moved_is_in_both_places(session: Session, page: Path) -> None:
+    session.write("detail/plan.md", "step one")
+    shutil.move(page.parent / "detail/plan.md", page.parent / "archive/plan.md")
+    assert (session.read("detail/plan.md"), session.read("archive/plan.md")) == ("step one", "step one")
+
+
+# -- front matter ------------------------------------------------------------------------------------------
+
+BROKEN = "---\nmeta: [1\n---\n# Mine\n"
+
+
+@pytest.mark.spec("F4")
+def test_front_matter_that_does_not_read_is_told_to_the_host_once(session: Session, page: Path) -> None:
+    page.write_text(BROKEN)
+    (said,) = notices(session)
+    assert said.startswith("overview.md: front_matter: expected YAML (line 2: ")
+    assert "got 'meta: [1'" in said
+    session.event("decision_made", "tabs")  # the page changes, and its head does not
+    assert notices(session) == ()
+    page.write_text(BROKEN.replace("[1", "{version: []}"))
+    (said,) = notices(session)
+    assert said.startswith("overview.md: front_matter.meta.version: expected a text")
+    page.write_text("---\nmeta: {version: 1}\n---\n")
+    assert (notices(session), session.front_matter) == ((), {"meta": {"version": 1}})
+
+
+@pytest.mark.spec("F4")
+def test_without_the_library_front_matter_is_text_until_somebody_asks_for_it(
+    session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ruamel.yaml", None)
+    assert session.front_matter is None
+    page.write_text(BROKEN)
+    assert notices(session) == ()
+    with pytest.raises(InvalidInput, match=r'pip install "inmind\[yaml\]"'):
+        _ = session.front_matter
 
 
 class Looked(InMemoryStore):

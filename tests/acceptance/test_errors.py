@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from builders import turns, user
 
-from inmind import DocumentLayer, InmindError, Memory, Origin, Session, TextLayer, errors
+from inmind import DocumentLayer, InmindError, Memory, Origin, Rates, Session, TextLayer, errors
 from inmind.stores.sqlite import SqliteStore
 
 Bad = Callable[[Session], Any]
@@ -47,6 +47,7 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("base", lambda s: s.write("overview.md", "x", base=-1)),
     ("seq", lambda s: s.at(-1)),
     ("call", lambda s: s.prompt(True)),
+    ("strategy", lambda s: s.compact(model=str)),
 ]
 
 
@@ -170,9 +171,33 @@ def test_a_key_that_comes_back_with_other_arguments_is_refused_on_every_changing
     before = session.journal()
     for first, other in calls:
         first(session)
-        with pytest.raises(errors.KeyReused):
+        with pytest.raises(errors.KeyReused, match=r"idempotency key '[1-6]' was used before"):
             other(session)
     assert session.journal() == before
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("prices", [{"input": -3}, {"input": 3, "cached": -1}, {"input": 3, "written": float("nan")}])
+def test_a_price_is_no_less_than_nothing(prices: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidInput, match=list(prices)[-1]):
+        Rates.per_million(**prices)
+    with pytest.raises(errors.InvalidInput, match="uncached"):
+        Rates(uncached=-1)
+
+
+@pytest.mark.spec("E7", "J3")
+def test_a_summarizer_that_is_asynchronous_is_refused_and_leaves_no_warning(session: Session) -> None:
+    async def slow(_: str) -> str:
+        return "All was fine."
+
+    session.add(turns(9, words=60))
+    with pytest.raises(errors.ModelFailed, match="asynchronous"):
+        session.compact(strategy="summarize", model=slow)
+
+
+@pytest.mark.spec("D3")
+def test_a_small_window_leaves_half_of_it_for_the_answer_where_nobody_says_otherwise(memory: Memory) -> None:
+    assert memory.session("s", window=4_000).prepare([user("hi")]).report.tokens_used < 2_000
 
 
 def test_a_closed_memory_says_so(home: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import user
+from builders import assistant, user
 from pydantic import BaseModel
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
@@ -579,3 +579,31 @@ def test_the_parents_index_has_the_childs_pages_at_once_and_one_heading(memory: 
         "- see the wiki, too",
     ]
     assert parent.overview.count("## Detail and archive") == 1
+
+
+@pytest.mark.spec("C8", "F3")
+def test_a_copied_overview_names_no_archive_that_the_child_does_not_have(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.event("decision_made", "we take SQLite")
+    parent.add([message for step in range(9) for message in (user(f"Step {step}."), assistant("done " * 60))])
+    (page,) = parent.compact("conversation", keep_recent=0).archives
+    assert page in parent.overview
+    child = parent.spawn(policy="fork")
+    assert ("archive/" in child.overview.partition("## ")[2], "we take SQLite" in child.overview) == (False, True)
+    parent.merge_back(child)
+    assert page in section_of(parent.overview, "Recent actions")
+
+
+@pytest.mark.spec("C8", "F5")
+def test_a_homecoming_says_that_the_childs_news_are_on_the_overview(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.write("detail/found.md", "# Found\n")
+    assert parent.merge_back(child).joined == ()
+    child.event("decision_made", "we take no cache")
+    assert parent.merge_back(child).joined == ("overview.md",)
+    assert "we take no cache" in parent.overview
+    child.write("overview.md", child.overview + "\nMore.\n")
+    child.event("decision_made", "we take no queue")
+    report = parent.merge_back(child)
+    assert sorted((*report.brought, *report.joined)) == ["overview.md"]

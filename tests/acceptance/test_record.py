@@ -983,3 +983,36 @@ def test_what_was_taken_back_is_not_held_against_what_the_model_was_shown(memory
     session.undo()
     session.scratchpad.update({"n": 2})
     assert only_result(session.record(updating({"goal": "Y"}, 2))) == "Updated: goal."
+
+
+@pytest.mark.spec("F2", "E3")
+@pytest.mark.parametrize("two", [2, "2", 2.0])
+def test_numbers_and_truths_are_understood_as_models_write_them(session: Session, two: object) -> None:
+    session.write("detail/a.md", "one\ntwo\nthree")
+    said = [message for n in range(6) for message in (user(f"Step {n}."), assistant("ok " * 90))]
+    session.prepare([*said, user("And now?")])
+    read = {"path": "detail/a.md", "from_line": two, "to_line": two}
+    recorded = session.record(
+        chat(
+            ("1", "memory_read", read),
+            ("2", "memory_list", {"from_line": two}),
+            ("3", "memory_write", {"path": "detail/a.md", "text": "four", "append": "true"}),
+            ("4", "compact_history", {"target": "conversation", "keep_recent": two}),
+        )
+    )
+    page, listed, _, compacted = (str(result["content"]) for result in recorded.results)
+    assert page.startswith("two\n[lines 2 to 2 of 3")
+    assert listed.startswith("detail/a.md (13 bytes)")
+    assert compacted.startswith("Compacted 8 messages, ")
+    assert session.read("detail/a.md") == "one\ntwo\nthree\nfour"
+
+
+@pytest.mark.spec("F2", "J3")
+@pytest.mark.parametrize("number", ["two", "1.5", True, [2], "-1", "9" * 5_000])
+def test_what_is_no_number_is_said_to_the_model(session: Session, number: object) -> None:
+    session.write("detail/a.md", "one\ntwo\nthree")
+    session.prepare([user("hi")])
+    read, compact = {"path": "detail/a.md", "from_line": number}, {"target": "all", "keep_recent": number}
+    results = session.record(chat(("1", "memory_read", read), ("2", "compact_history", compact))).results
+    assert "from_line: expected a line number" in str(results[0]["content"])
+    assert "keep_recent: expected a whole number" in str(results[1]["content"])

@@ -11,6 +11,7 @@ from builders import assistant, user
 
 from inmind import Memory, Prompt, Session
 from inmind.errors import InvalidInput, NotFound
+from inmind.journal import Retained
 from inmind.session import MOST_RETAINED
 
 Message = dict[str, Any]
@@ -124,3 +125,97 @@ def test_a_child_keeps_what_must_survive_of_its_own_conversation(memory: Memory,
     child.add(talk(8))
     child.compact("conversation", keep_recent=1)
     assert RULE in block(child.prepare())
+
+
+@pytest.mark.spec("E8", "C8")
+@pytest.mark.parametrize("policy", ["fork", {"retained": "fork"}])
+def test_a_fork_is_handed_all_that_must_survive_whether_a_message_still_says_it_or_not(
+    memory: Memory, policy: str | dict[str, str]
+) -> None:
+    parent = memory.session("s")
+    parent.add(talk(8))
+    parent.compact("conversation", keep_recent=1)
+    parent.retain("Use EUR.")
+    parent.add([assistant("ok"), user("Always answer in Danish.")])
+    child = parent.spawn(policy=policy)
+    said = block(child.prepare([user("Count the boxes.")]))
+    assert all(text in said for text in (GOAL, RULE, "Use EUR.", "Always answer in Danish."))
+    assert child.retained[0].text == "Count the boxes."
+    handed = [event for event in child.journal() if isinstance(event.what, Retained)]
+    assert all(source.startswith("session/s#") for event in handed for source in event.sources)
+    child.add([message for step in range(9) for message in (assistant("done " * 60), user(f"Step {step}."))])
+    child.compact("conversation", keep_recent=0)
+    said = block(child.prepare())
+    assert [said.count(text) for text in (GOAL, RULE, "Use EUR.", "Count the boxes.")] == [1, 1, 1, 1]
+    child.release(RULE)
+    assert [RULE in [item.text for item in one.retained] for one in (child, parent)] == [False, True]
+
+
+@pytest.mark.spec("E8", "C8")
+def test_what_is_handed_on_alone_brings_nothing_that_was_not_named(memory: Memory) -> None:
+    parent = memory.session("s")
+    parent.write("detail/plan.md", "# Plan\n")
+    parent.retain("Use EUR.")
+    assert list(parent.spawn(policy={"retained": "fork"}).documents()) == ["overview.md"]
+    assert parent.spawn(policy={"overview": "fork"}).retained == ()
+
+
+@pytest.mark.spec("E8", "C8")
+def test_a_view_of_what_must_survive_does_not_hide_what_must_of_the_childs_own(memory: Memory) -> None:
+    parent = memory.session("s")
+    parent.retain("Use EUR.")
+    child = parent.spawn(policy="view")
+    child.retain("Lisbon closes at six.")
+    child.add(talk(8))
+    child.compact("conversation", keep_recent=1)
+    grandchild = child.spawn(policy="view")
+    for session in (child, grandchild, child.spawn(policy="fork")):
+        session.add([assistant("ok"), user("Go on.")])
+        said = block(session.prepare())
+        assert [said.count(text) for text in ("Use EUR.", "Lisbon closes at six.", RULE)] == [1, 1, 1]
+    (part,) = (part for part in grandchild.explain().parts if part.name == "memory:retained")
+    assert {source.partition("#")[0] for source in part.sources} == {f"session/{child.id}"}
+    parent.release("Use EUR.")
+    assert "Use EUR." not in block(child.spawn(policy="view").prepare([user("Go.")]))
+
+
+@pytest.mark.spec("E8", "C8")
+def test_what_a_child_declares_is_its_own_and_does_not_count_what_it_was_handed(memory: Memory) -> None:
+    parent = memory.session("s")
+    for number in range(4):
+        parent.retain(f"{number} " + "x" * 990)
+    child = parent.spawn(policy="fork")
+    child.retain("Lisbon closes at six.")
+    parent.merge_back(child)
+    assert "Lisbon" not in block(parent.prepare([user("Go.")]))
+
+
+@pytest.mark.spec("E8")
+def test_what_must_survive_is_listed_before_anything_has_left(session: Session) -> None:
+    session.prepare(talk(2))
+    assert [(item.kind, item.text) for item in session.retained] == [("goal", GOAL), ("rule", RULE)]
+    session.retain("Use EUR.")
+    listed = session.retained
+    session.release(RULE)
+    assert [item.text for item in session.retained] == [GOAL, "Use EUR."]
+    session.add([message for step in range(9) for message in (assistant("done " * 60), user(f"Step {step}."))])
+    session.compact("conversation", keep_recent=0)
+    assert [item for item in listed if item.text != RULE] == list(session.retained)
+
+
+@pytest.mark.spec("E8")
+def test_when_the_goal_was_released_nothing_that_is_said_later_becomes_it(session: Session) -> None:
+    session.add(talk(8))
+    session.compact("conversation", keep_recent=2)
+    session.release(GOAL)
+    session.compact("conversation", keep_recent=0)
+    session.add([assistant("done " * 60), user("Now the shelves.")])
+    assert [item.text for item in session.retained] == [RULE]
+
+
+@pytest.mark.spec("E8")
+def test_what_is_pinned_is_counted_in_words(session: Session) -> None:
+    session.add(talk(8))
+    session.retain("Use EUR.")
+    session.retain("Ask Ada.")
+    assert "1 goal, 2 pinned items, 1 rule" in str(session.compact("conversation", keep_recent=0))

@@ -167,6 +167,7 @@ def test_a_damaged_meta_file_is_never_fatal(home: Path, damage: Callable[[Path],
     damage(file)
     with Memory.open(home) as memory:
         assert numbers(memory) == {"s": (1, 1)}
+        assert [info.title for info in memory.sessions()] == ["Create a page"]
         assert memory.session("s").mind.title == "Create a page"
     if damage not in (a_folder, a_link):  # what somebody has put in its place is not ours to take away
         assert file.read_bytes() == whole
@@ -393,6 +394,30 @@ def test_a_time_that_is_none_is_that_of_the_file(home: Path, created: Any) -> No
     with Memory.open(home) as memory:
         (info,) = memory.sessions()
     assert datetime.fromisoformat(info.created).timestamp() == pytest.approx(file.stat().st_mtime, abs=0.001)
+
+
+def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the_other_is_told(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    older(home, user("in a"), folder="--a--")
+    left = older(home, user("in b"), folder="--b--", meta={"cwd": "/b"})
+    kept = left.read_bytes()
+    for cwd, said, other in (("/b", "in b", "--a--"), ("/a", "in a", "--b--"), ("/c", "in a", "--b--")):
+        with Memory(home, InMemoryStore()) as memory:
+            assert len(memory.sessions()) == 2
+            assert [wire["content"] for wire in memory.session("old", cwd=cwd).mind.line.wires] == [said]
+        (record,) = caplog.records
+        assert record.getMessage().startswith(f"sessions/{other}/old.jsonl has the id of another session")
+        caplog.clear()
+    assert left.read_bytes() == kept
+
+
+def test_older_sessions_behind_a_link_are_not_read(home: Path, tmp_path: Path) -> None:
+    older(tmp_path / "outside", user("not yours to read"))
+    (home / "sessions").mkdir(parents=True)
+    (home / "sessions" / "--website--").symlink_to(tmp_path / "outside" / "sessions" / "--website--")
+    with Memory.open(home) as memory:
+        assert (memory.sessions(), "old" in memory) == ([], False)
 
 
 def test_older_sessions_of_a_folder_are_found_by_what_they_say_or_by_where_they_lie(home: Path) -> None:

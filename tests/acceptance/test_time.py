@@ -9,7 +9,7 @@ import pytest
 from builders import a_call, assistant, turns, user
 
 from inmind import Memory, Session
-from inmind.errors import NotFound, PromptNotRebuilt
+from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
 from inmind.journal import Draft, Event, Origin, PromptPrepared
 from inmind.mind import Mind, MindFold
 from inmind.prompt.wording import WORDING
@@ -207,6 +207,9 @@ def test_nothing_goes_back_beyond_the_opening_of_a_session(session: Session) -> 
     session.add([user("a")])
     with pytest.raises(NotFound):
         session.undo(to=1)
+    for never in (0, -1):
+        with pytest.raises(InvalidInput, match="from 1 to"):
+            session.undo(to=never)
     assert session.overview.startswith("# Working memory")
 
 

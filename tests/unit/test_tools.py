@@ -242,6 +242,19 @@ def test_what_is_there_already_is_not_written_again() -> None:
     assert called("memory_write", {"path": "detail/a.md", "text": "same"}, reach).drafts == ()
 
 
+@pytest.mark.spec("F4")
+def test_a_model_that_writes_front_matter_which_does_not_read_is_told() -> None:
+    broken = "---\nmeta: [1\n---\n# Mine\n"
+    answer = called("memory_write", {"path": "overview.md", "text": broken})
+    assert changes(answer) == (DocumentWritten("overview.md", broken),)
+    assert answer.said.startswith(
+        "overview.md: 24 bytes. Its front matter cannot be read: front_matter: expected YAML ("
+    )
+    misshapen = {"path": "overview.md", "text": "---\nissues: none\n---\n"}
+    assert "front_matter.issues: expected a list of objects" in called("memory_write", misshapen).said
+    assert called("memory_write", {"path": "detail/a.md", "text": broken}).said == "detail/a.md: 24 bytes."
+
+
 def test_pages_of_the_session_and_its_resource_are_listed_with_the_scratchpad_by_their_first_line() -> None:
     mind = a_mind(DocumentWritten("overview.md", "\n# Overview\n"), PadWritten("working-memory", "Mei\nrefund"))
     belongings = belonging(DocumentWritten("MEMORY.md", "关于 Ada"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -22,15 +22,16 @@ from inmind.doors.demo import play
 from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
 from inmind.entities.block import block
-from inmind.errors import NotFound
+from inmind.errors import InvalidInput, NotFound
+from inmind.frozen import frozen
 from inmind.history.compact import TARGETS
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import encode
 from inmind.memory import DATABASE, WINDOW, default_home
-from inmind.prompt.compacting.report import Lifted
+from inmind.prompt.compacting.report import KeptItem, Lifted
 from inmind.prompt.compacting.wanted import STRATEGIES
 from inmind.scratchpad.block import text_of
-from inmind.text import counted, printable, shortened
+from inmind.text import counted, printable
 
 app = typer.Typer(
     name="inmind",
@@ -44,8 +45,8 @@ app.add_typer(show, name="show")
 
 _home: Path | None = None
 
-_MOST_TITLE = 40
-"""So that a list of sessions has a line for each, in a window of usual width; --json has all of it."""
+_MOST_LINE = 200
+"""Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -131,15 +132,27 @@ def sessions(
         found = memory.sessions(cwd="." if here else None, resource=resource)
         if as_json:
             return _print_json([{**_fields(info), "folder": str(info.folder)} for info in found])
-        session = Column("session", no_wrap=True)  # whole, since it is what other commands are given
-        table = Table(session, "title", "resource", "said", "calls", "last used (UTC)", "working directory", box=None)
+        if not found:
+            _say(f"No such sessions in {memory.home}." if here or resource else f"No sessions in {memory.home} yet.")
+            return None
+        whole = [Column(name, no_wrap=True) for name in ("session", "resource", "said", "calls", "last used (UTC)")]
+        title, cwd = (
+            Column(name, no_wrap=True, ratio=share) for name, share in (("title", 2), ("working directory", 1))
+        )
+        table = Table(whole[0], title, *whole[1:], cwd, box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True)
         for info in found:
             used = info.updated[:16].replace("T", " ")
-            title = shortened(info.title, _MOST_TITLE)
-            row = (info.id, title, info.resource, str(info.messages), str(info.calls), used, info.cwd)
+            row = (
+                info.id,
+                _on_one_line(info.title),
+                info.resource,
+                str(info.messages),
+                str(info.calls),
+                used,
+                info.cwd,
+            )
             table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be read as markup
-        none = f"No such sessions in {memory.home}." if here or resource else f"No sessions in {memory.home} yet."
-        _console().print(table if found else none, soft_wrap=not found)
+        _line_by_line().print(table)
     return None
 
 
@@ -220,13 +233,29 @@ def show_overview(session: SessionId, as_json: AsJson = False) -> None:
     return None
 
 
+@show.command("retained")
+def show_retained(session: SessionId, as_json: AsJson = False) -> None:
+    """What must survive every compaction, and where each of it stands now."""
+    with _failing_in_one_line(), _session(session) as opened:
+        unsaid = opened.mind.history.unsaid
+        placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
+        items = [KeptItem(item.kind, item.text, where) for item, where in placed]
+        if as_json:
+            return _print_json([asdict(item) for item in items])
+        for line in _listed(items):
+            _say(line)
+        if not items:
+            _say("Nothing was said or declared yet that has to.")
+    return None
+
+
 @show.command("journal")
 def show_journal(
     session: SessionId,
     after: Annotated[int, typer.Option(help="Only events with a higher number.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Everything that happened, one event a line."""
+    """Everything that happened, one event a line and as much of it as fits; --json prints all of it."""
     with _failing_in_one_line(), _session(session) as opened:
         events = opened.journal(after=after)
         if as_json:
@@ -244,20 +273,18 @@ def show_journal(
                 for event in events
             ]
             return _print_json(rows)
-        console = _console()
+        console = _line_by_line()
         for event in events:
             line = (
                 f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<13} {event.origin:<9} {encode(event.what)}"
             )
-            if console.is_terminal:  # one line each on a screen; all of it in a pipe, where somebody searches
-                console.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
-            else:
-                _say(line)
+            console.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
     return None
 
 
 @app.command()
 def compact(
+    given: typer.Context,
     session: SessionId,
     target: Annotated[
         str, typer.Option(metavar="|".join(TARGETS), help="What leaves: old turns, old outputs.")
@@ -279,6 +306,7 @@ def compact(
     """Take what is old out of what the model is sent. All of it is archived, and --undo brings it back."""
     with _failing_in_one_line(), _session(session) as opened:
         if undo:
+            _check_alone(given, "--undo")
             lifted = opened.undo_compaction()
             if as_json:
                 return _print_json({**asdict(lifted), "version": opened.mind.seq})
@@ -296,13 +324,23 @@ def undo(session: SessionId, as_json: AsJson = False) -> None:
     """Take back the last change of a session, be it a compaction; it stays in the journal."""
     with _failing_in_one_line(), _session(session) as opened:
         before = opened.mind
-        went_to = opened.undo()
+        went_to, after = opened.undo(), opened.mind
+        taken = _TakenBack.of(before, after)
         if as_json:
-            return _print_json({"reverted_to": went_to, "version": opened.mind.seq})
-        _say(f"Back to how it was after event {went_to}; the reversal is event {opened.mind.seq}.")
-        for line in _taken_back(before, opened.mind):
+            return _print_json({"reverted_to": went_to, "version": after.seq, **asdict(taken)})
+        _say(f"Back to how it was after event {went_to}; the reversal is event {after.seq}.")
+        for line in taken.told():
             _say(line)
     return None
+
+
+def _check_alone(given: typer.Context, option: str) -> None:
+    """Beside this option the others of a command mean nothing, and whoever gives one expects something of it."""
+    for name in ("target", "strategy", "keep_recent", "archive_to"):
+        source = given.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            field = f"--{name.replace('_', '-')}"
+            raise InvalidInput(field=field, value=given.params[name], expected=f"nothing beside {option}")
 
 
 @contextmanager
@@ -351,31 +389,62 @@ def _leave_quietly() -> NoReturn:
 
 def _say_compaction(report: CompactionReport) -> None:
     _say(str(report))
-    for item in report.items:
-        where = "in memory" if item.where == "memory" else "in the conversation"
-        _say(f"- {item.kind}, {where}: {_on_one_line(item.text)}")
+    for line in _listed(report.items):
+        _say(line)
     for item in report.left_out:
         _say(f"- {item.kind}, in the archive alone: {_on_one_line(item.text)}")
+
+
+def _listed(items: Sequence[KeptItem]) -> Iterator[str]:
+    for item in items:
+        where = "in memory" if item.where == "memory" else "in the conversation"
+        yield f"- {item.kind}, {where}: {_on_one_line(item.text)}"
 
 
 def _as_json(report: CompactionReport) -> dict[str, Any]:
     return {**asdict(report), "left_out": [item._asdict() for item in report.left_out]}
 
 
-def _taken_back(before: Mind, after: Mind) -> Iterator[str]:
+@frozen(kw_only=True)
+class _TakenBack:
     """What an undo has changed, as far as a person would look for it: what is sent, what was said, the pages."""
-    pages, told = after.documents.by_path, set[str]()
-    then, now = ({one.seq: one.what for one in mind.history.compactions} for mind in (before, after))
-    for seq in sorted(then.keys() - now.keys()):
-        yield str(Lifted.of(seq, then[seq], [path for path in then[seq].archives if path not in pages]))
-        told.update(then[seq].archives)
-    for seq in sorted(now.keys() - then.keys()):
-        yield f"Archived again: {counted(now[seq].messages, 'message')}, in {', '.join(now[seq].archives)}."
-    if gone := {entry.id for entry in before.line} - {entry.id for entry in after.line}:
-        yield f"No longer in the conversation: {counted(len(gone), 'message')}."
-    changed = [path for path, page in before.documents.by_path.items() if page != pages.get(path) and path not in told]
-    if changed:
-        yield f"As before: {', '.join(path if path in pages else f'{path} (removed)' for path in sorted(changed))}."
+
+    sent_again: tuple[Lifted, ...]
+    """Compactions that are no longer in force."""
+    archived_again: tuple[Lifted, ...]
+    """Those that are again."""
+    messages: int
+    """Messages that are no longer in the conversation."""
+    as_before: tuple[str, ...]
+    """Pages that read as they did; those of the compactions are told there."""
+    removed: tuple[str, ...]
+    """Pages that there were not."""
+
+    @classmethod
+    def of(cls, before: Mind, after: Mind) -> _TakenBack:
+        pages = after.documents.by_path
+        then, now = ({one.seq: one.what for one in mind.history.compactions} for mind in (before, after))
+        lifted = sorted(then.keys() - now.keys())
+        told = {path for seq in lifted for path in then[seq].archives}
+        changed = [path for path, page in sorted(before.documents.by_path.items()) if page != pages.get(path)]
+        return cls(
+            sent_again=tuple(
+                Lifted.of(seq, then[seq], [path for path in then[seq].archives if path not in pages]) for seq in lifted
+            ),
+            archived_again=tuple(Lifted.of(seq, now[seq], ()) for seq in sorted(now.keys() - then.keys())),
+            messages=len({entry.id for entry in before.line} - {entry.id for entry in after.line}),
+            as_before=tuple(path for path in changed if path in pages and path not in told),
+            removed=tuple(path for path in changed if path not in pages and path not in told),
+        )
+
+    def told(self) -> Iterator[str]:
+        yield from map(str, self.sent_again)
+        for one in self.archived_again:
+            yield f"Archived again: {counted(one.messages, 'message')}, in {', '.join(one.stay)}."
+        if self.messages:
+            yield f"No longer in the conversation: {counted(self.messages, 'message')}."
+        if pages := sorted((*self.as_before, *(f"{path} (removed)" for path in self.removed))):
+            yield f"As before: {', '.join(pages)}."
 
 
 def _texts(content: object) -> list[str]:
@@ -400,6 +469,14 @@ def _say(text: str) -> None:
 
 def _console() -> Console:
     return Console(highlight=False)
+
+
+def _line_by_line() -> Console:
+    """Where each thing has a line, which is cut to the screen; a pipe has no width of its own."""
+    console = _console()
+    if not console.is_terminal:
+        console.width = _MOST_LINE
+    return console
 
 
 def _print_json(value: Any) -> None:

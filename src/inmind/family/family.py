@@ -9,7 +9,7 @@ from typing import cast
 
 from inmind.documents import checked_text
 from inmind.errors import InvalidInput
-from inmind.family.handing import handed_on, inheritance, policies
+from inmind.family.handing import Kept, handed_on, inheritance, policies
 from inmind.family.homecoming import Arrivals, Child, MergeReport, pad_home, rest_home, told
 from inmind.journal import ChildCameHome, Draft, Origin, SessionOpened, digest
 from inmind.mind import Home, Mind
@@ -26,7 +26,9 @@ class Family:
         self._attention, self._layers, self._stream_of = parts.attention, parts.setup.layers, parts.stream_of
         self._ancestors, self._store = parts.ancestors, parts.store
 
-    def birth(self, id: str | None, policy: object, key: str | None) -> tuple[str, SessionOpened, list[Draft]]:
+    def birth(
+        self, id: str | None, policy: object, key: str | None, kept: Kept
+    ) -> tuple[str, SessionOpened, list[Draft]]:
         """A child's id, how it opens, and what it is handed, decided on what its parent has in mind now.
 
         An id is what makes two calls the same; without one, a key makes it.
@@ -39,7 +41,7 @@ class Family:
         name = f"{self._id}.{own}" if id is None else id
         opening = replace(opened, parent=self._id, handed=tuple(handed.items()))
         minds = [mind, *(ancestor.refresh() for ancestor in self._ancestors)]
-        return name, opening, inheritance(minds, belongings, self._layers, handed)
+        return name, opening, inheritance(minds, belongings, self._layers, handed, kept)
 
     def bring_home(self, id: str, key: str | None) -> MergeReport:
         """What the child has changed, in one commit; also where the scratchpad belongs to the resource."""

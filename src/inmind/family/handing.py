@@ -6,16 +6,22 @@ that dies has changed nothing of its parent's, and what it did is in its own str
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast, get_args
 
-from inmind.documents import ARCHIVE
+from inmind.documents import ARCHIVE, OVERVIEW, Document
 from inmind.entities.checkpoint import deserialize, serialize
 from inmind.errors import InvalidInput
-from inmind.journal import DocumentWritten, Draft, EntitiesRestored, Happened, Origin, PadBegun, Trust
+from inmind.journal import DocumentWritten, Draft, EntitiesRestored, Happened, Item, Origin, PadBegun, Retained, Trust
 from inmind.mind import Belongings, Mind
-from inmind.prompt.layer import EntityLayer, Layer, Spawn, ViewLayer, looked_through
+from inmind.overview.events import with_noted
+from inmind.prompt.layer import EntityLayer, Layer, Moment, Recalled, Spawn, ViewLayer, looked_through
 from inmind.prompt.pads import ScratchpadLayer
+from inmind.prompt.retained import RetainedLayer
+
+Kept = Callable[[Mind], Sequence[Item]]
+"""What must survive of a session, as far as its conversation has come."""
 
 
 def policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
@@ -37,14 +43,17 @@ def handed_on(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer
 
 
 def inheritance(
-    minds: Sequence[Mind], belongings: Belongings, layers: Sequence[Layer], handed: Mapping[str, Spawn]
+    minds: Sequence[Mind], belongings: Belongings, layers: Sequence[Layer], handed: Mapping[str, Spawn], kept: Kept
 ) -> list[Draft]:
     """What a child begins with, as events of its own. `minds`: its parent's, and those of its parent's ancestors."""
     drafts: dict[str, Draft] = {}
     for layer in layers:
         if handed[layer.name] == "fork":
-            kept, height = looked_through(layer)
-            drafts |= _copies(kept, minds[height], belongings)
+            own, height = looked_through(layer)
+            if isinstance(own, RetainedLayer):
+                drafts |= _declared([(mind, item) for mind in minds[height::-1] for item in kept(mind)])
+            else:
+                drafts |= _copies(own, minds[height], belongings)
     return list(drafts.values())
 
 
@@ -69,17 +78,55 @@ def _copies(layer: Layer, mind: Mind, belongings: Belongings) -> dict[str, Draft
         things = deserialize(serialize(mind.entities))
         return {layer.name: copied_from(EntitiesRestored(things), (), Trust.DATA)} if things else {}
     return {
-        f"{path} (a page)": copied_from(DocumentWritten(path=path, text=page.text), (page.source,), page.trust)
+        f"{path} (a page)": _page(path, page, mind)
         for path, page in mind.documents.by_path.items()
-        if keeps_documents(layer) and not path.startswith(ARCHIVE)
+        if not path.startswith(ARCHIVE)
     }
+
+
+def _declared(items: Sequence[tuple[Mind, Item]]) -> dict[str, Draft]:
+    """What must survive of some sessions, as their child has it: whoever has said it, there its host declares it."""
+    return {
+        f"{item.text} (an item)": copied_from(
+            Retained(_pinned(item)),
+            (f"{mind.stream}#{item.seq}" if item.seq else "",),
+            Trust.PERSON if item.seq else Trust.OPERATOR,
+        )
+        for mind, item in items
+    }
+
+
+def _pinned(item: Item) -> Item:
+    """A child's goal is its own, and no message of its says this."""
+    return Item("pinned", item.text)
+
+
+class _RetainedInSight(ViewLayer):
+    """What must survive of a parent, in front of what must of the child's own conversation: no view may hide that."""
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        own, height = looked_through(self)
+        items, sources, above = list(moment.retained), list[str](), moment.parent
+        for _ in range(height):
+            if above is not None and (theirs := own.recall(above)) is not None:
+                items[:0] = map(_pinned, above.retained)
+                sources += theirs.sources
+            above = above.parent if above else None
+        recalled = own.recall(replace(moment, retained=tuple(dict.fromkeys(items))))
+        return replace(recalled, sources=(*sources, *recalled.sources)) if recalled else None
+
+
+def _page(path: str, page: Document, mind: Mind) -> Draft:
+    """What memory has entered about archives stays out: the child has none of them."""
+    text = with_noted(page.text, mind.noted.lifted(), mind.language) if path == OVERVIEW else page.text
+    return copied_from(DocumentWritten(path=path, text=text), (page.source,), page.trust)
 
 
 def _handed(layer: Layer, policy: str) -> Layer:
     """A view may be handed on as a view; anything else is the child's own, whoever has what is copied."""
-    if policy == "view":
-        return ViewLayer(layer)
     kept, _ = looked_through(layer)
+    if policy == "view":
+        return _RetainedInSight(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)
     return kept.owned() if isinstance(kept, ScratchpadLayer) else kept
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from inmind.documents import ARCHIVE, OVERVIEW, Document, Documents
+from inmind.documents import ARCHIVE, OVERVIEW, Document
 from inmind.entities.checkpoint import thing_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.family.handing import copied_from, keeps_documents
@@ -23,7 +23,7 @@ from inmind.overview.template import Section
 from inmind.prompt.compacting.page import moved, moved_path
 from inmind.prompt.layer import EntityLayer, Layer
 from inmind.prompt.pads import ScratchpadLayer
-from inmind.prompt.upkeep import as_others_wrote, kept_up
+from inmind.prompt.upkeep import as_others_wrote, kept_up, with_written
 from inmind.scratchpad.pad import Pad, Pads
 from inmind.scratchpad.paths import ABSENT
 from inmind.scratchpad.reconcile import Clash, reconciled
@@ -38,7 +38,8 @@ class MergeReport:
     """Fields of the scratchpad and documents that the child had changed and the parent had not, as they are called in
     the parent: an archive is called otherwise there, where the parent has another under its name."""
     joined: tuple[str, ...] = ()
-    """Where both had added, or had changed different lines: the parent's first, then what only the child had."""
+    """Where both had added, or had changed different lines: the parent's first, then what only the child had. Also the
+    overview, where what occurred to the child is entered on the parent's."""
     conflicts: tuple[Clash, ...] = ()
     """Where both had changed the same. The parent's stays; the child's is here, and in its own session."""
     things: int = 0
@@ -161,7 +162,7 @@ def rest_home(child: Child, mind: Mind, layers: Sequence[Layer]) -> Arrivals:
                 came += _document_home(child, mind, path)
         if kept:
             came += _archives_home(child, mind)
-            came += _entered(child, mind, came.happening)
+            came += _entered(child, mind, came)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
         came += Arrivals(things=_seen_since(child))
     return came
@@ -216,20 +217,22 @@ def _holding(text: str, pages: Mapping[str, str]) -> str | None:
     return next((path for path, held in pages.items() if held == text), None)
 
 
-def _entered(child: Child, mind: Mind, written: Sequence[Draft]) -> Arrivals:
+def _entered(child: Child, mind: Mind, came: Arrivals) -> Arrivals:
     """What has occurred to the child, and the parent's overview with that and with the pages that come home."""
     fresh = [note for note in child.now.noted.notes if note.entered > child.then.seq]
     language = mind.language
     occurred = [what for note in reversed(fresh) if (what := _occurred(note, language)) is not None]
     drafts = kept_up(
-        _with(mind.documents, written),
+        with_written(mind.documents, came.happening),
         language,
         occurred,
         noted=mind.noted,
         trust=min((note.trust for note in fresh), default=Trust.OPERATOR),
         sources=[f"{child.now.stream}#{note.entered}" for note in reversed(fresh)],
     )
-    return Arrivals(tuple(drafts))
+    wrote = any(isinstance(draft.what, DocumentWritten) for draft in drafts)
+    told = not (occurred and wrote) or OVERVIEW in (*came.brought, *came.joined)
+    return Arrivals(tuple(drafts), joined=() if told else (OVERVIEW,))
 
 
 def _occurred(note: Note, language: str) -> Occurred | None:
@@ -249,17 +252,6 @@ _NEWS = {
     Section.FACTS: "context_changed",
     Section.PROBLEMS: "bug_found",
 }
-
-
-def _with(documents: Documents, drafts: Sequence[Draft]) -> Documents:
-    """The documents with pages that are about to be written, the last of which will be the newest."""
-    newest = max((page.version for page in documents.by_path.values()), default=0)
-    fresh = {
-        draft.what.path: Document(draft.what.text, newest + number, "", draft.trusted)
-        for number, draft in enumerate(drafts, start=1)
-        if isinstance(draft.what, DocumentWritten)
-    }
-    return Documents({**documents.by_path, **fresh})
 
 
 def _document_left(child: Child, path: str) -> Arrivals:

@@ -10,14 +10,17 @@ Hosts and tools want fields (which task, which issues), people and models want p
     ---
 
 and any other key is somebody's own. A change keeps the comments, the order and the quotes of what it does not touch;
-that is what ruamel.yaml is for, an extra. Without it a head is text like any other. YAML can say more than data:
-anchors, which a few lines grow into gigabytes with, and tags, which other readers run; both are refused, unread.
+that is what ruamel.yaml is for, an extra. Without it a head is text like any other, until somebody asks what it says.
+YAML can say more than data: anchors, which a few lines grow into gigabytes with, and tags, which other readers run;
+both are refused, unread. And two versions of it are in use, in the older of which `no` is false: a text that either
+would take for something else is written in quotes.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from datetime import date
 from io import StringIO
 from typing import Any, Protocol, cast
@@ -34,13 +37,24 @@ _FIELD = "front_matter"
 
 
 def front_matter(text: str) -> dict[str, Any] | None:
-    """What the head of a page says, as plain values; None where there is none, or nothing to read it with."""
-    written, ruamel = _written(text), _ruamel()
-    if written is None or ruamel is None:
+    """What the head of a page says, as plain values; None where there is none."""
+    written = _written(text)
+    if written is None:
         return None
-    said = _plain(_read(written, ruamel))
+    said = _plain(_read(written, _reader()))
     check_fields(said, field=_FIELD)
     return said
+
+
+def misread(text: str) -> str:
+    """Why the head of a page cannot be read, for whoever wrote it; empty where it can, or nobody here could tell."""
+    if _written(text) is None or _ruamel() is None:
+        return ""
+    try:
+        front_matter(text)
+    except InvalidInput as error:
+        return str(error)
+    return ""
 
 
 def with_front_matter(text: str, values: Mapping[str, Any]) -> str:
@@ -49,13 +63,11 @@ def with_front_matter(text: str, values: Mapping[str, Any]) -> str:
     Where nothing changes the page is the same, and what would not be valid is refused whole. A head keeps its line
     ends; a new one has those of the page.
     """
-    ruamel = _ruamel()
-    if ruamel is None:
-        raise InvalidInput(field=_FIELD, value=values, expected='none, or `pip install "inmind[yaml]"` first')
+    ruamel = _reader()
     written = _written(text) or ""
     head = _read(written, ruamel)
     before = _plain(head)
-    merge(head, deepcopy(checked_object(values, field=_FIELD)))
+    merge(head, _quoted(checked_object(values, field=_FIELD)))
     after = _plain(head)
     check_fields(after, field=_FIELD)
     if to_json(before) == to_json(after):
@@ -80,6 +92,14 @@ class _Yaml(Protocol):
     def parse(self, stream: str) -> Iterable[object]: ...
     def load(self, stream: str) -> Any: ...
     def dump(self, data: Any, stream: StringIO) -> None: ...
+
+
+def _reader() -> _Yaml:
+    ruamel = _ruamel()
+    if ruamel is None:
+        expected = 'the library ruamel.yaml, which the extra brings: pip install "inmind[yaml]"'
+        raise InvalidInput(field=_FIELD, value=None, expected=expected)
+    return ruamel
 
 
 def _ruamel() -> _Yaml | None:
@@ -109,6 +129,24 @@ def _read(written: str, ruamel: _Yaml) -> dict[str, Any]:
     if value is not None and not is_object(value):
         raise InvalidInput(field=_FIELD, value=value, expected="keys with values")
     return CommentedMap() if value is None else value
+
+
+def _quoted(value: Any) -> Any:
+    """The same, with quotes around each text that a reader of YAML 1.1 or 1.2 would take for something else."""
+    from ruamel.yaml.scalarstring import SingleQuotedScalarString
+
+    if is_object(value):
+        return {_quoted(key): _quoted(item) for key, item in value.items()}
+    if is_list(value):
+        return [_quoted(item) for item in value]
+    return SingleQuotedScalarString(value) if isinstance(value, str) and _is_taken_for_another(value) else value
+
+
+def _is_taken_for_another(text: str) -> bool:
+    from ruamel.yaml.resolver import implicit_resolvers
+
+    rules = cast(Iterable[tuple[object, object, re.Pattern[str], object]], implicit_resolvers)
+    return any(pattern.match(text) for _, _, pattern, _ in rules)
 
 
 def _dumped(head: dict[str, Any], said: object, ruamel: _Yaml) -> str:
@@ -147,7 +185,9 @@ def _place_and_reason(error: Any, written: str) -> tuple[str, str]:
     reason = getattr(error, "problem", None) or str(error).split("\n")[0]
     if mark is None:
         return written, reason
-    return "".join(written.split("\n")[mark.line : mark.line + 1]), f"line {mark.line + 1}: {reason}"
+    upto = written.split("\n")[: mark.line + 1]
+    said = (line for line in reversed(upto) if line.strip())  # where something is missing, the mark is behind it all
+    return next(said, ""), f"line {mark.line + 1}: {reason}"
 
 
 def _plain(value: Any, field: str = _FIELD) -> Any:
@@ -159,6 +199,8 @@ def _plain(value: Any, field: str = _FIELD) -> Any:
         return [_plain(item, f"{field}[{place}]") for place, item in enumerate(value)]
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(field=field, value=value, expected="a number that JSON has")
     for kind in (bool, int, float, str):  # the library has kinds of its own of these
         if isinstance(value, kind):
             return kind(value)

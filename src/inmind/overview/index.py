@@ -2,7 +2,7 @@
 
 Those pages are not shown in requests. A page that nothing names is as good as lost, and a model that has to remember
 to name it forgets to; so each has a line here, as many as are worth their tokens: what somebody wrote before what was
-archived, the newest first. A line that somebody wrote about a page stands for ours.
+archived, the newest first, and the others are counted. A line that somebody wrote about a page stands for ours.
 
 It stands above the sections: a page that is too long is cut at its end, and what is appended to it lands there.
 """
@@ -17,8 +17,9 @@ from pathlib import PurePosixPath
 from inmind.documents import ARCHIVE, FOLDERS
 from inmind.frozen import frozen
 from inmind.overview.head import parted
-from inmind.overview.own import own_line, parted_lines, with_own, words_of
+from inmind.overview.own import own_line, parted_lines, says_nothing, with_own, words_of
 from inmind.overview.sections import headings_in, plain, with_lines
+from inmind.overview.size import MOST_INDEXED, fitting
 from inmind.text import shortened, stands_in
 
 MOST_WRITTEN = 5
@@ -32,11 +33,13 @@ _LONGEST_TITLE = 60
 _LONGEST_LINE = 100
 
 _HEADINGS = {"en": "Detail and archive", "zh": "详细与归档"}
-_MORE = {"en": "and {} more: memory_list", "zh": "另有 {} 个：memory_list"}
-_RULE = re.compile(r"\W*")
+# No tool is named: not every model has one that lists pages.
+_MORE = {"en": "and {} more in these folders", "zh": "这些目录中另有 {} 个"}
+# As it was said once: on a page from then it is still ours.
+_MORE_ONCE = ("and {} more: memory_list", "另有 {} 个：memory_list")
 _ENTRY = re.compile(
     rf"(?:{'|'.join(FOLDERS)})/.+ \(\d+ KB\): .*|"
-    + "|".join(r"\d+".join(map(re.escape, more.split("{}"))) for more in _MORE.values())
+    + "|".join(r"\d+".join(map(re.escape, more.split("{}"))) for more in (*_MORE.values(), *_MORE_ONCE))
 )
 
 
@@ -78,9 +81,11 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
         wanted = [path for path in pages if not any(stands_in(line, path) for line in theirs)]
         archived = [path for path in wanted if path.startswith(ARCHIVE)]
         written = [path for path in wanted if not path.startswith(ARCHIVE)]
-        listed = [*written[:MOST_WRITTEN], *archived[:MOST_ARCHIVED]]
-        own = [own_line(page_of(path, pages[path]).entry, most=_LONGEST) for path in listed]
-        if more := len(wanted) - len(listed):
+        kinds = (written[:MOST_WRITTEN], archived[:MOST_ARCHIVED])
+        lists = [[own_line(page_of(path, pages[path]).entry, most=_LONGEST) for path in kind] for kind in kinds]
+        listed = fitting(lists, str, most=MOST_INDEXED)
+        own = [line for kind in lists for line in kind if line in listed]
+        if more := len(wanted) - len(own):
             own.append(own_line(_MORE[language].format(more)))
         return with_own(theirs, own)
 
@@ -92,9 +97,9 @@ def _described(beginning: str) -> tuple[str, str]:
     """Remembered, since the same few pages are asked at every write of the overview."""
     lines = parted(beginning)[1].split("\n")
     titles = {number: words for number, _, words in headings_in(lines)}
-    said = (words_of(line) for number, line in plain(lines) if number not in titles)
+    said = (line for number, line in plain(lines) if number not in titles)
     title = next((words for words in titles.values() if words), "")
-    return title, next((words for words in said if not _RULE.fullmatch(words)), "")
+    return title, next((words_of(line) for line in said if not says_nothing(line)), "")
 
 
 def _without_index(lines: Sequence[str]) -> list[str] | None:

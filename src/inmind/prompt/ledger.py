@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from math import inf
 from typing import Any
 
+from inmind.errors import InvalidInput
 from inmind.frozen import frozen
 from inmind.journal import UsageReported
 
@@ -17,12 +19,17 @@ class Rates:
     cached: float = 0.1
     written: float = 1.25
 
+    def __post_init__(self) -> None:
+        for name in ("uncached", "cached", "written"):
+            _price(getattr(self, name), name)
+
     @classmethod
     def per_million(cls, *, input: float, cached: float | None = None, written: float | None = None) -> Rates:
         """Rates from a price list: what a million input, cache-read and cache-write tokens cost."""
-        read = input * 0.1 if cached is None else cached
-        write = input * 1.25 if written is None else written
-        return cls(uncached=input / 1e6, cached=read / 1e6, written=write / 1e6)
+        full = _price(input, "input")
+        read = full * 0.1 if cached is None else _price(cached, "cached")
+        write = full * 1.25 if written is None else _price(written, "written")
+        return cls(uncached=full / 1e6, cached=read / 1e6, written=write / 1e6)
 
 
 @frozen
@@ -62,3 +69,9 @@ class Ledger:
 
     def freeze(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _price(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise InvalidInput(field=field, value=value, expected="a price, 0 or more")
+    return value

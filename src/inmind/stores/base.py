@@ -22,6 +22,11 @@ class Key:
     value: str
     request: str
 
+    @property
+    def named(self) -> str:
+        """As its caller has named it: in front stands the operation that it is for."""
+        return self.value.partition(" ")[2] or self.value
+
 
 @frozen
 class Batch:

@@ -3,7 +3,8 @@
 A write is: a temporary file in the same folder (0600), all bytes, fsync, rename, fsync of the folder. Where
 people write too, the rename *exchanges* the two if the system can, so that what stood there is still in hand and
 can be looked at: an editor that saved in the last microsecond is not overwritten, its file is put back.
-Every step goes through the folder's descriptor, so no link or race can lead out of it.
+Every step goes through a descriptor, from the home down, so no link or race can lead out of it. The home is wherever
+its owner put it, behind a link too; a link below it is somebody's way out, and is not followed.
 
 A killed writer leaves one of two things behind, told apart by name. A `part` is ours and perhaps incomplete. A
 `swap` is complete and either ours or what stood in its place, which may be the only copy of a person's words: who
@@ -83,8 +84,11 @@ class Folder:
     What changes files is called with the folder `locked`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, home: Path | None = None) -> None:
+        """`home`: down to here links are followed, and from here on not; by default the folder itself."""
         self.path = path
+        self._home = home or path
+        self._way = path.relative_to(self._home).parts
         self._root = f"{path}/"
 
     def signature(self, name: str) -> Signature | None:
@@ -94,26 +98,35 @@ class Folder:
         except OSError:
             return None
 
-    def names(self, sub: str) -> list[str]:
-        """Files in a sub-folder, without our own and other hidden ones."""
+    def listed(self, sub: str) -> dict[str, str]:
+        """What stands in a sub-folder, by name, and what it is if it is no file. Not our own, other hidden ones and the
+        copies that editors keep."""
         try:
             with self._within(sub.split("/")) as folder, os.scandir(folder) as entries:
-                return sorted(f"{sub}/{entry.name}" for entry in entries if _visible(entry))
+                return {entry.name: _kind(entry) for entry in sorted(entries, key=_name) if _visible(entry.name)}
         except OSError:
-            return []
+            return {}
 
     def barred(self, name: str) -> str:
         """The first step on the way to a file that is there and is no folder: a link is not one, and not followed."""
-        way = ""
-        for step in name.split("/")[:-1]:
-            way += step
-            try:
-                if not stat.S_ISDIR(os.lstat(self._root + way).st_mode):
-                    return way
-            except OSError:  # nor is anything behind it
-                return ""
-            way += "/"
+        inside = name.split("/")[:-1]
+        for root, steps in ((self._home, self._way), (self.path, inside)):
+            for end in range(1, len(steps) + 1):
+                way = "/".join(steps[:end])
+                try:
+                    if not stat.S_ISDIR(os.lstat(f"{root}/{way}").st_mode):
+                        return way
+                except OSError:  # nor is anything behind it
+                    return ""
         return ""
+
+    def make(self, sub: str) -> None:
+        """A sub-folder, unless there is one."""
+        try:
+            with self._within(sub.split("/"), create=True):
+                pass
+        except OSError as error:
+            raise _translated(error, self.path / sub) from error
 
     def read(self, name: str, *, most: int) -> Found:
         try:
@@ -122,7 +135,7 @@ class Folder:
         except FileNotFoundError:
             return Found()
         except OSError as error:
-            return Found(unreadable=os.strerror(error.errno or 0))
+            return Found(unreadable=_reason(error))
 
     def replace(self, name: str, data: bytes) -> None:
         """Put the bytes there, durably, whatever stood there before: for files that only we write."""
@@ -186,14 +199,17 @@ class Folder:
     def tidy(self) -> list[str]:
         """Remove the parts of killed writers; answers with the files that have something displaced beside them."""
         displaced: list[str] = []
-        for folder, _, leaves in os.walk(self.path):
-            for leaf in leaves:
-                if leaf.startswith(_PART):
-                    with contextlib.suppress(OSError):
-                        os.unlink(os.path.join(folder, leaf))
-                elif leaf.startswith(_SWAP):
-                    name = os.path.join(folder, leaf.removeprefix(_SWAP))
-                    displaced.append(os.path.relpath(name, self.path))
+        try:
+            with self._within(()) as top:
+                for way, _, leaves, folder in os.fwalk(".", dir_fd=top):
+                    for leaf in leaves:
+                        if leaf.startswith(_PART):
+                            with contextlib.suppress(OSError):
+                                os.unlink(leaf, dir_fd=folder)
+                        elif leaf.startswith(_SWAP):
+                            displaced.append(os.path.normpath(f"{way}/{leaf.removeprefix(_SWAP)}"))
+        except OSError as error:
+            raise _translated(error, self.path) from error
         return displaced
 
     @contextlib.contextmanager
@@ -201,8 +217,8 @@ class Folder:
         """A file right in this folder that is only added to, with the folder locked."""
         with self.locked():
             try:
-                _refuse_leading_out(name)
-                descriptor = _open_alone(self._root + name)
+                with self._holding(name) as (folder, leaf):
+                    descriptor = _open_alone(folder, leaf)
                 try:
                     yield Growing(descriptor)
                 finally:
@@ -229,11 +245,8 @@ class Folder:
                 os.close(descriptor)
 
     def _open_lock(self) -> int:
-        try:
-            descriptor = os.open(self._root + _LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
-        except FileNotFoundError:
-            make_private(self.path)
-            descriptor = os.open(self._root + _LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+        with self._within((), create=True) as folder:
+            descriptor = os.open(_LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX)
         except BaseException:
@@ -271,14 +284,11 @@ class Folder:
         for step in between:
             _refuse_leading_out(step)
         if create:
-            make_private(self.path)
-        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            make_private(self._home)
+        folder = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            for step in between:
-                if create:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(step, 0o700, dir_fd=folder)
-                inner = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
+            for step in (*self._way, *between):
+                inner = _step_into(folder, step, create=create)
                 os.close(folder)
                 folder = inner
             yield folder
@@ -385,7 +395,7 @@ def _read(folder: int, leaf: str, most: int) -> Found:
         looked = nanoseconds()
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Found(unreadable="it is not a plain file")
+            return Found(unreadable=_REASONS[errno.ENOTSUP])
         with os.fdopen(os.dup(descriptor), "rb") as stream:
             data = stream.read(most + 1)
         linked = status.st_nlink > 1
@@ -394,15 +404,29 @@ def _read(folder: int, leaf: str, most: int) -> Found:
         os.close(descriptor)
 
 
-def _open_alone(path: str) -> int:
+def _step_into(folder: int, name: str, *, create: bool) -> int:
+    """The descriptor of a folder in a folder. A new one is for the owner alone, and on the disk."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=folder)
+        os.fsync(folder)
+    return os.open(name, flags, dir_fd=folder)
+
+
+def _open_alone(folder: int, leaf: str) -> int:
     """To add to a file. One that has another name as well loses this one: what is added would show there too."""
     flags = os.O_RDWR | os.O_CREAT | _SAFE
-    descriptor = os.open(path, flags, 0o600)
+    descriptor = os.open(leaf, flags, 0o600, dir_fd=folder)
     if os.fstat(descriptor).st_nlink < 2:
         return descriptor
     os.close(descriptor)
-    os.unlink(path)
-    return os.open(path, flags, 0o600)
+    os.unlink(leaf, dir_fd=folder)
+    return os.open(leaf, flags, 0o600, dir_fd=folder)
 
 
 def _refuse_leading_out(step: str) -> None:
@@ -414,8 +438,9 @@ def _refuse_leading_out(step: str) -> None:
 def _refuse_special(folder: int, leaf: str) -> None:
     """A folder, link or device in a live file's place was put there by somebody: it is not ours to replace."""
     with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise OSError(errno.ENOTSUP, "not a plain file")
+        mode = os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.ELOOP if stat.S_ISLNK(mode) else errno.ENOTSUP, "not a plain file")
 
 
 def _write_all(folder: int, name: str, data: bytes) -> None:
@@ -546,8 +571,20 @@ def _signature(status: os.stat_result) -> Signature:
     return Signature(inode=status.st_ino, size=status.st_size, changed=max(status.st_mtime_ns, status.st_ctime_ns))
 
 
-def _visible(entry: os.DirEntry[str]) -> bool:
-    return not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+def _visible(name: str) -> bool:
+    return not name.startswith((".", "#")) and not name.endswith("~")
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_file(follow_symlinks=False):
+        return ""
+    if entry.is_symlink():
+        return "a link"
+    return "a folder" if entry.is_dir(follow_symlinks=False) else "no plain file"
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
 
 
 def _translated(error: OSError, place: Path) -> InmindError:
@@ -555,7 +592,19 @@ def _translated(error: OSError, place: Path) -> InmindError:
         return StorageFull(place=str(place))
     if error.errno == errno.EIO:
         return NotDurable(place=str(place), reason=os.strerror(errno.EIO))
-    return UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0))
+    return UnsafeStorage(place=str(place), reason=_reason(error))
+
+
+# The system's own words for these are about its calls, not about what stands there.
+_REASONS = {
+    errno.ELOOP: "it is a link, and links are not followed",
+    errno.ENOTDIR: "a link or a file stands on the way there, and links are not followed",
+    errno.ENOTSUP: "it is not a plain file",
+}
+
+
+def _reason(error: OSError) -> str:
+    return _REASONS.get(error.errno or 0) or os.strerror(error.errno or 0)
 
 
 def nanoseconds() -> int:

@@ -58,8 +58,9 @@ class Legacy:
         return unquote(self.path.stem)
 
 
-def find_legacy(home: Path, file: str) -> Legacy | None:
-    return next((found for path in _paths(home) if path.stem == file and (found := _glanced(path))), None)
+def find_legacy(home: Path, file: str) -> list[Legacy]:
+    """All of this name: theirs were unique only in a folder."""
+    return [found for path in _paths(home) if path.stem == file and (found := _glanced(path))]
 
 
 def all_legacy(home: Path, *, but: Container[str]) -> list[Legacy]:
@@ -83,7 +84,8 @@ def messages_of(legacy: Legacy) -> tuple[Draft, ...]:
 
 
 def _paths(home: Path) -> list[Path]:
-    return sorted((home / "sessions").glob("--*--/*.jsonl"))
+    folders = (folder for folder in (home / "sessions").glob("--*--") if not folder.is_symlink())
+    return sorted(path for folder in folders for path in folder.glob("*.jsonl"))
 
 
 def _glanced(path: Path) -> Legacy | None:

@@ -300,7 +300,7 @@ class SqliteStore:
             return None
         request, first, last, at = row
         if request != key.request:
-            raise KeyReused(key=key.value)
+            raise KeyReused(key=key.named)
         return Appended(first=first, last=last, at=moment(at), repeated=True)
 
     # -- opening -------------------------------------------------------------------------------------------

@@ -10,14 +10,25 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from inmind.documents import MOST_BYTES, Document, Documents, Finding, Judgement, judge, resolve
+from inmind.documents import (
+    FOLDERS,
+    MOST_BYTES,
+    NAMES,
+    OVERVIEW,
+    Document,
+    Documents,
+    Finding,
+    Judgement,
+    judge,
+    resolve,
+)
 from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.journal import DocumentSetAside, DocumentWritten, Draft, Origin, digest
 from inmind.stores.base import Published, Store
-from inmind.stores.files import Folder, Found, Signature, make_private, nanoseconds
+from inmind.stores.files import Folder, Found, Signature, nanoseconds
 from inmind.stores.stream import Stream
 
 _DAMAGED = ".damaged-"
@@ -34,6 +45,9 @@ _MOST_ROUNDS = 8
 
 # Files that are settled under one lock: others who write there wait for no more than these.
 _TOGETHER = 50
+
+# Files of other names that are told one by one; whoever unpacks a thousand there is told their number.
+_MOST_STRANGERS = 5
 
 
 class LiveFiles(Generic[S]):
@@ -117,10 +131,12 @@ class LiveFiles(Generic[S]):
 
     def _tidy(self) -> None:
         """Once, at the beginning: the folders that people look for, and what killed writers have left lying about."""
+        if not self._reachable([""]):
+            return
         try:
             with self._folder.locked():
-                for folder in self._folders:
-                    make_private(self._folder.path / self._inside / folder)
+                for folder in self._reachable([f"{folder}/" for folder in self._folders]):
+                    self._folder.make(self._inside + folder.removesuffix("/"))
                 displaced = [name.removeprefix(self._inside) for name in self._folder.tidy()]
         except Closed:
             raise
@@ -136,10 +152,10 @@ class LiveFiles(Generic[S]):
         """One look and one act; False when an editor's save came to light and has to be looked at."""
         self._recover(path)
         found = self._folder.read(self._inside + path, most=MOST_BYTES)
-        if found.unreadable:
-            self._notice(f"{path} cannot be read ({found.unreadable}); the last good version is used")
-            return True
         document = self._documents(self._stream.refresh()).by_path.get(path)
+        if found.unreadable:
+            self._tell_unreadable(path, found, document, shown.get(path))
+            return True
         judgement = self._judged(path, found, document, shown.get(path))
         match judgement.finding:
             case Finding.CURRENT:
@@ -179,6 +195,11 @@ class LiveFiles(Generic[S]):
             return judgement
         later = self._versions(path, after=shown.seq if shown else 0)
         return judge(found.data, document=document, published=published, unconfirmed=later, linked=found.linked)
+
+    def _tell_unreadable(self, path: str, found: Found, document: Document | None, shown: Published | None) -> None:
+        self._notice(f"{path} cannot be read ({found.unreadable}); the last good version is used")
+        if document is not None and shown is not None and digest(document.text) != shown.digest:
+            self._notice(f"{path} is written in memory and not in its file, in whose place something else stands")
 
     def _recover(self, path: str) -> None:
         """A writer was killed with a displaced file in its hands: a person's words in it become a version."""
@@ -221,7 +242,7 @@ class LiveFiles(Generic[S]):
         what = DocumentSetAside(path=path, reason=judgement.reason, kept_as=kept_as)
         draft = Draft(what=what, origin=Origin.FILE)
         self._stream.append(draft)
-        self._notice(f"{path} was damaged ({judgement.reason}); restored, the damaged copy is {kept_as}")
+        self._notice(f"{path} was not taken in ({judgement.reason}); restored, what stood there is in {kept_as}")
 
     def _now_shows(
         self, path: str, document: Document | None, shown: dict[str, Published], found: Found | None = None
@@ -249,21 +270,37 @@ class LiveFiles(Generic[S]):
     def _present(self) -> list[str]:
         """Every path that has a document or a file: a new file in detail/ is a document a person began."""
         documents = self._documents(self._stream.state).by_path
-        begun = [path for folder in self._folders for path in self._begun(folder) if path not in documents]
+        places = ("", *self._folders) if self._folders else ()
+        begun = [path for place in places for path in self._begun(place) if path not in documents]
         return [*documents, *(path for path in self._paths if path not in documents), *begun]
 
     def _begun(self, folder: str) -> list[str]:
         """Documents that have a file in this folder. Read again only when something was put there or taken away."""
         now = nanoseconds()
-        signature = self._folder.signature(self._inside + folder)
+        place = (self._inside + folder).removesuffix("/")
+        signature = self._folder.signature(place)
         if signature is None:
             return []
         if signature != self._looked.get(folder):
-            names = self._folder.names(self._inside + folder)
-            self._listed[folder] = [path for n in names if _is_document(path := n.removeprefix(self._inside))]
+            within = f"{folder}/" if folder else ""
+            found = {within + name: kind for name, kind in self._folder.listed(place).items()}
+            refused = {path: why for path, kind in found.items() if (why := _no_page(path, kind))}
+            self._listed[folder] = [path for path in found if path not in refused]
+            self._tell_strangers(folder, refused)
             if signature.settled(now):
                 self._looked[folder] = signature
         return self._listed[folder]
+
+    def _tell_strangers(self, folder: str, refused: Mapping[str, str]) -> None:
+        """What somebody put among the pages and expects to be read, though it is none; not what memory put there."""
+        known = {*self._folders, *self._documents(self._stream.state).by_path}
+        strangers = [path for path in refused if path not in known and _DAMAGED not in path]
+        for path in strangers[:_MOST_STRANGERS]:
+            name = path if path.isprintable() else repr(path)  # anybody may have named it anything
+            self._notice(f"{name} is not taken in: {refused[path]}")
+        if len(strangers) > _MOST_STRANGERS:
+            more, place = len(strangers) - _MOST_STRANGERS, f"{folder}/" if folder else self._inside
+            self._notice(f"{more} more in {place} are not taken in, by their names or for what they are")
 
     def _reachable(self, paths: Sequence[str]) -> list[str]:
         """Those that a folder leads to, and not a link in its place, which could lead anywhere."""
@@ -290,6 +327,15 @@ def _waited(found: Found) -> bool:
         return False
     time.sleep((_PATIENCE - age) / 1e9)
     return True
+
+
+def _no_page(path: str, kind: str) -> str:
+    """Why a file is no page; empty for one that is."""
+    if kind:
+        return f"it is {kind}" + (", and links are not followed" if kind == "a link" else "")
+    if "/" not in path and path != OVERVIEW:
+        return f"pages are {OVERVIEW} and the files in {'/ and '.join(FOLDERS)}/"
+    return "" if _is_document(path) else f"the name of a page has {NAMES}"
 
 
 def _is_document(path: str) -> bool:

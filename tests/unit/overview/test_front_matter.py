@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from inmind.errors import InvalidInput
-from inmind.overview.front_matter import MOST_CHARACTERS, front_matter, with_front_matter
+from inmind.overview.front_matter import MOST_CHARACTERS, front_matter, misread, with_front_matter
 from inmind.overview.head import parted
 
 pytestmark = pytest.mark.spec("F4")
@@ -163,11 +165,68 @@ def test_what_a_host_hands_in_is_neither_changed_nor_kept() -> None:
     assert values == {"a": {"b": [1]}, "issues": [{"id": "x"}]}
 
 
-def test_without_the_library_a_head_is_text_and_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named_where_there_is_something_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "ruamel.yaml", None)
-    assert front_matter(HEAD) is None
-    with pytest.raises(InvalidInput, match=r"inmind\[yaml\]"):
-        with_front_matter(HEAD, {"a": 1})
+    assert front_matter(BODY) is None
+    for asking in (lambda: front_matter(HEAD), lambda: with_front_matter(HEAD, {"a": 1})):
+        with pytest.raises(InvalidInput, match=r'expected the library ruamel\.yaml, .*: pip install "inmind\[yaml\]"'):
+            asking()
+    assert misread(head("a: [1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("yaml", "line"), [("a: [1", "a: [1"), ("a: 1\nb: {c: [\n", "b: {c: ["), ("a: b: c", "a: b: c")]
+)
+def test_a_head_that_is_no_yaml_is_refused_with_the_line_where_it_goes_wrong(yaml: str, line: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        front_matter(head(yaml))
+    assert refused.value.value == line
+    assert misread(head(yaml)) == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "number"), [(".nan", math.nan), (".inf", math.inf), ("-.inf", -math.inf), ("1e400", math.inf)]
+)
+def test_a_number_that_json_has_not_is_refused(written: str, number: float) -> None:
+    for asking in (lambda: front_matter(head(f"a: [{written}]")), lambda: with_front_matter(BODY, {"a": [number]})):
+        with pytest.raises(InvalidInput, match="a number that JSON has") as refused:
+            asking()
+        assert refused.value.field == "front_matter.a[0]"
+
+
+AMBIGUOUS = [
+    "yes",
+    "No",
+    "on",
+    "OFF",
+    "y",
+    "~",
+    "null",
+    "012",
+    "1_000",
+    "12:30:45",
+    "2025-01-15",
+    ".5",
+    "0x1F",
+    "=",
+    "<<",
+]
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_a_text_that_another_version_of_yaml_takes_for_something_else_is_written_in_quotes(text: str) -> None:
+    page = with_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
+    assert page == f"---\n'{text}': '{text}'\nlist:\n  - '{text}'\ninside:\n  a:\n    '{text}': '{text}'\n---\n{BODY}"
+
+
+@given(text=st.sampled_from(AMBIGUOUS) | st.from_regex(r"[-+]?[0-9a-fxoby_.:eEnNY]{1,8}", fullmatch=True))
+def test_readers_of_either_version_of_yaml_agree_on_what_was_written(text: str) -> None:
+    older: Any = YAML(typ="safe", pure=True)
+    older.version = (1, 1)
+    written = with_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
+    assert older.load(written) == {"a": text}
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cn", "Cs")), max_size=20)

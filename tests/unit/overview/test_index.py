@@ -10,6 +10,7 @@ from inmind.overview import LANGUAGES, is_maintained, template
 from inmind.overview.index import MOST_ARCHIVED, MOST_WRITTEN, page_of, with_index
 from inmind.overview.own import is_own
 from inmind.overview.sections import section_of
+from inmind.overview.size import MOST_INDEXED
 
 pytestmark = pytest.mark.spec("F3")
 
@@ -46,7 +47,15 @@ def test_what_somebody_wrote_comes_before_what_was_archived_and_the_rest_is_coun
         f"archive/{number:03}" for number in (12, 11, 10)
     ]
     assert [line.removeprefix("- ").partition("-")[0] for line in lines[:-1]] == listed
-    assert lines[-1] == "- and 16 more: memory_list ·"
+    assert lines[-1] == "- and 16 more in these folders ·"
+
+
+@pytest.mark.parametrize("once", ["and 16 more: memory_list ·", "另有 16 个：memory_list ·"])
+def test_what_was_counted_in_other_words_once_is_counted_anew(once: str) -> None:
+    page = with_index("", archives(*range(12, 0, -1)), "en")
+    earlier = page.replace("and 9 more in these folders ·", once)
+    assert earlier != page
+    assert with_index(earlier, archives(*range(12, 0, -1)), "en") == page
 
 
 def test_an_index_is_kept_in_the_language_that_the_page_has_it_in() -> None:
@@ -134,3 +143,14 @@ def test_an_index_is_bounded_and_made_once_and_no_line_of_others_is_lost(
         ours = [line.split("/")[1][:3] for line in page.split("\n") if line.startswith(f"- {folder}/") and is_own(line)]
         assert len(ours) <= most
         assert ours == [f"{number:03}" for number in numbers if f"{number:03}" in ours]
+
+
+@pytest.mark.spec("F1")
+def test_an_index_of_long_lines_has_fewer_of_them_and_some_of_each_folder() -> None:
+    folders = ("detail", "archive")
+    pages = {f"{folder}/{n}.md": f"# {'题' * 90}\n\n{'字' * 200}\n" for folder in folders for n in range(4)}
+    page = with_index(template("zh"), pages, "zh")
+    own = [line for line in page.split("\n") if line.startswith(("- detail/", "- archive/"))]
+    assert [line[2:].partition(" ")[0] for line in own] == ["detail/0.md", "archive/0.md"]
+    assert sum(len(line.encode()) + 1 for line in own) <= MOST_INDEXED
+    assert "6" in next(line for line in page.split("\n") if "另有" in line)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from inmind.errors import UnsafeStorage
 from inmind.stores.files import Folder, Found
 
 MOST = 10
@@ -84,9 +86,47 @@ def test_a_folder_that_is_a_link_is_not_listed(folder: Folder, tmp_path: Path) -
     (outside / "secret.md").write_text("not yours to read")
     (folder.path / "archive").symlink_to(outside)
     put(folder, "detail/a.md", b"a")
-    assert (folder.names("detail"), folder.names("archive"), folder.names("nowhere")) == (["detail/a.md"], [], [])
+    assert (folder.listed("detail"), folder.listed("archive"), folder.listed("nowhere")) == ({"a.md": ""}, {}, {})
     assert folder.barred("archive/secret.md") == "archive"
     assert (folder.barred("detail/a.md"), folder.barred("nowhere/a.md"), folder.barred("a.md")) == ("", "", "")
+
+
+@pytest.mark.spec("F54")
+@pytest.mark.parametrize("linked", ["sessions", "sessions/s"])
+def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    (outside / "s").mkdir(parents=True)
+    (outside / "a.md").write_text("not yours to read")
+    (outside / "s" / "a.md").write_text("not yours to read")
+    (home / linked).parent.mkdir(parents=True)
+    (home / linked).symlink_to(outside)
+    folder = Folder(home / "sessions" / "s", home=home)
+    before = sorted(outside.rglob("*"))
+    acts: list[Callable[[], object]] = [
+        lambda: folder.replace("a.md", b"ours"),
+        lambda: folder.exchange("a.md", b"ours", found=Found()),
+        lambda: folder.remove("a.md", found=Found(data=b"not yours to read", most=MOST)),
+        lambda: folder.keep("a.md", kept_as="b.md"),
+        lambda: folder.make("detail"),
+        lambda: folder.tidy(),
+        lambda: folder.locked().__enter__(),
+        lambda: folder.growing("a.md").__enter__(),
+    ]
+    for act in acts:
+        with pytest.raises(UnsafeStorage, match="links are not followed"):
+            act()
+    assert "links are not followed" in folder.read("a.md", most=MOST).unreadable
+    assert (folder.listed("s"), folder.barred("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
+
+
+def test_what_stands_in_a_folder_is_told_by_its_kind(folder: Folder) -> None:
+    put(folder, "detail/b.md", b"b")
+    (folder.path / "detail" / "sub").mkdir()
+    (folder.path / "detail" / "a.md").symlink_to("b.md")
+    os.mkfifo(folder.path / "detail" / "pipe")
+    for hidden in (".git", "a.md~", "#a.md#"):
+        (folder.path / "detail" / hidden).write_text("x")
+    assert folder.listed("detail") == {"a.md": "a link", "b.md": "", "pipe": "no plain file", "sub": "a folder"}
 
 
 @pytest.mark.spec("F54")

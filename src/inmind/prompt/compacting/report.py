@@ -103,4 +103,7 @@ class Lifted:
 
 def _counted_kinds(items: Sequence[KeptItem | Item]) -> list[str]:
     kinds = dict.fromkeys(item.kind for item in items)
-    return [counted(sum(item.kind == kind for item in items), kind) for kind in kinds]
+    return [counted(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
+
+
+_NOUNS = {"pinned": "pinned item"}

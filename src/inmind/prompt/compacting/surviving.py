@@ -34,7 +34,9 @@ def survivors(history: History, said: Sequence[Spoken], leaving: Leaving, meter:
     seen = in_context(history, said, meter)
     gone = {place for place in (*leaving.whole, *leaving.cut) if not seen[place].stub}
     earlier = (*history.left_out, *history.items)
-    found = items_of(seen, first=not any(item.kind == "goal" for item in earlier), at=gone)
+    # One that was released has been stated all the same: what is said next is no goal.
+    stated = any(item.kind == "goal" for one in history.compactions for item in one.what.items)
+    found = items_of(seen, first=not stated, at=gone)
     fresh = [item for item in found if item.text not in history.released]
     return merged(earlier, fresh, most_tokens=MOST_KEPT, count=meter.count)
 

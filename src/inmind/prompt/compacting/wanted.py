@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from inmind.documents import ARCHIVE, OVERVIEW, resolve
@@ -52,10 +53,11 @@ def requested(*, target: object, strategy: object, archive_to: object, reason: s
 
 def archive_path(path: object) -> str:
     """Where somebody wants an archive to be: a page of detail/ or archive/, of this session."""
-    scope, name = resolve(path, field="archive_to")
-    if scope != "thread" or name == OVERVIEW or not name.endswith(".md"):
-        raise InvalidPath(field="archive_to", value=path, expected=f"{ARCHIVE}<name>.md or detail/<name>.md")
-    return name
+    with suppress(InvalidPath):
+        scope, name = resolve(path)
+        if scope == "thread" and name != OVERVIEW and name.endswith(".md"):
+            return name
+    raise InvalidPath(field="archive_to", value=path, expected=f"{ARCHIVE}<name>.md or detail/<name>.md")
 
 
 def checked_keep(value: object) -> int:
