@@ -12,7 +12,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from inmind.documents import Documents
 from inmind.entities.block import lines
@@ -49,6 +49,14 @@ MOST_TRIES = 3
 NOTHING = "nothing is old enough, or large enough, to leave"
 BY_HOST = "asked by the host"
 BY_MODEL = "asked by the model"
+
+
+class Relieved(NamedTuple):
+    """What became of a compaction that had come due."""
+
+    settled: bool
+    """It was made, or would have made nothing shorter. Otherwise others have said more meanwhile."""
+    notices: tuple[str, ...] = ()
 
 
 class Archivist:
@@ -165,29 +173,31 @@ class Archivist:
         """What has to leave before the next prompt, or may as well: nothing, most of the time."""
         return self._relief.due(mind, crowd)
 
-    def relieve(self, due: Due) -> Sequence[Event]:
+    def relieve(self, due: Due) -> Relieved:
         """Carry out what has come due, on the messages that it was found on or not at all: it will be found again."""
-
-        wanted = self._in_words(due)
+        wanted, notices = self._in_words(due)
 
         def decide(mind: Mind, _: datetime) -> Decision[Mind, bool]:
             if mind.history.sent.name() != due.found_on:
                 return Decision([], False)
             return Decision(self._if_shorter(mind, self.said(mind.history), due.leaving, wanted).drafts, True)
 
-        return self._stream.commit(decide).events
+        return Relieved(settled=bool(self._stream.commit(decide).answer), notices=notices)
 
-    def _in_words(self, due: Due) -> Wanted:
+    def _in_words(self, due: Due) -> tuple[Wanted, tuple[str, ...]]:
         """With a summary by the session's model, where it has one. What it does wrong is no reason not to make room."""
-        history = self._stream.state.history
-        model = self._setup.summarizer
-        if model is None or due.wanted.strategy != "summarize" or history.sent.name() != due.found_on:
-            return due.wanted
+        mind, model = self._stream.state, self._setup.summarizer
+        if model is None or due.wanted.strategy != "summarize" or mind.history.sent.name() != due.found_on:
+            return due.wanted, ()
+        said = self.said(mind.history)
+        if self._if_shorter(mind, said, due.leaving, due.wanted) is _NOTHING_MADE:
+            return due.wanted, ()  # a model would be asked for nothing
         try:
-            return replace(due.wanted, summary=self._written_by(model, self.said(history), due.leaving))
+            return replace(due.wanted, summary=self._written_by(model, said, due.leaving)), ()
         except (ModelFailed, SummaryRefused) as error:
-            log.warning("%s: %s; a summary was extracted instead", self._stream.name, error)
-            return due.wanted
+            notice = f"a summary was extracted, since the session's model gave none: {error.reason}"
+            log.warning("%s: %s", self._stream.name, notice)
+            return due.wanted, (notice,)
 
     # -- inside --------------------------------------------------------------------------------------------
 

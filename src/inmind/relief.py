@@ -84,11 +84,13 @@ class Relief:
         """What the host's policy asks for in this band, where there is enough to gain and the price agrees."""
         name = band(crowd.percent)
         asks = self._policy.asks_for(name)
-        least = max(LEAST_GAIN, crowd.least_gain // 4)
+        rates = self._policy.rates
+        # Where prices decide, they know best; otherwise each message would be followed by a compaction of its own.
+        least = max(LEAST_GAIN, crowd.least_gain // 4 if rates else crowd.least_gain)
         if asks is None or crowd.history < least:
             return None
         target, keep = asks
-        said, rates = self._said(mind.history), self._policy.rates
+        said = self._said(mind.history)
         reason = PAYS if rates else name
         wanted = Wanted(reason=reason, target=target, strategy="summarize")
         wanted = self._complete(mind, sized(wanted, crowd.room.most))

@@ -612,16 +612,18 @@ class Session:
 
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
-        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=notices)
+        decide = partial(self._decide_prompt, given=given, spoken=spoken)
         for _ in range(MOST_RELIEFS):
             try:
-                return self._stream.commit(partial(decide, settled=False), key=key)
+                return self._stream.commit(partial(decide, notices=notices, settled=False), key=key)
             except _Crowded as crowded:
                 self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
-                if self._archivist.relieve(crowded.due):
+                relieved = self._archivist.relieve(crowded.due)
+                notices += relieved.notices
+                if relieved.settled:
                     with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
-                        return self._stream.commit(partial(decide, settled=True), key=key)
-        return self._stream.commit(partial(decide, settled=True), key=key)
+                        return self._stream.commit(partial(decide, notices=notices, settled=True), key=key)
+        return self._stream.commit(partial(decide, notices=notices, settled=True), key=key)
 
     def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
         return Decision(self._taken_in(mind, now, given, spoken), None)

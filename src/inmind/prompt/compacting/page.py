@@ -121,7 +121,9 @@ def _section(entry: Entry) -> str:
 
 def _says_it_all(entry: Entry, message: Message) -> bool:
     """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
-    *opens, wire = FORMATS[entry.format].write([message]) or [None]  # some want a user's words in front of an assistant's
+    *opens, wire = FORMATS[entry.format].write([message]) or [
+        None
+    ]  # some want a user's words in front of an assistant's
     if any(one["role"] != "user" or message.role == "user" for one in opens):
         return False
     return entry.wire == wire or _spelt(entry.wire) == _spelt(wire)

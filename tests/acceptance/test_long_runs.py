@@ -1,0 +1,91 @@
+"""A run goes on for as long as it likes: in a small window, by tools or by text, with whatever its outputs look like."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from builders import a_result, assistant, user
+
+from inmind import CompressionPolicy, Memory
+from inmind.prompt.compacting.stub import OPENS
+
+Message = dict[str, Any]
+
+TASK = "Find out why payments fail. Never restart the database."
+STEPS = 60
+
+
+def a_log(step: int) -> str:
+    """Full of ids, of which each could be the one that is needed."""
+    return "\n".join(f"{row} error ERR-{step}{row:02} in service payments, retry, upstream timed out" for row in range(12))
+
+
+def by_tools(step: int) -> list[Message]:
+    function = {"name": "cat", "arguments": json.dumps({"file": f"/var/log/pay{step}.log"})}
+    call = {"id": f"c{step}", "type": "function", "function": function}
+    return [{"role": "assistant", "content": None, "tool_calls": [call]}, a_result(f"c{step}", a_log(step))]
+
+
+def by_text(step: int) -> list[Message]:
+    command = f"THOUGHT: look at file {step}.\nACTION: cat /var/log/pay{step}.log"
+    return [assistant(command), user(f"OBSERVATION: exit 0\n{a_log(step)}")]
+
+
+def by_fences(step: int) -> list[Message]:
+    return [assistant(f"I look.\n```bash\ncat /var/log/pay{step}.log\n```"), user(a_log(step))]
+
+
+@pytest.mark.spec("E5", "E6", "E8")
+@pytest.mark.parametrize("window", [4_000, 8_000])
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("work", [by_tools, by_text, by_fences])
+def test_an_agent_that_works_on_one_task_is_never_too_long_and_never_forgets_it(
+    memory: Memory, work: Any, asks: bool, window: int
+) -> None:
+    session = memory.session("s", window=window, reserve=500, memory_tools=work is by_tools)
+    talk = [user(TASK)]
+    compacted = 0
+    for step in range(STEPS):
+        prompt = session.prepare(talk, system="You are a shell agent.")
+        compacted += len(prompt.report.compactions)
+        told = json.dumps(prompt.request)
+        assert "Never restart the database." in told
+        assert told.count(OPENS) <= 3
+        talk += work(step)
+        if asks and step == 5:
+            talk += [assistant("Shall I mask card numbers?"), user("Always mask card numbers.")]
+        if asks and step > 5:
+            assert "Always mask card numbers." in told
+    assert 0 < compacted < STEPS
+
+
+@pytest.mark.spec("E4")
+def test_a_band_that_is_automatic_waits_until_there_is_something_to_gain(memory: Memory) -> None:
+    policy = CompressionPolicy(automatic=("medium_compression", "heavy_compression"))
+    session = memory.session("s", window=16_000, reserve=500, compression=policy, memory_tools=False)
+    talk: list[Message] = []
+    compacted = 0
+    for turn in range(60):
+        talk += [user(f"question {turn} {'word ' * 80}"), assistant(f"answer {turn} {'word ' * 80}")]
+        compacted += len(session.prepare([*talk, user("go on")]).report.compactions)
+    assert 0 < compacted < 20
+
+
+@pytest.mark.spec("E7")
+def test_a_model_that_gives_no_summary_is_told_to_the_host_and_room_is_made_all_the_same(memory: Memory) -> None:
+    asked: list[str] = []
+
+    def fails(prompt: str) -> str:
+        asked.append(prompt)
+        raise RuntimeError("503")
+
+    session = memory.session("s", window=8_000, reserve=500, summarizer=fails)
+    talk = [user(TASK)]
+    while not asked:
+        talk += [assistant("word " * 300), user("go on")]
+        prompt = session.prepare(talk)
+    assert prompt.report.compacted
+    assert prompt.report.notices == ("a summary was extracted, since the session's model gave none: RuntimeError: 503",)
+    assert len(asked) == 1
