@@ -64,6 +64,7 @@ class Archivist:
 
     def __init__(self, parts: Parts, meter: Meter, read: Reader) -> None:
         self._read, self._said = read, (("", 0, 0), list[Spoken]())
+        self._asked: tuple[tuple[str, int], Item | None] = (("", -1), None)
         self._stream, self._store, self._setup, self._meter = parts.stream, parts.store, parts.setup, meter
         self._relief = Relief(parts.setup.compression, meter, said=self.said, complete=self._complete)
 
@@ -243,7 +244,12 @@ class Archivist:
 
     def _request(self, history: History) -> Item | None:
         """What was asked last, as it was said and not as it may have had to be cut."""
-        return request_of(spoken(entry, self._read(entry), self._meter) for entry in reversed(history.line[:]))
+        line = history.line
+        name = (line.name(), len(line))
+        if name != self._asked[0]:
+            newest_first = (spoken(entry, self._read(entry), self._meter) for entry in reversed(line[:]))
+            self._asked = (name, request_of(newest_first))
+        return self._asked[1]
 
     def _summary(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
         """What a model writes about the messages that would leave now, and which those are."""
