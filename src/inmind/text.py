@@ -91,10 +91,14 @@ def cut(text: str, *, budget: int, count: Callable[[str], int], pointer: str) ->
     return Cut(text=f"{body}\n{pointer}" if body else pointer, lines_left_out=len(lines) - kept)
 
 
-def cut_inside(text: str, *, budget: int, count: Callable[[str], int], pointer: str) -> tuple[str, str, str]:
+def cut_inside(
+    text: str, *, budget: int, count: Callable[[str], int], pointer: str, least_head: int = 0
+) -> tuple[str, str, str]:
     """The beginning with the pointer, what is left out, and the end: who hands over a long text asks in front of it or
-    behind it, and what a program comes to stands in its last lines. Two thirds of the budget are for the beginning."""
-    head = cut(text, budget=max(2 * budget // 3, min(budget, count(pointer) + 2)), count=count, pointer=pointer).text
+    behind it, and what a program comes to stands in its last lines. Two thirds of the budget are for the beginning, or
+    more, where it has to have so much."""
+    least = min(budget, count(pointer) + max(2, least_head))
+    head = cut(text, budget=max(2 * budget // 3, least), count=count, pointer=pointer).text
     if not head.endswith(pointer):
         return head, "", ""
     rest = text[len(head.removesuffix(pointer).rstrip("\n")) :]

@@ -19,7 +19,9 @@ STEPS = 60
 
 def a_log(step: int) -> str:
     """Full of ids, of which each could be the one that is needed."""
-    return "\n".join(f"{row} error ERR-{step}{row:02} in service payments, retry, upstream timed out" for row in range(12))
+    return "\n".join(
+        f"{row} error ERR-{step}{row:02} in service payments, retry, upstream timed out" for row in range(12)
+    )
 
 
 def by_tools(step: int) -> list[Message]:

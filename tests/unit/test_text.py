@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from inmind.text import TAGS, cut, inert, printable
+from inmind.text import TAGS, cut, cut_inside, inert, printable
 
 
 @pytest.mark.spec("J4")
@@ -174,3 +174,14 @@ def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
     kept = cut(text, budget=budget, count=len, pointer="[rest]")
     assert len(kept.text) <= budget
     assert kept.whole == (kept.text == text)
+
+
+@given(st.text(max_size=400), st.integers(0, 120), st.integers(0, 60))
+def test_what_is_cut_inside_is_all_there_and_fits(text: str, budget: int, least_head: int) -> None:
+    pointer = "[more]"
+    head, left_out, tail = cut_inside(text, budget=budget, count=len, pointer=pointer, least_head=least_head)
+    if len(text) <= budget or not head:
+        assert (left_out, tail) == ("", "")
+        return
+    assert len(head) + len(tail) <= budget
+    assert (head.removesuffix(pointer).rstrip("\n") + left_out + tail).strip("\n") == text.strip("\n")

@@ -75,10 +75,20 @@ def test_the_answer_of_a_tool_becomes_one_line_under_the_same_call() -> None:
 @pytest.mark.spec("E5")
 def test_a_message_that_is_cut_keeps_its_beginning_and_its_end_and_says_where_all_of_it_is() -> None:
     (entry,) = a_line([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
-    (wire,) = cut_short(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=60, count=count)
+    (wire,) = cut_short(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=400, count=count)
     assert wire["content"].startswith("line 0\nline 1\n")
     assert f"\n[cut: all of it is in {PLACE}]\nIds in the rest: page-7\nline " in wire["content"]
     assert wire["content"].endswith("\nline 998\nline 999")
+    (wire,) = cut_short(entry, PLACE, nothing, tokens=60, count=count)
+    assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")  # how it begins is what was asked
+
+
+@pytest.mark.spec("E5")
+def test_of_an_output_the_last_lines_stay_however_little_that_is() -> None:
+    (entry,) = a_line([a_result("c1", "PASSED\n" * 3_000 + "FAILED test_7")])
+    (wire,) = cut_short(entry, PLACE, nothing, tokens=60, count=count)
+    assert wire["content"].startswith("PASSED\n")
+    assert wire["content"].endswith("\nFAILED test_7")
     assert count(wire["content"]) < 100
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from inmind.history import Entry
+from inmind.history.compact import LEAST_ASKED
 from inmind.journal import to_json
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Message, Part, Result, Text, Wire
@@ -76,7 +77,8 @@ def cut_short(
         if isinstance(part, Result | Text):
             text = part.text if isinstance(part, Text) else _text(part.parts)
             budget = max(room, count(pointer)) + 2
-            head, left_out, tail = cut_inside(text, budget=budget, count=count, pointer=pointer)
+            least = LEAST_ASKED if message.role == "user" and isinstance(part, Text) else 0
+            head, left_out, tail = cut_inside(text, budget=budget, count=count, pointer=pointer, least_head=least)
             room = max(0, room - count(head) - count(tail))
             ids = name(left_out) if left_out else ()
             named = f"Ids in the rest: {inert(', '.join(ids))}" if ids else ""
