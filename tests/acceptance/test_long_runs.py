@@ -1,4 +1,4 @@
-"""A run goes on for as long as it likes: in a small window, by tools or by text, with whatever its outputs look like."""
+"""A run goes on for as long as it likes: in a small window, by tools or by text, whatever its outputs look like."""
 
 from __future__ import annotations
 
