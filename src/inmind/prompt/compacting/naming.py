@@ -21,7 +21,7 @@ class Naming:
     """`known`: ids, those first that are to be named first. `stays`: all that is still sent."""
 
     def __init__(self, known: Sequence[str], stays: Iterable[str]) -> None:
-        self._known = dict.fromkeys(known[:MOST_KNOWN])
+        self._known = {id: rank for rank, id in enumerate(dict.fromkeys(known[:MOST_KNOWN]))}
         for word in words_in("\n".join(stays)) & self._known.keys():
             del self._known[word]
 
@@ -29,7 +29,7 @@ class Naming:
         """Those that stand in these texts, in so many tokens. Each is named once."""
         there = words_in("\n".join(texts)) if self._known else set[str]()
         named: list[str] = []
-        for id in [id for id in self._known if id in there]:
+        for id in sorted(there & self._known.keys(), key=self._known.__getitem__):
             room -= count(id) + 1
             if room < 0:
                 break
