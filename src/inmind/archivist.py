@@ -287,7 +287,7 @@ class Archivist:
                 written = DocumentWritten(path, then.text(path), upkeep=True)
                 drafts.append(Draft(what=written, origin=Origin.OPERATOR, trust=then.by_path[path].trust))
         left = Documents({path: page for path, page in mind.documents.by_path.items() if path not in new})
-        return [*drafts, *kept_up(left, mind.language, noted=mind.noted.lifted())]
+        return [*drafts, *kept_up(left, mind.language, noted=mind.noted.without_compaction(of))]
 
     def _between(self, first: int, last: int) -> Sequence[Event]:
         return self._store.read(self._stream.name, after=first - 1, until=last)

@@ -7,14 +7,14 @@ nothing is remembered here that is not in the state: only answers that would be 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from inmind.documents import Documents
+from inmind.entities.reading import is_object, looks_like_json, readings
 from inmind.entities.sight import Happening
-from inmind.entities.success import failed
+from inmind.entities.success import exit_code, failed, says_failed
 from inmind.history import Line
 from inmind.journal import Draft, ToolObserved, Trust
 from inmind.mind import Mind
@@ -51,7 +51,7 @@ class Chronicle:
         `before`: what was in mind until then. `wrote`: whether pages were among what happened.
         """
         done = [
-            (_outcome(one.said), one.source)
+            (outcome_of(one.said), one.source)
             for one in told
             if isinstance(one.said, ToolObserved) and not self._own_tool(one.said.tool)
         ]
@@ -92,26 +92,38 @@ class Chronicle:
         if not line.begins_with(length, name):
             length, worked = 0, frozenset[str]()
         if length < len(line):
-            outcomes = map(_outcome, outcomes_in(line[max(0, length - FURTHEST) :]))
-            worked |= {outcome.tool for outcome in outcomes if not outcome.failed}
+            outcomes = outcomes_in(line[max(0, length - FURTHEST) :])
+            worked |= {one.tool for one in outcomes if one.tool not in worked and not (one.error or failed(one.result))}
             self._worked = (len(line), line.name(), worked)
         return worked
 
 
-def _outcome(told: ToolObserved) -> Outcome:
+def outcome_of(told: ToolObserved) -> Outcome:
+    """What a tool did, read once for all rules."""
+    answer = readings(told.result)
     return Outcome(
         tool=told.tool,
-        arguments=_read(told.arguments),
-        result=told.result,
-        failed=told.error or failed(told.result),
+        arguments=_given(told.arguments),
+        result=next(filter(_is_words, answer), answer[-1]),
+        failed=told.error or any(map(says_failed, answer)),
+        exit_code=exit_code(answer[-1]),
     )
 
 
-def _read(arguments: Any) -> Any:
-    """Arguments as values; in the conversation they are the text that a model wrote."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
+def _is_words(value: Any) -> bool:
+    """Words are quoted as they were said, though they can be read as YAML: "Error: disk full"."""
+    return isinstance(value, str) and not looks_like_json(value)
+
+
+def _given(arguments: Any) -> Any:
+    """Arguments as values: in the conversation they are the text that a model wrote, and so is many a list in them."""
+    given = _written_down(arguments)
+    if not is_object(given):
+        return given
+    lists = {key: _written_down(item) for key, item in given.items() if isinstance(item, str) and item[:1] == "["}
+    return given | lists
+
+
+def _written_down(value: Any) -> Any:
+    """Not read any further than to where it is no text: what is called content there is no answer's."""
+    return next((one for one in readings(value) if not isinstance(one, str)), value)

@@ -83,6 +83,58 @@ def test_a_call_that_fails_though_its_tool_has_worked_is_a_problem_until_it_work
     assert under(session, "Open problems") == []
 
 
+REFUSALS = [
+    '{"error": "disk full"}',
+    '{"success": false, "message": "disk full"}',
+    '{"isError": true, "content": [{"type": "text", "text": "disk full"}]}',
+    '{"exit_code": 1, "stdout": "", "stderr": "disk full"}',
+    "Exit code 1\ndisk full",
+    "<tool_use_error>disk full</tool_use_error>",
+]
+
+
+@pytest.mark.spec("F5")
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_what_an_answer_refuses_in_its_own_words_did_not_happen(session: Session, refusal: str) -> None:
+    session.observe("write_file", {"path": "a.py"}, '{"ok": true}')
+    session.observe("write_file", {"path": "b.py"}, refusal)
+    session.prepare([user("go"), a_call("c1", "write_file", '{"path": "c.py"}'), a_result("c1", refusal)])
+    assert under(session, "Recent actions") == ["wrote a.py"]
+    assert under(session, "Open problems") == ["write_file failed: disk full"]
+
+
+@pytest.mark.spec("F5")
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_problem_is_not_over_by_failing_again_in_other_words(session: Session, refusal: str) -> None:
+    talk = [user("go"), a_call("c0", "deploy"), a_result("c0", "ok"), a_call("c1", "deploy")]
+    session.prepare([*talk, a_result("c1", "Error: disk full")])
+    session.prepare([*talk, a_result("c1", "Error: disk full"), a_call("c2", "deploy"), a_result("c2", refusal)])
+    assert under(session, "Open problems") == ["deploy failed: disk full"]
+
+
+@pytest.mark.spec("F5")
+def test_a_tool_has_not_worked_by_answering_that_it_failed(session: Session) -> None:
+    session.observe("deploy", {}, '{"error": "no credits"}')
+    session.observe("deploy", {}, '{"error": "no credits"}')
+    assert under(session, "Open problems") == []
+
+
+@pytest.mark.spec("F5")
+def test_an_answer_that_holds_failures_of_others_is_none(session: Session) -> None:
+    session.observe("list_orders", {}, "[]")
+    session.observe("list_orders", {}, '{"orders": [{"id": "o-1", "status": "error"}]}')
+    session.observe("bash", {"command": "ls"}, '{"exit_code": 0, "stderr": "error: a word"}')
+    assert under(session, "Open problems") == []
+
+
+@pytest.mark.spec("B8")
+def test_an_id_that_a_failed_call_repeats_as_json_was_not_heard(session: Session) -> None:
+    refusal = '{"error": {"message": "there is no page-777"}}'
+    session.prepare([user("go"), a_call("c1", "get_page", '{"page_id": "page-777"}'), a_result("c1", refusal)])
+    session.observe("get_page", {"page_id": "page-777"}, refusal)
+    assert not session.check_call("get_page", {"page_id": "page-777"}).ok
+
+
 @pytest.mark.spec("F5")
 def test_a_tool_that_has_never_worked_says_nothing_by_failing(session: Session) -> None:
     session.observe("run_tests", {}, "Error: no such suite", error=True)
@@ -164,7 +216,7 @@ def test_the_newest_pages_stand_first_and_the_rest_are_counted(session: Session)
         session.write(f"detail/page-{number}.md", f"# Page {number}\n")
     lines = under(session, "Detail and archive")
     assert [line.partition(" ")[0] for line in lines[:5]] == [f"detail/page-{number}.md" for number in (6, 5, 4, 3, 2)]
-    assert lines[5:] == ["and 2 more: memory_list"]
+    assert lines[5:] == ["and 2 more in these folders"]
 
 
 @pytest.mark.spec("F3", "E9")
@@ -177,6 +229,21 @@ def test_a_compaction_enters_its_archive_and_taking_it_back_takes_the_line(sessi
     assert len(under(session, "Recent actions")) == 1
     session.undo_compaction()
     assert under(session, "Detail and archive") == []
+
+
+@pytest.mark.spec("E9", "F5")
+def test_taking_back_a_compaction_gives_back_the_overview_of_the_one_before(session: Session, folder: Path) -> None:
+    talk = [one for n in range(9) for one in (user(f"question {n} " + "word " * 60), assistant("answer " * 60))]
+    session.add([*talk, user("go on")])
+    for number in range(12):
+        session.observe("write_file", {"path": f"src/{number}.py"}, "ok")
+    pages: list[str] = []
+    for keep in (6, 3, 1):
+        pages.append(session.overview)
+        assert session.compact("all", keep_recent=keep)
+    for page in reversed(pages):
+        session.undo_compaction()
+        assert (session.overview, (folder / "overview.md").read_text()) == (page, page)
 
 
 @pytest.mark.spec("E2", "F5")

@@ -181,3 +181,24 @@ def test_a_title_with_a_nul_closes_no_session(memory: Memory) -> None:
     session = memory.session("s", window=6_000)
     session.add([user("odd \x00 words"), assistant("ok"), *outputs(20), user("And now?")])
     assert session.prepare().report.compacted == "the window was full"
+
+
+@pytest.mark.spec("E3", "F2")
+@pytest.mark.parametrize("rewrites", [{}, {"section": "3: tool"}, {"section": "3: tool", "append": True}])
+@pytest.mark.parametrize("to", [None, "detail/log.md"])
+def test_a_model_cannot_rewrite_a_page_that_stands_for_messages_and_may_append_to_it(
+    session: Session, rewrites: dict[str, Any], to: str | None
+) -> None:
+    (page,) = session.compact("tools", keep_recent=2, archive_to=to).archives
+    session.prepare()
+    before = session.read(page)
+    session.record(a_reply(("memory_read", {"path": page})))
+    refused = session.record(a_reply(("memory_write", {"path": page, "text": "gone", **rewrites}))).results[0]
+    assert f"Nothing was written: {page} has messages" in refused["content"]
+    session.record(a_reply(("memory_write", {"path": page, "text": "mine", "append": True})))
+    assert session.read(page) == f"{before}mine"
+    session.undo_compaction()
+    session.prepare()
+    session.record(a_reply(("memory_read", {"path": page, "from_line": 1})))
+    session.record(a_reply(("memory_write", {"path": page, "text": "all mine"})))
+    assert session.read(page) == "all mine"

@@ -59,3 +59,16 @@ def test_it_is_taken_back_when_the_page_is_small_again(session: Session) -> None
     assert WARNING in prefix
     _, tail = asked(session, a_page(MOST - 20))
     assert f"- overview.md is {WARNING}" in tail
+
+
+@pytest.mark.spec("F1", "F3", "F5")
+def test_what_memory_enters_by_itself_is_never_what_makes_a_page_too_large(session: Session) -> None:
+    for number in range(20):
+        for kind in ("task_started", "decision_made", "bug_found", "context_changed", "task_completed"):
+            session.event(kind, f"{kind} {number}: " + "words that say what it is about " * 6)
+        session.write(f"detail/{number}.md", f"# A page with a title of its own, {number}\n\n" + "and a line " * 20)
+    prompt = session.prepare([user("go on")])
+    assert len(session.overview.encode()) < GOAL * 3 // 4
+    assert (WARNING in str(prompt.messages), prompt.report.cut) == (False, ())
+    assert "- and 15 more" in session.overview
+    assert "task_completed 19" in session.overview

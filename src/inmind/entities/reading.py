@@ -12,6 +12,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 MOST_JSON = 4_000_000
@@ -21,7 +22,7 @@ MOST_LITERAL = 50_000
 MOST_ROWS = 1_000
 
 # JSON inside JSON inside a content block is as deep as real tools go.
-_DEEPEST = 4
+_DEEPEST = 6
 _LONGEST_LINE = 60
 # What a table, a sentence or a line of code has and a name has not.
 _NO_LINE = re.compile(r"[|\t,:;{}\[\]=<>]|  |[.!?]$")
@@ -36,21 +37,25 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def read(result: object, *, deepest: int = _DEEPEST) -> Any:
+def read(result: object) -> Any:
     """A tool's result as plain values; a text that is nothing else stays a text."""
-    if isinstance(result, str):
-        return _read_text(result, deepest)
-    if is_object(result):
-        columns, rows = result.get("columns"), result.get("rows")
-        if is_list(columns) and is_list(rows) and rows and all(isinstance(column, str) for column in columns):
-            return [dict(zip(columns, row, strict=False)) if is_list(row) else row for row in rows[:MOST_ROWS]]
-        if is_object(result.get("structuredContent")):
-            return result["structuredContent"]
-        if is_content(result.get("content")) and "id" not in result:
-            return _read_content(result["content"], deepest)
-    if is_content(result):
-        return _read_content(result, deepest)
-    return result
+    return readings(result)[-1]
+
+
+def readings(result: object) -> list[Any]:
+    """A result as it came, then what it is written down or wrapped around, and so on inwards: the last is the value.
+
+    Wrappers say things of their own: that a call failed is known by none of what is inside of `isError`.
+    """
+    found = [result]
+    while len(found) <= _DEEPEST and (inside := _inside(found[-1])) is not None:
+        found.append(inside)
+    return found
+
+
+def looks_like_json(text: str) -> bool:
+    """By its first character: whatever else is read is written in words that people may have meant as words."""
+    return text.lstrip()[:1] in ("{", "[", '"')
 
 
 def listed(text: str) -> list[str]:
@@ -80,30 +85,38 @@ def _is_block(part: dict[str, Any]) -> bool:
     return kind in ("image", "audio", "resource", "resource_link", "image_url", "tool_reference") and "id" not in part
 
 
-def _read_content(parts: list[dict[str, Any]], deepest: int) -> Any:
+def _inside(value: Any) -> Any:
+    """What is in it, one step further; None where it is the value itself."""
+    if isinstance(value, str):
+        return _written_in(value.strip())
+    if is_object(value):
+        columns, rows = value.get("columns"), value.get("rows")
+        if is_list(columns) and is_list(rows) and rows and all(isinstance(column, str) for column in columns):
+            return [dict(zip(columns, row, strict=False)) if is_list(row) else row for row in rows[:MOST_ROWS]]
+        if is_object(value.get("structuredContent")):
+            return value["structuredContent"]
+        return value["content"] if is_content(value.get("content")) and "id" not in value else None
+    return _contained(value) if is_content(value) else None
+
+
+def _contained(parts: list[dict[str, Any]]) -> Any:
     texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
-    values = [read(text, deepest=deepest - 1) if deepest else text for text in texts]
-    if all(isinstance(value, str) for value in values):
+    values = [_written_in(text.strip()) for text in texts] if len(texts) > 1 else []
+    if all(value is None for value in values):
         return "\n".join(texts)
-    return values[0] if len(values) == 1 else values
+    return [text if value is None else value for text, value in zip(texts, values, strict=True)]
 
 
-def _read_text(text: str, deepest: int) -> Any:
-    stripped = text.strip()
-    if not stripped or not deepest:
-        return text
-    if _OPENING.get(stripped[0]) == stripped[-1] or stripped[0] == stripped[-1] == '"':
-        value = _json(stripped)
-        if value is None and stripped[0] != '"':
-            value = _literal(stripped)
-        if value is not None:
-            bad = is_object(value) and (value.get("isError") is True or value.get("is_error") is True)
-            return value if bad else read(value, deepest=deepest - 1)  # unwrapped, it would no longer say so
-    if len(stripped) <= MOST_YAML and _YAML_LINE.match(stripped):
-        value = _yaml(stripped)
+def _written_in(text: str) -> Any:
+    if not text:
+        return None
+    if _OPENING.get(text[0]) == text[-1] or text[0] == text[-1] == '"':
+        value = _json(text)
+        if value is None and text[0] != '"':
+            value = _literal(text)
         if value is not None:
             return value
-    return text
+    return _yaml(text) if len(text) <= MOST_YAML and _YAML_LINE.match(text) else None
 
 
 def _json(text: str) -> Any:
@@ -137,8 +150,12 @@ _NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None, "[]": [], "{}": {}}
 
 
+@lru_cache(maxsize=4)
 def _yaml(text: str) -> Any:
-    """The value of a document whose every line begins an item, a pair, or goes on with the last scalar."""
+    """The value of a document whose every line begins an item, a pair, or goes on with the last scalar.
+
+    Remembered, since several ask the same outcome, one right after the other; nobody changes what was read.
+    """
     lines = list(_folded(text.split("\n")))
     if not any(_PAIR.match(body) or _ITEM.match(body) for _, body in lines):
         return None

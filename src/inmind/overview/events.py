@@ -24,6 +24,7 @@ from inmind.journal import CompactionLifted, DocumentWritten, Event, Occurred, T
 from inmind.overview.head import parted
 from inmind.overview.own import LONGEST, MARK, own_line, parted_lines, says, with_own
 from inmind.overview.sections import plain, with_lines
+from inmind.overview.size import MOST_NOTED, fitting
 from inmind.overview.template import LANGUAGES, Section
 from inmind.text import shortened
 
@@ -39,6 +40,8 @@ KINDS = (
 
 MOST_LINES = 12
 MOST_ACTIONS = 10
+MOST_KEPT = 24
+"""Lines of a section that are remembered, for when those before them leave; and as many about compactions."""
 MOST_GONE = 60
 """Lines of ours that are remembered when they have left: a page that was decided before that may still have them."""
 MOST_FINISHED = 100
@@ -60,7 +63,7 @@ _WORDS = {
     "set_aside": {"en": "set aside: {}", "zh": "搁置：{}"},
 }
 _COMPACTION = "compaction"
-"""What lines about compactions are about: the last one is enough."""
+"""What lines about compactions are about: of those in force the last is enough."""
 
 
 def occurrence(kind: str, text: str) -> Occurred:
@@ -94,6 +97,9 @@ class Note(NamedTuple):
     def line(self, language: str) -> str:
         return own_line(self.worded(language))
 
+    def longest_line(self) -> str:
+        return max(map(self.line, LANGUAGES), key=lambda line: len(line.encode()))
+
     @property
     def said(self) -> frozenset[str]:
         """What its line says, in any language: the page may have changed its own."""
@@ -104,6 +110,15 @@ class Note(NamedTuple):
         """The same without the word in front."""
         (said,) = _said("", self.text)
         return said
+
+    @property
+    def compacts(self) -> bool:
+        return self.about == _COMPACTION
+
+    def replaces(self, other: Note) -> bool:
+        """Does it say the same, or something newer about the same? Compactions are built on each other: what one has
+        done is told again when the next is taken back."""
+        return not self.compacts and (self.said == other.said or bool(self.about and self.about == other.about))
 
 
 @frozen
@@ -122,8 +137,8 @@ class Noted:
                 return self.after(what, seq=event.seq, trust=event.trust)
             case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW:
                 return self._left_by(text)
-            case CompactionLifted():
-                return self.lifted()
+            case CompactionLifted(of=of):
+                return self.without_compaction(of)
             case _:
                 return self
 
@@ -141,9 +156,26 @@ class Noted:
             case _:
                 return self._with(note)
 
+    def without_compaction(self, of: int) -> Noted:
+        """When the compaction of event `of` was taken back, right behind which its line was entered."""
+        return self._without([note for note in self.notes if note.compacts and note.entered == of + 1])
+
     def lifted(self) -> Noted:
-        """When a compaction was taken back."""
-        return self._without([note for note in self.notes if note.about == _COMPACTION])
+        """Without a word about compactions, for whoever has none."""
+        return self._without([note for note in self.notes if note.compacts])
+
+    @property
+    def shown(self) -> list[Note]:
+        """Those that stand on the page, section by section: the newest, as many as there is room for.
+
+        One that is not shown may be again, when others leave. The current task is in nobody's way.
+        """
+        last = next((note for note in self.notes if note.compacts), None)
+        told = [note for note in self.notes if note is last or not note.compacts]
+        sections = sorted({note.section: None for note in told}, key=lambda section: section is not Section.TASK)
+        lists = [[note for note in told if note.section is section][: _most(section)] for section in sections]
+        room = fitting(lists, Note.longest_line, most=MOST_NOTED)
+        return [note for note in told if note in room]
 
     def under(self, section: Section) -> list[Note]:
         return [note for note in self.notes if note.section is section]
@@ -194,15 +226,14 @@ class Noted:
     def _with(self, note: Note) -> Noted:
         """On top of its section, in the place of what said the same or was about the same."""
         before = self.under(note.section)
-        again = next((one for one in before if one.said == note.said), None)
-        replaced = [one for one in before if one.said == note.said or (note.about and one.about == note.about)]
+        replaced = [one for one in before if note.replaces(one)]
+        again = next((one for one in replaced if one.said == note.said), None)
         if again is not None:
             note = note._replace(entered=again.entered, recurs=again.recurs)
         elif any(words in note.said for _, words in (*_left(self.notes), *self.gone)):
             note = note._replace(recurs=True)
-        most = MOST_ACTIONS if note.section is Section.ACTIONS else MOST_LINES
-        kept = [one for one in before if one not in replaced]
-        noted = self._without([*replaced, *kept[most - 1 :]])
+        kept = [one for one in before if one not in replaced and one.compacts == note.compacts]
+        noted = self._without([*replaced, *kept[MOST_KEPT - 1 :]])
         gone = tuple(pair for pair in noted.gone if pair[0] is not note.section or pair[1] not in note.said)
         return replace(noted, notes=(note, *noted.notes), gone=gone)
 
@@ -215,16 +246,19 @@ class Noted:
 
     def _left_by(self, text: str) -> Noted:
         """What is left of them on a page that somebody wrote."""
-        if not self.notes:
+        shown = self.shown
+        if not shown:
             return self
         said = _everything(text)
-        missing = [note for note in self.notes if note.said.isdisjoint(said)]
+        missing = [note for note in shown if note.said.isdisjoint(said)]
         if not missing:
             return self
-        seen = (note for note in sorted(self.notes, key=_entered) if note not in missing and not note.recurs)
+        seen = (note for note in sorted(shown, key=_entered) if note not in missing and not note.recurs)
         last = {note.section: note.entered for note in seen}
         off = [note for note in missing if note.returned or note.entered < last.get(note.section, 0)]
-        noted = self._without(off)
+        # Nobody takes a line off to see an older one in its place.
+        hidden = [note for note in self.notes if note not in shown] if off else []
+        noted = self._without([*off, *hidden])
         notes = (note._replace(returned=True) if note in missing else note for note in noted.notes)
         return replace(noted, notes=tuple(notes))
 
@@ -234,9 +268,9 @@ def with_noted(text: str, noted: Noted, language: str) -> str:
     for section in Section:
         text = with_lines(text, section.headings(language), partial(_theirs, noted.ours(section)))
     said = _everything(text)
+    notes = [note for note in noted.shown if note.said.isdisjoint(said)]
     for section in Section:
-        notes = [note for note in noted.under(section) if note.said.isdisjoint(said)]
-        own = [note.line(language) for note in notes]
+        own = [note.line(language) for note in notes if note.section is section]
         text = with_lines(text, section.headings(language), partial(with_own, own=own))
     return text
 
@@ -252,6 +286,10 @@ def _everything(text: str) -> set[str]:
 
 def _left(notes: Collection[Note]) -> list[tuple[Section, str]]:
     return [(note.section, words) for note in notes for words in sorted(note.said)]
+
+
+def _most(section: Section) -> int:
+    return MOST_ACTIONS if section is Section.ACTIONS else MOST_LINES
 
 
 def _entered(note: Note) -> int:

@@ -27,6 +27,7 @@ Ours = Callable[[str], bool]
 """Is a line one that memory knows to have entered?"""
 
 _BULLET = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?)?")
+_WORD = re.compile(r"[^\W_]")
 # What opens something at the start of a line, in a list as well.
 _OPENS = re.compile(r"#|```|~~~")
 _COMMENTS = {"<!--": "&lt;!--", "-->": "--&gt;"}
@@ -51,6 +52,11 @@ def words_of(line: str) -> str:
     """What a line says, without its bullet and its mark."""
     said = _BULLET.sub("", line, count=1).strip()
     return said.removesuffix(MARK).rstrip() if is_own(line) else said
+
+
+def says_nothing(line: str) -> bool:
+    """A rule, an empty bullet, a blank line."""
+    return _WORD.search(words_of(line)) is None
 
 
 @lru_cache(maxsize=1_024)

@@ -1,17 +1,12 @@
-"""The page a new session starts from, and the test whether anybody has written on it.
+"""The page a new session starts from.
 
-The comments guide a model that sees the file in every request; they are not content, so a page that has only
-headings and comments still counts as empty, in whichever language it was begun. Nor are the lines that memory keeps
-there itself: the history may be cut to what somebody has understood of it, not to what was noted by rule.
+Its headings say what belongs where, and its comments how to keep it short: whoever opens the file needs no manual.
 """
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 
-from inmind.overview.head import has_values, parted
-from inmind.overview.own import is_own
 from inmind.overview.sections import headings_in
 
 LANGUAGES = ("en", "zh")
@@ -61,7 +56,6 @@ _CHINESE = """\
 """
 
 _TEMPLATES = {"en": _ENGLISH, "zh": _CHINESE}
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 class Section(IntEnum):
@@ -86,12 +80,3 @@ _HEADINGS = {
 
 def template(language: str) -> str:
     return _TEMPLATES[language]
-
-
-def is_maintained(text: str) -> bool:
-    """Has anybody written a line here that is neither heading nor comment, nor memory's own?"""
-    head, page = parted(text)
-    lines = _COMMENT.sub("", page).splitlines()
-    return has_values(head) or any(
-        line.strip() and not line.lstrip().startswith("#") and not is_own(line) for line in lines
-    )

@@ -8,7 +8,6 @@ the page with noise, so where a name or an argument leaves doubt nothing is said
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -34,9 +33,10 @@ class Outcome:
 
     tool: str
     arguments: Any = None
-    """As values; None where they could not be read."""
+    """As values, like the result."""
     result: Any = None
     failed: bool = False
+    exit_code: int = 0
 
 
 def occurrences(
@@ -158,24 +158,25 @@ def _found_nothing(outcome: Outcome) -> bool:
     command = _command(outcome)
     if not (_SEARCHING.search(command) if command else not _SEARCHES.isdisjoint(_words(outcome.tool))):
         return False
-    value = _value(outcome.result)
-    code = next((value[key] for key in _CODES if key in value), None) if is_object(value) else None
-    return code == 1 or _NOTHING.match(_reason(value)) is not None
+    said = (_told(outcome.result), _reason(outcome.result))
+    return outcome.exit_code == 1 or any(map(_NOTHING.match, said))
 
 
-_CODES = ("exit_code", "exitCode", "returncode", "return_code")
-_ERROR = re.compile(r"(?:error|failed|failure)\s*[:：]\s*", re.IGNORECASE)
+_ERROR = re.compile(r"<\w*error>|(?:error|failed|failure)\s*[:：]\s*", re.IGNORECASE)
+_CLOSED = re.compile(r"</\w*error>\Z", re.IGNORECASE)
+_ENDED = re.compile(r"[\w ]{0,30}\b(?:code|status)\W{1,3}\d+\W*", re.IGNORECASE)
 
 
 def _reason(result: object) -> str:
-    """The line of an answer that says why; of a traceback, the last."""
-    lines = [line for line in _told(result)[:_MOST_READ].splitlines() if line.strip()]
-    line = next(iter(lines[-1:] if lines and lines[0].lstrip().startswith("Traceback") else lines), "")
-    return _ERROR.sub("", line.strip(), count=1) if _ERROR.match(line.strip()) else line.strip()
+    """The line of an answer that says why; of a traceback, the last. A bare exit code says so only if nothing else."""
+    lines = [line.strip() for line in _told(result)[:_MOST_READ].splitlines() if line.strip()]
+    if len(lines) > 1 and _ENDED.fullmatch(lines[0]):
+        del lines[0]
+    line = next(iter(lines[-1:] if lines and lines[0].startswith("Traceback") else lines), "")
+    return _CLOSED.sub("", line[begun.end() :] if (begun := _ERROR.match(line)) else line)
 
 
-def _told(result: object) -> str:
-    value = _value(result)
+def _told(value: object) -> str:
     if is_object(value):
         return next((said for key in _REASONS if (said := _told(value.get(key)))), "")
     if is_list(value):
@@ -183,7 +184,10 @@ def _told(result: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-_REASONS = ("error", "message", "detail", "reason", "error_description", "text", "content", "stderr")
+_REASONS = (
+    *("error", "message", "detail", "reason", "error_description", "text", "content"),
+    *("stderr", "output", "stdout"),
+)
 
 
 # -- files -------------------------------------------------------------------------------------------------
@@ -249,7 +253,7 @@ def _finished(outcome: Outcome) -> Iterator[str]:
     words = set(_words(outcome.tool))
     if words.isdisjoint(_TASKS) or words.isdisjoint(_MARKS) or not words.isdisjoint(_READS):
         return
-    arguments, result = outcome.arguments, _value(outcome.result)
+    arguments, result = outcome.arguments, outcome.result
     yield from _marked(arguments)
     if is_object(arguments) and (_is_done(arguments) or not words.isdisjoint(_COMPLETES)):
         inside = result.get("task", result) if is_object(result) else None
@@ -261,7 +265,7 @@ def _finished(outcome: Outcome) -> Iterator[str]:
 def _marked(arguments: object) -> Iterator[str]:
     """The titles in a list of tasks, each with its status."""
     values = [*arguments.values(), arguments] if is_object(arguments) else [arguments]
-    for value in map(_value, values):
+    for value in values:
         for item in value if is_list(value) else ():
             if is_object(item) and _is_done(item) and (title := _title(item)):
                 yield title
@@ -278,13 +282,3 @@ def _title(task: Mapping[str, Any]) -> str:
 
 def _is_words(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip("· \n\t")) and not value.isdigit()
-
-
-def _value(value: object) -> Any:
-    """What a text holds, if that is JSON."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") and len(value) <= _MOST_READ:
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from inmind.documents import FOLDERS, OVERVIEW, Documents
+from inmind.documents import FOLDERS, OVERVIEW, Document, Documents
 from inmind.journal import DocumentWritten, Draft, Occurred, Origin, Trust
 from inmind.overview.events import Noted, with_noted
 from inmind.overview.index import with_index
@@ -39,7 +39,7 @@ def kept_up(
     text = with_index(with_noted(page.text, noted, language), indexed(documents), language)
     if text != page.text:
         written = DocumentWritten(OVERVIEW, text, upkeep=True)
-        least = min((note.trust for note in noted.notes), default=Trust.OPERATOR)
+        least = min((note.trust for note in noted.shown), default=Trust.OPERATOR)
         where_from = tuple(filter(None, (page.source, *sources)))
         drafts.append(Draft(what=written, origin=Origin.OPERATOR, sources=where_from, trust=min(page.trust, least)))
     return drafts
@@ -49,6 +49,17 @@ def indexed(documents: Documents) -> Mapping[str, str]:
     """Pages of detail/ and archive/, the newest first."""
     pages = [(path, page) for path, page in documents.by_path.items() if path.partition("/")[0] in FOLDERS]
     return {path: page.text for path, page in sorted(pages, key=lambda one: one[1].version, reverse=True)}
+
+
+def with_written(documents: Documents, drafts: Sequence[Draft]) -> Documents:
+    """The documents with pages that are about to be written, the last of which will be the newest."""
+    newest = max((page.version for page in documents.by_path.values()), default=0)
+    fresh = {
+        draft.what.path: Document(draft.what.text, newest + number, "", draft.trusted)
+        for number, draft in enumerate(drafts, start=1)
+        if isinstance(draft.what, DocumentWritten)
+    }
+    return Documents({**documents.by_path, **fresh})
 
 
 def as_others_wrote(text: str, *noted: Noted) -> str:

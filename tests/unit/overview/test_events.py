@@ -15,6 +15,8 @@ from inmind.overview import LANGUAGES, is_maintained, template
 from inmind.overview.events import KINDS, MOST_ACTIONS, MOST_GONE, MOST_LINES, Noted, occurrence, with_noted
 from inmind.overview.own import LONGEST, is_own
 from inmind.overview.sections import headings_in, section_of
+from inmind.overview.size import MOST_NOTED
+from inmind.overview.template import Section
 
 pytestmark = pytest.mark.spec("F5")
 
@@ -32,6 +34,12 @@ class Life:
             self.seq += 1
             self.noted = self.noted.after(Occurred(kind, text), seq=self.seq, trust=trust)
             self.page = with_noted(self.page, self.noted, self.language)
+        return self
+
+    def lifted(self, of: int) -> Life:
+        self.seq += 1
+        self.noted = self.noted.apply(an_event(CompactionLifted(of=of), seq=self.seq))
+        self.page = with_noted(self.page, self.noted, self.language)
         return self
 
     def written(self, page: str) -> Life:
@@ -102,10 +110,23 @@ def test_a_task_that_is_begun_again_can_be_finished_again() -> None:
     assert life.occurred(("task_started", "A")).noted.finished == ()
 
 
-def test_of_compactions_the_last_is_told_until_one_is_taken_back() -> None:
+def test_of_compactions_in_force_the_last_is_told() -> None:
     life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
     assert noted(life.page) == {"Recent actions": ["- archived 5 ·"]}
-    assert life.noted.apply(an_event(CompactionLifted(of=1))).notes == ()
+    assert noted(life.lifted(1).page) == {"Recent actions": ["- archived 3 ·"]}
+    assert noted(life.lifted(0).page) == {}
+
+
+def test_a_compaction_that_is_taken_back_below_another_leaves_the_others_line() -> None:
+    life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
+    assert noted(life.lifted(0).page) == {"Recent actions": ["- archived 5 ·"]}
+    assert noted(life.lifted(1).page) == {}
+
+
+def test_who_takes_off_the_line_about_a_compaction_is_not_told_of_the_one_before() -> None:
+    life = Life().occurred(("compression_completed", "archived 3"), ("compression_completed", "archived 5"))
+    bare = life.page.replace("- archived 5 ·\n", "")
+    assert noted(life.written(bare).written(bare).page) == {}
 
 
 def test_what_is_said_again_moves_to_the_front_and_is_not_doubled() -> None:
@@ -290,8 +311,51 @@ def test_events_are_noted_once_and_bounded_and_no_line_of_others_is_lost(
         assert with_noted(life.page, life.noted, language) == life.page
     kept = iter(life.page.splitlines())
     assert all(line in kept for line in began.splitlines() if line.strip() and not is_own(line))
-    assert len(life.noted.notes) <= 1 + 3 * MOST_LINES + MOST_ACTIONS
+    assert len(life.noted.shown) <= 1 + 3 * MOST_LINES + MOST_ACTIONS
     assert len(life.noted.gone) <= MOST_GONE
+
+
+LONG = st.tuples(
+    st.sampled_from(KINDS), st.sampled_from("a很x").map(lambda letter: letter * 300) | st.text("abc很", min_size=1)
+)
+
+
+@pytest.mark.spec("F1")
+@given(events=st.lists(LONG, max_size=60), language=st.sampled_from(LANGUAGES))
+def test_all_lines_of_ours_have_room_in_their_share_and_the_newest_is_among_them(
+    events: list[tuple[str, str]], language: str
+) -> None:
+    life = Life(language=language)
+    for number, (kind, text) in enumerate(events):
+        life.occurred((kind, f"{number} {text}"))
+        own = [line for line in life.page.splitlines() if is_own(line)]
+        assert sum(len(line.encode()) + 1 for line in own) <= MOST_NOTED
+        assert any(note.entered == life.seq for note in life.noted.shown)
+        assert bool(life.noted.under(Section.TASK)) == any(note.section is Section.TASK for note in life.noted.shown)
+
+
+def test_what_had_no_room_is_there_again_when_something_newer_is_over() -> None:
+    problems = [("bug_found", f"{number} fails") for number in range(MOST_LINES + 1)]
+    life = Life().occurred(*problems)
+    assert "- 0 fails ·" not in life.page
+    assert "- 0 fails ·" in life.occurred(("bug_closed", "5 fails")).page
+
+
+def test_who_takes_a_line_off_does_not_get_an_older_one_in_its_place() -> None:
+    life = Life().occurred(*(("decision_made", f"ours {number}") for number in range(MOST_LINES + 5)))
+    life.written(life.page.replace("- ours 9 ·\n", ""))
+    assert len(noted(life.page)["Key decisions"]) == MOST_LINES - 1
+
+
+@pytest.mark.spec("E9")
+@given(events=st.lists(EVENTS | LONG, max_size=40), since=st.lists(EVENTS, max_size=2))
+def test_a_compaction_that_is_taken_back_leaves_the_page_as_if_it_had_never_been(
+    events: list[tuple[str, str]], since: list[tuple[str, str]]
+) -> None:
+    life, other = Life().occurred(*events), Life().occurred(*events)
+    of = life.seq
+    life.occurred(("compression_completed", "archived 7"), *since).lifted(of)
+    assert life.page == other.occurred(*since).page
 
 
 def test_a_page_is_no_newer_for_words_that_had_stood_there_before() -> None:
@@ -323,6 +387,6 @@ def test_a_stale_page_loses_no_line_that_was_entered_since(steps: list[tuple[str
             then, known = life.page, life.seq
         if isinstance(step, tuple):
             life.occurred(step)
-    fresh = [note.line("en") for note in life.noted.notes if note.entered > known]
+    fresh = [note.line("en") for note in life.noted.shown if note.entered > known]
     page = life.written(then).page.split("\n")
     assert all(line in page for line in fresh)

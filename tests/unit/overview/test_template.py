@@ -22,8 +22,18 @@ def test_one_line_of_content_makes_a_page_maintained(language: str) -> None:
     assert is_maintained(template(language).replace("-->\n\n", "-->\n- write the tests\n\n", 1))
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# only\n## headings", "<!-- never closed\nso all of it is comment"])
-def test_headings_comments_and_blank_lines_are_not_content(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "# only\n## headings",
+        "<!-- never closed\nso all of it is comment",
+        "- \n* * *\n- [ ]\n",
+        "# a\n\n---\n",
+    ],
+)
+def test_headings_comments_and_lines_that_say_nothing_are_not_content(text: str) -> None:
     assert not is_maintained(text)
 
 

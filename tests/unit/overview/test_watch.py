@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.journal import Occurred, Trust
+from inmind.chronicle import outcome_of
+from inmind.journal import Occurred, ToolObserved, Trust
 from inmind.overview.events import Noted
 from inmind.overview.watch import MOST_FAILING, Outcome, occurrences
 
@@ -29,11 +30,11 @@ def open_problems(*outcomes: Outcome) -> list[str]:
 
 
 def did(tool: str, arguments: Any = None, result: Any = "ok") -> Outcome:
-    return Outcome(tool=tool, arguments=arguments, result=result)
+    return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result))
 
 
 def failed(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> Outcome:
-    return Outcome(tool=tool, arguments=arguments, result=result, failed=True)
+    return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
 
 
 # -- failures
@@ -133,6 +134,11 @@ def test_a_search_that_could_not_search_has(tool: str, arguments: Any, result: A
         ({"error": {"message": "quota"}}, ": quota"),
         ('{"error": "quota"}', ": quota"),
         ([{"type": "text", "text": "Failed: no"}], ": no"),
+        ({"isError": True, "content": [{"type": "text", "text": '{"error": "quota"}'}]}, ": quota"),
+        ("Exit code 1\nFAILED tests/x.py", ": FAILED tests/x.py"),
+        ("<tool_use_error>File is too large</tool_use_error>", ": File is too large"),
+        ({"exit_code": 2, "stdout": "collected 1", "stderr": "no such suite"}, ": no such suite"),
+        ({"output": "context not found", "metadata": {"exit_code": 1}}, ": context not found"),
         ({"code": 5}, ""),
         (None, ""),
     ],

@@ -22,9 +22,9 @@ from inmind.entities.ids.arguments import Found, ids_in
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, is_code, looks_like_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.reading import is_list, is_object, listed, read
+from inmind.entities.reading import is_list, is_object, listed, read, readings
 from inmind.entities.rules import DEFAULT_RULES, EntityRules, Extractor
-from inmind.entities.success import failed, is_empty, refused, spared
+from inmind.entities.success import is_empty, refused, says_failed, spared
 from inmind.errors import ExtractorFailed
 from inmind.journal import Part, ThingSeen, ToolObserved
 
@@ -42,13 +42,14 @@ MOST_USED = 10
 
 def things_of(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[ThingSeen, ...]:
     """What one outcome brings to mind, the best match first. A failed call brings nothing."""
-    if outcome.error or failed(outcome.result):
+    answer = readings(outcome.result)
+    if outcome.error or any(map(says_failed, answer)):
         return ()
     own = rules.extractor_for(outcome.tool)
     if own is not None:
         return _by_host(*own, outcome)
-    value = read(outcome.result)
-    if failed(value) or (is_empty(value) and tool_named(outcome.tool).reads):  # what is not there proves no id
+    value = answer[-1]
+    if is_empty(value) and tool_named(outcome.tool).reads:  # what is not there proves no id
         return ()
     return _Outcome(outcome, value, rules).things()
 

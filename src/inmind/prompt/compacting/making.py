@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inmind.documents import Document, Documents, checked_text
+from inmind.documents import Documents, checked_text
 from inmind.errors import InvalidPath
 from inmind.frozen import frozen
 from inmind.history import Entry, History
@@ -22,7 +22,7 @@ from inmind.prompt.compacting.report import CompactionReport
 from inmind.prompt.compacting.surviving import survivors, unsaid
 from inmind.prompt.compacting.wanted import Wanted, archive_path
 from inmind.prompt.meter import Meter
-from inmind.prompt.upkeep import kept_up
+from inmind.prompt.upkeep import kept_up, with_written
 from inmind.text import counted, shortened
 
 _MOST_TITLE = 60
@@ -70,6 +70,7 @@ def compaction(
         _draft(DocumentWritten(page.path, page.text, upkeep=True), _sources_of(page, history, documents))
         for page in archived
     ]
+    then = with_written(documents, drafts[::-1])  # of the pages of one compaction the first stands first
     sources = _sources(history, leaving.touched)
     earlier = [one.id for one in history.compactions[-1:]]  # what must survive is handed on from one to the next
     drafts.append(_draft(what, (*earlier, *sources)))
@@ -78,7 +79,7 @@ def compaction(
         number = f"{len(fresh)} 条消息" if language == "zh" else counted(len(fresh), "message")
         told = _COMPLETED[language].format(number, title, archived[0].path)
         occurred = [Occurred("compression_completed", told)]
-        drafts += kept_up(_with_pages(documents, archived), language, occurred, noted=noted, sources=sources)
+        drafts += kept_up(then, language, occurred, noted=noted, sources=sources)
     return Made(drafts, report)
 
 
@@ -86,15 +87,6 @@ _COMPLETED = {
     "en": "archived {} about {}: {}",
     "zh": "已归档 {}（{}）：{}",
 }
-
-
-def _with_pages(documents: Documents, archived: Sequence[Page]) -> Documents:
-    """The documents with pages that are about to be written, which are the newest."""
-    newest = max((one.version for one in documents.by_path.values()), default=0)
-    fresh = {
-        page.path: Document(page.text, newest + number, "") for number, page in enumerate(reversed(archived), start=1)
-    }
-    return Documents({**documents.by_path, **fresh})
 
 
 def _draft(what: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
