@@ -73,8 +73,8 @@ def _kept(data: Path) -> Table:
             "Over: prompts with more tokens than the window takes less the room for an answer, counted anew from the "
             "request. Parted: calls and results that do not stand together. Lost: ids in the agent's calls that had "
             "been said and stand nowhere in its prompt. Missing: goals, rules, decisions and requests that had to be "
-            "in a prompt and were not; no room: those of which the prompt itself says so. Unsent: calls for which no prompt "
-            "could be made.",
+            "in a prompt and were not; no room: those of which the prompt itself says so. Unsent: calls for which no "
+            "prompt could be made.",
         ),
     )
 

@@ -85,6 +85,7 @@ def test_a_model_that_gives_no_summary_is_told_to_the_host_and_room_is_made_all_
 
     session = memory.session("s", window=8_000, reserve=500, summarizer=fails)
     talk = [user(TASK)]
+    prompt = session.prepare(talk)
     while not asked:
         talk += [assistant("word " * 300), user("go on")]
         prompt = session.prepare(talk)

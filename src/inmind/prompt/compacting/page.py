@@ -121,12 +121,11 @@ def _section(entry: Entry) -> str:
 
 def _says_it_all(entry: Entry, message: Message) -> bool:
     """Is there nothing in a message but what can be read here: no name, no signature, no field of a provider's own?"""
-    *opens, wire = FORMATS[entry.format].write([message]) or [
-        None
-    ]  # some want a user's words in front of an assistant's
-    if any(one["role"] != "user" or message.role == "user" for one in opens):
+    written = FORMATS[entry.format].write([message])
+    # Some formats begin with a user's words, whatever comes.
+    if not written or (len(written) > 1 and message.role == "user"):
         return False
-    return entry.wire == wire or _spelt(entry.wire) == _spelt(wire)
+    return len(written) <= 2 and (entry.wire == written[-1] or _spelt(entry.wire) == _spelt(written[-1]))
 
 
 def _spelt(value: Any) -> Any:
