@@ -12,7 +12,7 @@ least, and for a page where that is safe: it begins a turn and is what was asked
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -41,45 +41,53 @@ def told_apart(said: Sequence[Spoken], *, seen: Sequence[Spoken] | None = None) 
     `seen`: the messages as they were, where some are sent as stubs.
     """
     answers, doubtful = observed(said if seen is None else seen)
-    return [
-        one
-        if not one.begins_turn
-        else replace(one, by="tool", words="", answers=(Answered("", one.words, one.tokens),))
-        if place in answers
-        else replace(one, doubtful=True)
-        if place in doubtful
-        else one
-        for place, one in enumerate(said)
-    ]
+    told = list(said)
+    for place in (*answers, *doubtful):
+        one = said[place]
+        if one.begins_turn:
+            told[place] = _as_answer(one) if place in answers else replace(one, doubtful=True)
+    return told
 
 
 def observed(said: Sequence[Spoken]) -> Observed:
+    """Told by the commands that stand before: those that nobody writes to a person, and those that may be an example."""
     called = set(_behind(said, _CALL))
     shown = set(_behind(said, _COMMAND)) - called
     calls = sum(len(one.asks) for one in said)
     if calls and calls >= len(called) + len(shown):
         return Observed()
-    pasted = {place for place, one in enumerate(said) if place and one.begins_turn and looks_pasted(one.words)}
-    headed = {place for place, one in enumerate(said) if place and one.begins_turn and is_headed(one.words)}
-    talked_to = 2 * sum(speaks(said[place].words) for place in shown - pasted - headed) > len(shown)
+    users = [(place, one.words) for place, one in enumerate(said) if place and one.begins_turn]
+    pasted = {place for place, words in users if looks_pasted(words)}
+    headed = {place for place, words in users if is_headed(words)}
     often = LOOP * sum(one.by == "assistant" and not _addresses(one.words) for one in said)
     loop = len(called) + len(shown) >= often
+    talked_to = 2 * sum(speaks(said[place].words) for place in shown - pasted - headed) > len(shown)
     answers = called | headed | (shown & pasted)
     if not talked_to:
         answers |= shown if loop else {place for place in shown if not compiled(_SENTENCE).match(said[place].words)}
-    doubtful = set[int]() if talked_to and not loop else set(shown)
+    doubtful = _in_their_wake(said, answers, pasted)
+    if loop or not talked_to:
+        doubtful |= shown
     if not loop and len(coded := set(_behind(said, _CODE))) >= max(often, FEW):
         doubtful |= coded
-    for place, (before, one) in enumerate(pairwise(said), start=1):
-        ran = before.by == "assistant" or place - 1 in answers
-        if one.begins_turn and (place - 1 in answers or (ran and place in pasted) or _is_left_open(before, one)):
-            doubtful.add(place)
     return Observed(frozenset(answers), frozenset(doubtful - answers))
 
 
-def _is_left_open(before: Spoken, one: Spoken) -> bool:
-    """Behind the command that hands the work in, somebody asks for the next; or is told what came of it."""
-    return before.by == "assistant" and _hands_in(before.words) and not speaks(one.words)
+def _in_their_wake(said: Sequence[Spoken], answers: Container[int], pasted: Container[int]) -> set[int]:
+    """What follows an answer in the same name, what looks like one behind any words of the agent's, and what it is told
+    when it has handed its work in."""
+    found: set[int] = set()
+    for place, (before, one) in enumerate(pairwise(said), start=1):
+        behind_agent = before.by == "assistant"
+        looks_so = place in pasted or (_hands_in(before.words) and not speaks(one.words)) if behind_agent else False
+        if one.begins_turn and (place - 1 in answers or looks_so):
+            found.add(place)
+    return found
+
+
+def _as_answer(one: Spoken) -> Spoken:
+    """No call has an id that it could be found by."""
+    return replace(one, by="tool", words="", answers=(Answered("", one.words, one.tokens),))
 
 
 def _behind(said: Sequence[Spoken], command: str) -> Iterator[int]:
