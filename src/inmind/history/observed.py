@@ -50,7 +50,7 @@ def told_apart(said: Sequence[Spoken], *, seen: Sequence[Spoken] | None = None) 
 
 
 def observed(said: Sequence[Spoken]) -> Observed:
-    """Told by the commands that stand before: those that nobody writes to a person, and those that may be an example."""
+    """Told by the commands before them: those that nobody writes to a person, and those that may be an example."""
     called = set(_behind(said, _CALL))
     shown = set(_behind(said, _COMMAND)) - called
     calls = sum(len(one.asks) for one in said)
