@@ -7,6 +7,7 @@ so in this band, or its prices do. Found on values, and carried out by whoever k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from inmind.frozen import frozen
 from inmind.history import History
@@ -22,6 +23,8 @@ from inmind.prompt.meter import Meter, band
 from inmind.prompt.policy import CompressionPolicy, pays
 from inmind.prompt.retained import RetainedLayer, retained
 
+LEAST_NAMED = 100
+"""Tokens of ids below which a stub is not shortened for them."""
 LEAST_GAIN = 300
 """Tokens that a compaction which nothing forces has to make free."""
 
@@ -63,11 +66,17 @@ class Relief:
         return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
 
     def _when_full(self, mind: Mind, crowd: Crowd) -> Due | None:
+        """Ids are named in full, unless nothing could be sent for them."""
         said = self._said(mind.history)
         wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
-        stub = stub_size(said, wanted, self._meter)
-        leaving = self._relieved(mind.history, said, crowd, stub)
-        worth = crowd.over or self._gain(said, leaving, stub) >= crowd.least_gain
+        while True:
+            stub = stub_size(said, wanted, self._meter)
+            leaving = self._relieved(mind.history, said, crowd, stub)
+            gain = self._gain(said, leaving, stub)
+            if crowd.history - gain <= crowd.available - crowd.fixed or wanted.naming < LEAST_NAMED:
+                break
+            wanted = replace(wanted, naming=wanted.naming // 2)
+        worth = crowd.over or gain >= crowd.least_gain
         return self._due(mind, leaving, wanted) if leaving and worth else None
 
     def _when_covered(self, mind: Mind, crowd: Crowd) -> Due | None:

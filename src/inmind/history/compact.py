@@ -121,6 +121,8 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
     if relief.left > room.limit:
         relief.take_outputs(range(len(said)), until=room.aim)
     if relief.left > room.limit:
+        relief.take([[place for place, one in enumerate(said) if one.block]], until=room.limit)
+    if relief.left > room.limit:
         relief.cut(until=(room.most + room.limit) // 2)
     if relief.left > room.limit:
         relief.tighten()
@@ -226,13 +228,10 @@ class _Relief:
         return {place for run in self._runs for place in run}
 
     def _worth(self, run: Sequence[int]) -> bool:
-        """Earlier stubs alone leave where they are long, as what stays of a message that was cut; one block would only
-        be told again."""
+        """Earlier stubs alone leave where they are long: what stays of a message that was cut, and a block that names
+        more ids than there is room for."""
         gone = [self._said[place] for place in run]
-        if any(not one.stub for one in gone):
-            return True
-        told_again = len(gone) == 1 and gone[0].block
-        return not told_again and sum(one.tokens for one in gone) > self._room.stub
+        return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._room.stub
 
     def _waits(self, one: Spoken) -> bool:
         """Does a message make a call that nobody has answered yet?"""

@@ -12,18 +12,20 @@ least, and for a page where that is safe: it begins a turn and is what was asked
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from inmind.history.prose import compiled, is_headed, looks_pasted, speaks
+from inmind.history.prose import asks, begins_as_output, compiled, is_headed, is_screen, speaks
 from inmind.history.spoken import Answered, Spoken
 
 LOOP = 0.8
 """Of what an agent says ends in a command, if it works by them."""
 FEW = 3
-"""Messages that end in code, below which that is no habit."""
+"""Messages that end in code, below which that is no habit; and that ask for something, below which nobody is sure."""
+MOSTLY = 0.9
+"""Of what is said behind commands asks for something, if a person says it."""
 
 
 class Observed(NamedTuple):
@@ -53,24 +55,38 @@ def observed(said: Sequence[Spoken]) -> Observed:
     """Told by the commands before them: those that nobody writes to a person, and those that may be an example."""
     called = set(_behind(said, _CALL))
     shown = set(_behind(said, _COMMAND)) - called
-    calls = sum(len(one.asks) for one in said)
-    if calls and calls >= len(called) + len(shown):
+    coded = set(_behind(said, _CODE)) - called - shown
+    often = LOOP * sum(one.by == "assistant" and not (one.asks or _addresses(one.words)) for one in said)
+    if len(coded) < max(often, FEW):
+        coded.clear()
+    commands = called | shown | coded
+    if (calls := _calls(said)) and calls >= len(commands):
         return Observed()
-    users = [(place, one.words) for place, one in enumerate(said) if place and one.begins_turn]
-    pasted = {place for place, words in users if looks_pasted(words)}
-    headed = {place for place, words in users if is_headed(words)}
-    often = LOOP * sum(one.by == "assistant" and not _addresses(one.words) for one in said)
-    loop = len(called) + len(shown) >= often
-    talked_to = 2 * sum(speaks(said[place].words) for place in shown - pasted - headed) > len(shown)
+    headed, screens = _users(said, is_headed), _users(said, is_screen)
+    if not commands:  # there may still be some in words that nobody knows
+        return Observed(headed, frozenset(_in_their_wake(said, headed, screens)) - headed)
+    loop = len(commands) >= often
+    pasted = screens | _users(said, begins_as_output)
+    asked = [said[place].words for place in (shown | coded) - pasted - headed]
+    talked_to = 2 * sum(map(speaks, asked)) > len(shown | coded)
+    people = len(asked) >= FEW and sum(map(asks, asked)) >= MOSTLY * len(shown | coded)
     answers = called | headed | (shown & pasted)
     if not talked_to:
         answers |= shown if loop else {place for place in shown if not compiled(_SENTENCE).match(said[place].words)}
     doubtful = _in_their_wake(said, answers, pasted)
-    if loop or not talked_to:
-        doubtful |= shown
-    if not loop and len(coded := set(_behind(said, _CODE))) >= max(often, FEW):
-        doubtful |= coded
+    if not (people or (talked_to and not loop)):
+        doubtful |= shown | coded
     return Observed(frozenset(answers), frozenset(doubtful - answers))
+
+
+def _calls(said: Sequence[Spoken]) -> int:
+    """How many tools were called, but for memory's own: any agent may be offered those."""
+    return sum(not compiled(_OURS).fullmatch(call.tool) for one in said for call in one.asks)
+
+
+def _users(said: Sequence[Spoken], are: Callable[[str], bool]) -> frozenset[int]:
+    """The places of messages in a user's name whose words are such; nothing was run before the first."""
+    return frozenset(place for place, one in enumerate(said) if place and one.begins_turn and are(one.words))
 
 
 def _in_their_wake(said: Sequence[Spoken], answers: Container[int], pasted: Container[int]) -> set[int]:
@@ -130,6 +146,8 @@ _LOOKED_AT = 2_000
 # Without one of these there is none: most messages are not looked at further.
 _ENDS = ("```", "~~~", ">", "}")
 _HINTS = ("Action", "ACTION", "action:", "Tool", "tool:", "Function", "function:", "\n$ ")
+
+_OURS = r"(?:working[_-])?memory[_/]\w+|updateWorkingMemory|compact_history|resolve_reference"
 
 # Nobody writes these to a person: `Action: …`, and a call between tags that name a tool.
 _CALL = (

@@ -22,11 +22,15 @@ def is_headed(words: str) -> bool:
     return bool(compiled(_HEADED).match(words))
 
 
-def looks_pasted(words: str) -> bool:
-    """Does it begin as what a program said, or end as a terminal that waits for the next command? Some people hand such
-    things over, too."""
-    last = words[-_FIRST_WORDS:].rstrip().rpartition("\n")
-    return bool(compiled(_OUTPUT_BEGINS).match(words) or (last[1] and compiled(_PROMPT).fullmatch(last[2])))
+def begins_as_output(words: str) -> bool:
+    """Does it begin as what a program said? People hand such things over, too."""
+    return bool(compiled(_OUTPUT_BEGINS).match(words))
+
+
+def is_screen(words: str) -> bool:
+    """Does it end as a terminal that waits for the next command? One line alone does not."""
+    _, before, last = words[-_FIRST_WORDS:].rstrip().rpartition("\n")
+    return bool(before and compiled(_PROMPT).fullmatch(last))
 
 
 def own_words(words: str) -> Iterator[str]:
@@ -52,6 +56,12 @@ def speaks(words: str) -> bool:
     """Does somebody speak to somebody here, by its first words? Programs and pages say neither I nor please."""
     first = words.strip()[:_FIRST_WORDS].lower()
     return not compiled(_FOREIGN).match(first) and bool(compiled(_SPEAKS).search(first))
+
+
+def asks(words: str) -> bool:
+    """Does somebody ask for something here? Programs and pages speak to people, and hardly ever do that."""
+    first = words.strip()[:_FIRST_WORDS].lower()
+    return not compiled(_FOREIGN).match(first) and bool(compiled(_ASKS).search(first))
 
 
 def sentences(text: str) -> list[str]:
@@ -171,6 +181,10 @@ _GREETING = (
     r"all|everyone|team|folks|friend|how are you(?: doing)?|how['’]?s it going|what['’]?s up|today|are you there|"
     r"nice to meet you)\b[\W_]*)*|"
     r"[\W_]*(?:(?:你好|您好|大家好|嗨|哈喽|早上好|上午好|下午好|晚上好|早安|在吗|在么|有人吗)[啊呀\W_]*)*"
+)
+_ASKS = (
+    r"\b(?:please|pls|can you|could you|would you|how do i|i (?:want|need|would like)|i['’]d like|let['’]?s)\b|"
+    r"[?？]\s*(?:$|\n)|[请吗]"
 )
 _SPEAKS = (
     r"\b(?:i|i['’](?:m|d|ve|ll)|me|my|we|we['’](?:re|d|ve|ll)|our|us|you|your|please|pls|thanks|thank you|let['’]?s|"

@@ -316,7 +316,7 @@ def test_calls_and_answers_are_never_parted_and_what_waits_or_is_unread_never_le
     said: list[Spoken], keep: int, room: Room
 ) -> None:
     last = max((place for place, one in enumerate(said) if one.by == "assistant"), default=-1)
-    unread = set(range(last + 1, len(said)))
+    unread = {place for place in range(last + 1, len(said)) if not said[place].block}
     for leaving in leavings(said, keep, room):
         whole = set(leaving.whole)
         assert [pair for pair in pairs(said) if len(whole.intersection(pair)) == 1] == []

@@ -149,11 +149,35 @@ def test_where_an_agent_calls_tools_a_user_is_a_person_whatever_is_pasted(words:
 
 @pytest.mark.spec("E6", "J5")
 @pytest.mark.parametrize("words", PASTED[:3])
-def test_what_a_person_pastes_in_a_plain_chat_is_a_request_and_makes_no_rules(words: str) -> None:
-    said = told_apart(talk(("user", "Help me."), ("assistant", "What happened?"), ("user", words)))
-    assert said[2].begins_turn
+def test_what_is_pasted_beside_commands_is_a_request_and_makes_no_rules(words: str) -> None:
+    talked = talk(("user", "Help me."), ("assistant", SHELL), ("user", "ok"), ("assistant", "And?"), ("user", words))
+    said = told_apart(talked)
+    assert said[4].begins_turn
     assert request_of(reversed(said)) is not None
     assert [item.kind for item in items_of(said, first=True)] == ["goal"]
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize("code", ["bash", "python", "sql", ""])
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_person_who_is_given_code_all_the_time_still_makes_rules(code: str, calls: int) -> None:
+    called = [Spoken(seq=0, by="assistant", asks=(Asked("c", "run", "{}"),))] * calls
+    said = [*called, *talk(("user", "How do I do thing 1?"))]
+    for turn in range(2, 20):
+        said += talk(("assistant", f"So:\n```{code}\ndo\n```"), ("user", f"And how do I do thing {turn}?"))
+    said += talk(("assistant", f"So:\n```{code}\ndo\n```"), ("user", "Never use sudo."))
+    assert [item.text for item in items_of(told_apart(said), first=False)] == ["Never use sudo."]
+
+
+@pytest.mark.spec("J5")
+@pytest.mark.parametrize("command", [SHELL, "```python\nprint(page)\n```"])
+def test_memorys_own_tools_do_not_make_people_of_what_commands_answer(command: str) -> None:
+    asked, answer = Asked("m", "memory_read", "{}"), Answered("m", "a page", 2)
+    read = [Spoken(seq=0, by="assistant", asks=(asked,)), Spoken(seq=0, by="tool", answers=(answer,))]
+    said = talk(("user", "Fix it."))
+    for _ in range(4):
+        said += [*talk(("assistant", command), ("user", INJECTED)), *read]
+    assert [item.kind for item in items_of(told_apart(said), first=True)] == ["goal"]
 
 
 @pytest.mark.spec("J5")

@@ -21,9 +21,6 @@ from inmind.prompt.compacting.wanted import Wanted
 from inmind.prompt.meter import Meter
 from inmind.text import counted
 
-MOST_IDS = 1_000
-"""Tokens of ids that a stub for messages names at most, beside all else: without them a model would have to guess."""
-
 _RECENT = 6
 """Messages that no compaction takes whole, as a rule: the last rounds."""
 _FRAME = 80
@@ -43,7 +40,7 @@ def stub_size(said: Sequence[Spoken], wanted: Wanted, meter: Meter) -> int:
     leave = [one for place, one in enumerate(said) if place < start or one.block]
     stay = [one for one in said[start:] if not one.block]
     naming = Naming(wanted.ids, (text for one in stay for text in _texts(one)))
-    ids = naming.among((text for one in leave for text in _texts(one)), room=MOST_IDS, count=meter.count)
+    ids = naming.among((text for one in leave for text in _texts(one)), room=wanted.naming, count=meter.count)
     named = sum(meter.count(id) + 1 for id in ids)
     return _FRAME + wanted.stub + named
 
@@ -99,7 +96,7 @@ class _Stubs:
         text = for_messages(told=told, where=where)
         if first:
             summary = self._wanted.summary or self._extracted(self._wanted.stub - self._meter.count(text))
-            ids = self._named(self._all_that_leaves(), MOST_IDS)
+            ids = self._named(self._all_that_leaves(), self._wanted.naming)
             text = for_messages(told=told, where=where, summary=summary, ids=ids)
         format = entries[0].format
         return Stub(of=self._history.runs_at(run), wires=block(text, format), format=format, block=True)

@@ -19,6 +19,9 @@ MOST_STUB = 800
 LEAST_STUB = 160
 SHARE = 24
 
+MOST_IDS = 1_000
+"""Tokens of ids that a stub for messages names at most, beside all else: without them a model would have to guess."""
+
 MOST_RECENT = 2**53
 """Larger numbers do not survive JSON everywhere."""
 
@@ -35,6 +38,8 @@ class Wanted:
     """As a model wrote it; without one it is extracted, where the strategy asks for it."""
     stub: int = MOST_STUB
     """Tokens that a stub for messages may take."""
+    naming: int = MOST_IDS
+    """Tokens of ids that it may name beside that."""
     request: Item | None = None
     """What was asked last."""
     ids: Sequence[str] = ()
