@@ -24,7 +24,7 @@ from inmind.prompt.policy import CompressionPolicy, pays
 from inmind.prompt.retained import RetainedLayer, retained
 
 LEAST_NAMED = 100
-"""Tokens of ids below which a stub is not shortened for them."""
+"""Tokens of ids below which a stub is not made shorter any more."""
 LEAST_GAIN = 300
 """Tokens that a compaction which nothing forces has to make free."""
 
@@ -66,7 +66,7 @@ class Relief:
         return self._when_covered(mind, crowd) or self._by_policy(mind, crowd)
 
     def _when_full(self, mind: Mind, crowd: Crowd) -> Due | None:
-        """Ids are named in full, unless nothing could be sent for them."""
+        """A stub says all that it has to say, unless nothing could be sent for it."""
         said = self._said(mind.history)
         wanted = self._complete(mind, sized(Wanted(reason=FULL, strategy="summarize"), crowd.room.most))
         while True:
@@ -75,7 +75,7 @@ class Relief:
             gain = self._gain(said, leaving, stub)
             if crowd.history - gain <= crowd.available - crowd.fixed or wanted.naming < LEAST_NAMED:
                 break
-            wanted = replace(wanted, naming=wanted.naming // 2)
+            wanted = replace(wanted, naming=wanted.naming // 2, stub=wanted.stub // 2)
         worth = crowd.over or gain >= crowd.least_gain
         return self._due(mind, leaving, wanted) if leaving and worth else None
 

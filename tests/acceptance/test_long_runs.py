@@ -63,6 +63,21 @@ def test_an_agent_that_works_on_one_task_is_never_too_long_and_never_forgets_it(
     assert 0 < compacted < STEPS
 
 
+@pytest.mark.spec("E5", "E8")
+@pytest.mark.parametrize(("window", "system"), [(3_000, 700), (4_000, 1_200), (8_000, 4_000)])
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_in_a_window_that_hardly_has_room_for_anything_a_stub_names_fewer_ids(
+    memory: Memory, window: int, system: int, format: str
+) -> None:
+    session = memory.session("s", window=window, reserve=window // 8)
+    session.add([user(f"{TASK} {'word ' * 60}")])
+    for step in range(30):
+        prompt = session.prepare(system="word " * system, format=format)
+        assert prompt.report.tokens_used <= window - window // 8
+        assert "Never restart the database." in json.dumps(prompt.request)
+        session.add(by_tools(step))
+
+
 @pytest.mark.spec("E4")
 def test_a_band_that_is_automatic_waits_until_there_is_something_to_gain(memory: Memory) -> None:
     policy = CompressionPolicy(automatic=("medium_compression", "heavy_compression"))
