@@ -97,10 +97,12 @@ def cut_inside(
     """The beginning with the pointer, what is left out, and the end: who hands over a long text asks in front of it or
     behind it, and what a program comes to stands in its last lines. Two thirds of the budget are for the beginning, or
     more, where it has to have so much."""
+    if count(text) <= budget:
+        return text, "", ""
     least = min(budget, count(pointer) + max(2, least_head))
     head = cut(text, budget=max(2 * budget // 3, least), count=count, pointer=pointer).text
-    if not head.endswith(pointer):
-        return head, "", ""
+    if not head:
+        return "", text, ""
     rest = text[len(head.removesuffix(pointer).rstrip("\n")) :]
     room = budget - count(head) - 1
     lines = rest.split("\n")

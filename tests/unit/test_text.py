@@ -180,8 +180,9 @@ def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
 def test_what_is_cut_inside_is_all_there_and_fits(text: str, budget: int, least_head: int) -> None:
     pointer = "[more]"
     head, left_out, tail = cut_inside(text, budget=budget, count=len, pointer=pointer, least_head=least_head)
-    if len(text) <= budget or not head:
-        assert (left_out, tail) == ("", "")
+    if len(text) <= budget:
+        assert (head, left_out, tail) == (text, "", "")
         return
+    assert head.endswith(pointer) or (head, left_out, tail) == ("", text, "")
     assert len(head) + len(tail) <= budget
     assert (head.removesuffix(pointer).rstrip("\n") + left_out + tail).strip("\n") == text.strip("\n")
