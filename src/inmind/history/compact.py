@@ -100,8 +100,8 @@ def relieved(said: Sequence[Spoken], room: Room, *, keep_recent: int = KEEP_RECE
 
     Old answers of tools, the largest first, and old turns. A turn that goes on for long gets old itself: what was asked
     stays, and the last rounds. What is recent stays as far as there is room for it: beyond that answers leave, but for
-    the last, then recent turns, then recent rounds. Of a message that is too long to be sent at all the beginning
-    stays, and before nothing could be sent, of any other.
+    the last, then recent turns, then recent rounds. Of a message that is too long to be sent at all beginning and end
+    stay. Before nothing could be sent, earlier stubs are told in short, and other messages are cut as well.
     """
     everything = turns(said)
     old = everything[: max(0, len(everything) - 1 - keep_recent)]

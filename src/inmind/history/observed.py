@@ -94,9 +94,8 @@ def _in_their_wake(said: Sequence[Spoken], answers: Container[int], pasted: Cont
     when it has handed its work in."""
     found: set[int] = set()
     for place, (before, one) in enumerate(pairwise(said), start=1):
-        behind_agent = before.by == "assistant"
-        looks_so = place in pasted or (_hands_in(before.words) and not speaks(one.words)) if behind_agent else False
-        if one.begins_turn and (place - 1 in answers or looks_so):
+        told = place in pasted or (_hands_in(before.words) and not speaks(one.words))
+        if one.begins_turn and (place - 1 in answers or (before.by == "assistant" and told)):
             found.add(place)
     return found
 
