@@ -56,6 +56,7 @@ MIGRATIONS = (
     "0004_entities",
     "0005_scratchpads",
     "0006_compactions",
+    "0007_crystals",
 )
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
