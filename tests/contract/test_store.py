@@ -439,6 +439,7 @@ ITEMS = st.builds(Item, kind=st.text(), text=st.text(), seq=st.integers())
 BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
     "int": st.integers(),
+    "float": st.floats(allow_nan=False, allow_infinity=False),
     "int | None": st.none() | st.integers(),
     "bool": st.booleans(),
     "Any": json_values(),
