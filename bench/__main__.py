@@ -24,8 +24,10 @@ from bench import (
     resolving,
     retention,
     scratchpad,
+    search,
     store,
     tokens,
+    vectors,
     wrapped,
 )
 from bench.table import WIDTH, Table
@@ -43,6 +45,8 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "references": references.run,
     "resolving": resolving.run,
     "retention": retention.run,
+    "vectors": vectors.run,
+    "search": search.run,
 }
 
 

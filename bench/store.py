@@ -1,4 +1,5 @@
-"""What keeping everything costs: bytes on disk for each byte of text, and whether a turn gets dearer with time."""
+"""What keeping everything costs: bytes on disk for each byte of text, whether a turn gets dearer with time, and a note
+beside the one durable write that it cannot do without."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.prepare import BareJournal
 from bench.table import Row, Table
 from bench.talk import Message, exchanges
 from bench.timing import Contender, Race, spoken
@@ -16,9 +18,12 @@ TURNS = 500
 MOST_BYTES = 4.0
 MOST_GROWTH = 1.3
 EARLY, LATE = 50, 500
+MOST_NOTE = 1.3
+NOTE = "The deadline of the API migration moved to March 20, and Douglas prefers tabs over spaces."
 
 WINDOW = 1_000_000
 _SAMPLES = 120
+_NOTES = 500
 
 
 def run() -> list[Table]:
@@ -42,6 +47,11 @@ def run() -> list[Table]:
             f"a turn at turn {LATE} against one at turn {EARLY}",
             growth,
             ("Two sessions of those lengths take turns. Without the commit: inmind.testing.InMemoryStore.",),
+        ),
+        Table(
+            "a durable note against a bare insert",
+            [_noted()],
+            ("Bare: the same text into one table of its own file, WAL, synchronous=FULL, same library. Taking turns.",),
         ),
     ]
 
@@ -96,6 +106,28 @@ def _grown(what: str, *, owned: bool, durable: bool = True) -> Row:
         bar=f"<= {MOST_GROWTH:g}x" if durable else "",
         met=ratio <= MOST_GROWTH if durable else None,
         figures={"ratio": ratio, "early": race.median("early"), "late": race.median("late")},
+    )
+
+
+def _noted() -> Row:
+    race = Race()
+    with TemporaryDirectory() as folder:
+        bare = BareJournal(Path(folder) / "bare.db")
+        with Memory.open(Path(folder) / "home") as memory:
+            session = memory.session("bench", resource="ada", cwd="/bench")
+            course = {
+                "note": Contender(lambda: session.note(NOTE)),
+                "insert": Contender(lambda: bare.commit([NOTE])),
+            }
+            race.run(course, repetitions=_NOTES)
+        bare.close()
+    ratio = race.ratio("note", "insert")
+    return Row(
+        what="session.note",
+        measured=f"{ratio:.2f}x ({spoken(race.median('note'))} / {spoken(race.median('insert'))})",
+        bar=f"<= {MOST_NOTE:g}x",
+        met=ratio <= MOST_NOTE,
+        figures={"ratio": ratio, "note": race.median("note"), "insert": race.median("insert")},
     )
 
 

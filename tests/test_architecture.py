@@ -25,11 +25,12 @@ ORDER = """
 frozen
 errors text
 tokens journal
+notes
 documents
 entities scratchpad overview history crystals state affect
 dream prompt
 mind
-stores models
+stores models embedders
 attention testing tools desk relief
 parts
 hands family archivist chronicle
@@ -42,7 +43,7 @@ doors adapters
 RANK = {room: rank for rank, line in enumerate(ORDER.split("\n")) for room in line.split()}
 
 # These rooms exist to meet other people's libraries; everywhere else those are imported by whoever needs them, late.
-MEETS_LIBRARIES = {"doors", "adapters"}
+MEETS_LIBRARIES = {"doors", "adapters", "embedders"}
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 UNSAFE_CALLS = {"eval", "exec", "yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.unsafe_load_all"}

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from inmind.errors import InvalidInput, InvalidPath
 from inmind.frozen import frozen
-from inmind.journal import CompactionLifted, DocumentWritten, Event, Trust, digest
+from inmind.journal import CompactionLifted, DocumentWritten, Event, Happened, NoteTaken, Trust, digest
+from inmind.notes import with_note
 
 Scope = Literal["thread", "resource"]
 
@@ -40,18 +41,18 @@ NAMES = f"at most 120 letters, digits, spaces, _ and {_MARKS.strip()}, none of t
 _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))])
 
 
-def resolve(path: object) -> tuple[Scope, str]:
+def resolve(path: object, *, alone: bool = False) -> tuple[Scope, str]:
     """Which document a path means. There is one list of places, and everything else is INVALID_PATH.
 
     A path is a name to look up, never something to walk: no dots, links or encodings can lead outside, since
-    nothing outside can be named.
+    nothing outside can be named. `alone`: in a session of nobody in particular, whose notes are its own.
     """
     if isinstance(path, str):
         name = path.removeprefix("working-memory/")
         if name == OVERVIEW:
             return "thread", name
         if name in RESOURCE_PATHS:
-            return "resource", name
+            return "thread" if alone and name == SCRATCH else "resource", name
         folder, _, leaf = name.partition("/")
         if folder in FOLDERS and _is_name(leaf):
             return "thread", name
@@ -96,6 +97,10 @@ class Document:
     """Number of the event by which somebody last wrote it: what memory enters by itself since then is no news."""
 
 
+FOLDED: tuple[type[Happened], ...] = (CompactionLifted, DocumentWritten, NoteTaken)
+"""What changes documents."""
+
+
 @frozen
 class Documents:
     """All documents of one stream, as folded so far."""
@@ -106,12 +111,26 @@ class Documents:
         what = event.what
         if isinstance(what, CompactionLifted) and what.archives:
             return Documents({path: page for path, page in self.by_path.items() if path not in what.archives})
+        if isinstance(what, NoteTaken):
+            return self._noted(what, event)
         if not isinstance(what, DocumentWritten):
             return self
         before = self.by_path.get(what.path)
         written = before.written if what.upkeep and before else event.seq
         page = Document(text=what.text, version=event.seq, source=event.id, trust=event.trust, written=written)
         return Documents({**self.by_path, what.path: page})
+
+    def _noted(self, note: NoteTaken, event: Event) -> Documents:
+        """A page of notes is trusted no more than the least of them."""
+        before = self.by_path.get(SCRATCH)
+        page = Document(
+            text=with_note(self.text(SCRATCH), note, event.at, most=MOST_BYTES),
+            version=event.seq,
+            source=event.id,
+            trust=min(event.trust, before.trust) if before else event.trust,
+            written=event.seq,
+        )
+        return Documents({**self.by_path, SCRATCH: page})
 
     def text(self, path: str) -> str:
         document = self.by_path.get(path)

@@ -56,6 +56,14 @@ class _Carried:
     answers: list[Answer]
 
 
+@frozen
+class _Owned:
+    """What the resource has, and the number of the last event that it was folded from."""
+
+    belongings: Belongings
+    version: int
+
+
 class _Known:
     """What the model knows of memory while a reply of its is carried out.
 
@@ -130,14 +138,15 @@ class Hands:
         return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events)
 
     def _carried_out(
-        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, knew: Mind, owned: Belongings | None
+        self, mind: Mind, now: datetime, asked: Standing, reply: Reply, knew: Mind, owned: _Owned | None
     ) -> _Carried:
         """The reply, what its calls of memory tools change, and their answers.
 
         `knew`: what was in mind when the model was asked. `owned`: what the resource had before this, where it was done
         there already.
         """
-        belongings = owned or self._resource.state
+        before_it = owned or _Owned(self._resource.state, self._resource.version)
+        belongings = before_it.belongings
         spoken = FORMATS[reply.format]
         drafts = [message_added(wire, spoken) for wire in reply.wires]
         state = self._stream.foresee(mind, mind.seq, drafts, now)
@@ -147,7 +156,8 @@ class Hands:
         known = _Known(knew)
         known.pad = self._pad_known(state, belongings, known.seen.get(SCRATCHPAD, ()), done=owned is not None)
         for place, call in _calls(reply):
-            answer = self._answer(call, reply, asked, self._reach(state, belongings, known))
+            version = before_it.version + len(abroad)
+            answer = self._answer(call, reply, asked, self._reach(state, _Owned(belongings, version), known, now))
             if answer is None:
                 continue
             by = f"{mind.stream}#{mind.seq + 1 + place}"
@@ -157,7 +167,7 @@ class Hands:
                 state = self._stream.foresee(state, state.seq, done, now)
                 drafts += done
             else:
-                belongings = self._resource.foresee(belongings, self._resource.version + len(abroad), done, now)
+                belongings = self._resource.foresee(belongings, version, done, now)
                 abroad += done
             after = self._source(answer.about, state, belongings)
             if owned and after.startswith(f"{self._resource.name}#"):
@@ -221,15 +231,18 @@ class Hands:
         page = mind.documents.by_path.get(path)
         return page.source if page else ""
 
-    def _reach(self, mind: Mind, belongings: Belongings, known: _Known) -> Reach:
+    def _reach(self, mind: Mind, owned: _Owned, known: _Known, now: datetime) -> Reach:
+        nexts = {"thread": f"{mind.stream}#{mind.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
         return Reach(
+            now=now,
             mind=mind,
-            belongings=belongings,
+            belongings=owned.belongings,
             ancestors=[stream.state for stream in self._ancestors],
             layers=self._setup.layers,
             seen=known.seen,
             page_then=partial(self._page_then, known.seen),
             pad_seen=known.pad,
+            next_id=nexts.__getitem__,
             resolve=self._attention.resolve,
             compact=partial(self._compact, mind),
         )
@@ -253,7 +266,7 @@ class Hands:
                     return True
         return False
 
-    def _before(self, undone: Sequence[Appended]) -> Belongings | None:
+    def _before(self, undone: Sequence[Appended]) -> _Owned | None:
         """What the resource had before the replies that were taken back; None if they changed nothing there.
 
         An undo leaves alone what belongs to the resource, so that is done once, however often a reply is recorded.
@@ -261,7 +274,7 @@ class Hands:
         said = {f"{self._stream.name}#{seq}" for done in undone for seq in range(done.first, done.last + 1)}
         events = self._store.read(self._resource.name) if said else ()
         changed = next((event for event in events if said.intersection(event.sources)), None)
-        return self._resource.at(changed.seq - 1) if changed else None
+        return _Owned(self._resource.at(changed.seq - 1), changed.seq - 1) if changed else None
 
 
 def _key(reply: Reply, call: int, line: Line) -> Key:

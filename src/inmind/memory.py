@@ -43,7 +43,7 @@ from inmind.mind import BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.parts import Parts, Setup
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, checked_layers
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, NotesLayer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.base import Clock, Store
@@ -83,7 +83,7 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
     """
     from inmind.prompt.pads import ScratchpadLayer
 
-    usual = (ScratchpadLayer(), DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
+    usual = (NotesLayer(), ScratchpadLayer(), DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
     names = {layer.name for layer in checked_layers(own)}
     return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
 

@@ -218,7 +218,7 @@ class Belongings:
 class BelongingsFold:
     """Folds a resource's stream."""
 
-    version = 3
+    version = 4
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inmind.archivist import Archivist
 from inmind.chronicle import Chronicle
+from inmind.crystals.note import IMPORTANCE, Note, checked_note, checked_taker
 from inmind.desk import Scratchpad
-from inmind.documents import OVERVIEW, Documents, Scope, checked_text, resolve
+from inmind.documents import OVERVIEW, SCRATCH, Document, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
@@ -41,6 +42,7 @@ from inmind.journal import (
     ToolObserved,
     UsageReported,
     digest,
+    encode,
 )
 from inmind.mind import MOST_TITLE, Belongings, Mind
 from inmind.overview.front_matter import front_matter, misread, with_front_matter
@@ -74,6 +76,7 @@ from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.view import HistoryView, View
 from inmind.relief import Due
 from inmind.stores.base import Appended, Key
+from inmind.stores.siblings import NOBODY
 from inmind.stores.stream import Decision, Done, Stream, key_for
 from inmind.text import shortened
 from inmind.tools import is_memory_tool, offered
@@ -119,6 +122,8 @@ class Session:
         self._handed = Handed()
         self._sent = _Sent()
         self._seen: dict[str, int] = {}
+        self._late = False
+        """A note was taken, and its page is not shown yet."""
         self._lags: list[str] = []
         self._lagging: dict[str, str] = {}
         self._head = ""
@@ -333,6 +338,36 @@ class Session:
         """Bring the things of a checkpoint back to mind, in front of what is there; any older version will do."""
         return self._attention.restore(data, key_for(key, "restore", data))
 
+    # -- notes ---------------------------------------------------------------------------------------------
+
+    def note(
+        self,
+        text: str,
+        *,
+        importance: float = IMPORTANCE,
+        kind: str = "general",
+        valence: float = 0.0,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
+        origin: Origin = Origin.ASSISTANT,
+        key: str | None = None,
+    ) -> Note:
+        """Keep something beyond the conversation: in every prompt until a dream has taken it in, and found for ever.
+
+        It belongs to the resource, or to this session alone where that is nobody in particular. It is safe when this
+        answers, which takes one commit and no more: its page, memory/scratch.md, is shown a little later. `kind` says
+        what it is about (fact, preference, goal and so on), `valence` how it felt, from -1 to 1, the dates how long
+        it is true, and `origin` whose words it is.
+        """
+        what = checked_note(
+            text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
+        )
+        taker = checked_taker(origin)
+        stream = self._stream if self._alone else self._resource
+        appended = stream.append(Draft(what=what, origin=taker), key=key_for(key, "note", encode(what), taker))
+        self._publish_later()
+        return Note(at=appended.at, id=f"{stream.name}#{appended.first}", repeated=appended.repeated)
+
     # -- documents -----------------------------------------------------------------------------------------
 
     @property
@@ -381,7 +416,7 @@ class Session:
 
     def read(self, path: str) -> str:
         """The newest text of a document, with whatever people have just written into its file."""
-        scope, name = resolve(path)
+        scope, name = resolve(path, alone=self._alone)
         self._take_in()
         documents = self._refreshed(scope)
         if name not in documents.by_path:
@@ -404,7 +439,7 @@ class Session:
         prompt, or when it was opened. If the document has moved on since, by another process or a person's edit,
         that is a Conflict with both texts, and nothing is overwritten.
         """
-        scope, name = resolve(path)
+        scope, name = resolve(path, alone=self._alone)
         text = checked_text(text)
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
@@ -786,7 +821,7 @@ class Session:
             session=mind.stream.removeprefix("session/"),
             resource=self.resource,
             now=now,
-            documents={**belongings.documents.by_path, **mind.documents.by_path},
+            documents={**self._shared_pages(belongings), **mind.documents.by_path},
             messages=mind.history.sent.wires,
             entities=mind.entities,
             pads={"thread": mind.pads, "resource": belongings.pads},
@@ -795,6 +830,16 @@ class Session:
             language=mind.language,
             retained=mind.history.unsaid,
         )
+
+    @property
+    def _alone(self) -> bool:
+        """Nobody in particular owns this session: what belongs to a resource is then shared with strangers."""
+        return self.resource == NOBODY
+
+    def _shared_pages(self, belongings: Belongings) -> Mapping[str, Document]:
+        """What of its resource's documents a session has in mind; its notes are its own, where it is alone."""
+        pages = belongings.documents.by_path
+        return {path: page for path, page in pages.items() if path != SCRATCH} if self._alone else pages
 
     def _look_up(self) -> None:
         """A child sees what its parent has in mind now."""
@@ -849,6 +894,7 @@ class Session:
 
     def _show(self, fresh: Sequence[Event] = ()) -> None:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
+        self._late = False
         self._files.publish()
         self._resource_files.publish()
         now = {"transcript": self._transcript.catch_up(fresh)}
@@ -858,8 +904,14 @@ class Session:
         self._lags += [lag for view, lag in now.items() if lag and lag != self._lagging.get(view)]
         self._lagging |= now
 
+    def _publish_later(self) -> None:
+        """Whoever takes a note waits for the journal alone. Its page is shown by the next call, or when this closes."""
+        self._late = True
+
     def close(self) -> None:
-        """Write what only a closed session shows. Called by `Memory.close`."""
+        """Write what only a closed session shows, and what is not shown yet. Called by `Memory.close`."""
+        if self._late:
+            self._show()
         self._meta.write(self._stream.state)
 
     def _have_shown(self) -> None:

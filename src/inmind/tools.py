@@ -13,14 +13,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Literal
 
-from inmind.documents import LONGEST_LINE, OVERVIEW, Scope, checked_text, lines_read, resolve
+from inmind.crystals.note import IMPORTANCE, checked_note
+from inmind.documents import LONGEST_LINE, OVERVIEW, SCRATCH, Scope, checked_text, lines_read, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
 from inmind.frozen import frozen
 from inmind.history.compact import TARGETS
 from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.mind import Belongings, Mind
+from inmind.notes import stamp
 from inmind.overview.front_matter import misread
 from inmind.overview.sections import section_of, with_section
 from inmind.prompt.compacting.making import Made
@@ -31,6 +34,7 @@ from inmind.prompt.pads import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight,
 from inmind.prompt.upkeep import indexed
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
+from inmind.stores.siblings import NOBODY
 from inmind.text import counted, cut, inert
 
 MOST_LINES = 400
@@ -50,6 +54,7 @@ MOST = 2**53
 class Reach:
     """What a tool looks at: values, and one question."""
 
+    now: datetime
     mind: Mind
     belongings: Belongings
     ancestors: Sequence[Mind]
@@ -61,6 +66,8 @@ class Reach:
     """The text of a page as the model knew it; empty where it did not."""
     pad_seen: State | None
     """The scratchpad as the model knew it; None where it did not, or only a part of a text."""
+    next_id: Callable[[Scope], str]
+    """What the next event will be called that happens in the session's stream, or in its resource's."""
     resolve: Callable[[str], object]
     compact: Callable[[dict[str, Any]], Made]
 
@@ -81,8 +88,13 @@ class Reach:
         mind = (self.mind, *self.ancestors)[height]
         return layer.text(mind.pads if layer.scope == "thread" else self.belongings.pads)
 
+    @property
+    def alone(self) -> bool:
+        """Is it a session of nobody in particular?"""
+        return self.mind.opened is not None and self.mind.opened.resource == NOBODY
+
     def text(self, path: str) -> str | None:
-        scope, name = resolve(path)
+        scope, name = resolve(path, alone=self.alone)
         documents = self.mind.documents if scope == "thread" else self.belongings.documents
         return documents.text(name) if name in documents.by_path else None
 
@@ -233,6 +245,20 @@ def _declare_update(layer: Layer) -> Declared | None:
     return Declared(
         "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless append.",
         _object({"text": {"type": "string"}, "append": {"type": "boolean"}}, required=("text",)),
+    )
+
+
+# -- working_memory_note -----------------------------------------------------------------------------------
+
+
+def _note(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+    given = _number(arguments, "importance")
+    note = checked_note(_text(arguments, "note"), importance=IMPORTANCE if given is None else given, field="note")
+    scope, _name = resolve(SCRATCH, alone=reach.alone)
+    return Answer(
+        said=f"Noted at {stamp(reach.now)} as {reach.next_id(scope)}.",
+        drafts=(Draft(what=note, origin=Origin.ASSISTANT),),
+        scope=scope,
     )
 
 
@@ -401,6 +427,16 @@ TOOLS: tuple[Tool, ...] = (
         run=_update,
     ),
     Tool(
+        name="working_memory_note",
+        wire="working_memory_note",
+        layer=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
+        declare=_always(
+            "Note a fact, preference, decision or deadline that must outlast this conversation. Importance is 0 to 1.",
+            _object({"note": _TEXT, "importance": {"type": "number"}}, required=("note",)),
+        ),
+        run=_note,
+    ),
+    Tool(
         name="memory_read",
         wire="memory_read",
         reads_only=True,
@@ -539,9 +575,9 @@ def _number(arguments: Mapping[str, Any], key: str) -> Any:
     """A number as a model has written it, checked by whoever takes it. Some write it as text, or with a point; `truth`
     does the same for yes and no."""
     value = arguments.get(key)
-    if isinstance(value, str) and _WHOLE.fullmatch(value):
-        return int(value)
+    if isinstance(value, str) and _NUMERAL.fullmatch(value):
+        value = float(value) if "." in value else int(value)
     return None if value == "" else int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_NUMERAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")

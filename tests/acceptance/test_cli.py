@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from builders import assistant, turns, user
 
-from inmind import EntityRules, Memory, ScratchpadLayer
+from inmind import EntityRules, Memory, ScratchpadLayer, Trust
 
 
-def inmind(*arguments: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+def inmind(*arguments: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
     where = ["--home", str(home)] if home else []
     command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", *where, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
@@ -46,6 +46,40 @@ def test_the_demo_has_a_json_form() -> None:
     shown = json.loads(inmind("demo", "--json").stdout)
     assert [call["call"] for call in shown["calls"]] == list(range(1, 9))
     assert all(sum(call["tokens"].values()) == call["tokens_used"] for call in shown["calls"])
+
+
+@pytest.mark.spec("G2")
+def test_a_note_is_taken_in_a_persons_name(used: Path) -> None:
+    ran = inmind("note", "Ada prefers tabs", "--importance", "0.9", "--resource", "ada", home=used)
+    assert re.fullmatch(r"Noted at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ as resource/ada#1\.\n", ran.stdout), ran.stderr
+    given = ("note", "-", "--session", "support-42", "--kind", "fact", "--json")
+    said = json.loads(inmind(*given, home=used, stdin="and coffee\nand tea\n").stdout)
+    assert (said["id"], said["resource"]) == ("resource/ada#2", "ada")
+    page = (used / "resources/ada/memory/scratch.md").read_text()
+    assert page.endswith("(importance: 0.7) and coffee\n  and tea\n")
+    with Memory.open(used) as memory:
+        belongings = memory.session("support-42").belongings
+    assert belongings.documents.by_path["memory/scratch.md"].trust is Trust.PERSON
+
+
+@pytest.mark.spec("G2", "J3")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["note", " ", "--resource", "ada"], "INVALID_INPUT: text: expected a note that says something"),
+        (["note", "x", "--kind", "whim", "--resource", "ada"], "INVALID_INPUT: kind: expected one of fact, "),
+        (["note", "x", "--importance", "nan", "--resource", "ada"], "INVALID_INPUT: importance: expected a number"),
+        (["note", "x", "--session", "support-42", "--resource", "ada"], "nothing beside --session"),
+        (["note", "x", "--session", "none"], "NOT_FOUND: no session 'none'"),
+        (["note", "x", "--resource", "nobody"], "NOT_FOUND: no session of 'nobody'"),
+        (["note", "x"], "NOT_FOUND: no session in '"),
+    ],
+)
+def test_a_note_that_cannot_be_taken_is_refused_in_one_line(used: Path, arguments: list[str], said: str) -> None:
+    ran = inmind(*arguments, home=used)
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+    assert said in ran.stderr
+    assert not (used / "resources/ada/memory").exists()
 
 
 def test_sessions_are_listed(used: Path) -> None:

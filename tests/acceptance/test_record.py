@@ -362,7 +362,7 @@ def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: 
 def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
     tools = {tool["name"]: tool for tool in session.tools("mcp")}
     pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
-    assert list(tools) == ["working_memory_update", *pages, "resolve_reference"]
+    assert list(tools) == ["working_memory_update", "working_memory_note", *pages, "resolve_reference"]
     assert tools["memory_list"]["annotations"]["readOnlyHint"]
     assert tools["memory_write"]["inputSchema"]["required"] == ["path", "text"]
     with pytest.raises(InvalidInput):

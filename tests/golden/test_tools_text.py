@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from inmind import Memory, ScratchpadLayer, Session
 
-pytestmark = pytest.mark.spec("C5", "F2")
+pytestmark = pytest.mark.spec("C5", "F2", "G2")
 
 TEXT = {"type": "string"}
 
@@ -25,6 +25,11 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
             "Write your scratchpad, shown as working_memory: what to keep in mind for this task. Replaces, unless "
             "append.",
             {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]},
+        ),
+        tool(
+            "working_memory_note",
+            "Note a fact, preference, decision or deadline that must outlast this conversation. Importance is 0 to 1.",
+            {"type": "object", "properties": {"note": TEXT, "importance": {"type": "number"}}, "required": ["note"]},
         ),
         tool(
             "memory_read",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from builders import an_event
+from builders import WHEN, an_event
 
-from inmind.documents import MOST_BYTES, Document, Documents, Finding, checked_text, judge, resolve
+from inmind.documents import MOST_BYTES, SCRATCH, Document, Documents, Finding, checked_text, judge, resolve
 from inmind.errors import InvalidInput, InvalidPath
-from inmind.journal import DocumentWritten, digest
+from inmind.journal import DocumentWritten, Event, NoteTaken, Origin, Trust, digest
+from inmind.notes import notes_in
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,47 @@ def test_the_newest_writing_is_the_document() -> None:
         documents = documents.apply(an_event(DocumentWritten("overview.md", text), seq))
     assert (documents.text("overview.md"), documents.version("overview.md")) == ("two", 5)
     assert (documents.text("MEMORY.md"), documents.version("MEMORY.md")) == ("", 0)
+
+
+def a_note(text: str, seq: int, trust: Trust = Trust.AGENT) -> Event:
+    return Event(stream="resource/r", seq=seq, at=WHEN, what=NoteTaken(text), origin=Origin.ASSISTANT, trust=trust)
+
+
+@pytest.mark.spec("G2")
+def test_notes_are_lines_of_one_page_which_whoever_writes_it_begins_anew() -> None:
+    documents = Documents().apply(a_note("one", 3)).apply(a_note("two", 4))
+    assert [note.text for note in notes_in(documents.text(SCRATCH))] == ["one", "two"]
+    assert (documents.version(SCRATCH), documents.by_path[SCRATCH].source) == (4, "resource/r#4")
+    assert documents.is_news(SCRATCH, since=3)
+    documents = documents.apply(an_event(DocumentWritten(SCRATCH, "mine\n"), 5)).apply(a_note("three", 6))
+    assert documents.text(SCRATCH).startswith("mine\n- [2026-01-01T00:00:00Z] (importance: 0.7) three")
+    assert Documents.thaw(documents.freeze(), "resource/r") == documents
+
+
+@pytest.mark.spec("G2", "J5")
+def test_a_page_of_notes_is_trusted_as_the_least_of_them() -> None:
+    trusts = (Trust.PERSON, Trust.DATA, Trust.AGENT)
+    documents = Documents()
+    for seq, trust in enumerate(trusts, start=1):
+        documents = documents.apply(a_note("a note", seq, trust))
+    assert documents.by_path[SCRATCH].trust is Trust.DATA
+
+
+@pytest.mark.spec("G2")
+def test_a_page_of_notes_is_never_larger_than_a_page_may_be() -> None:
+    documents = Documents()
+    for seq in range(1, 5):
+        documents = documents.apply(a_note(str(seq) * 400_000, seq))
+    kept = documents.text(SCRATCH)
+    assert len(kept.encode()) <= MOST_BYTES
+    assert [note.text[0] for note in notes_in(kept)] == ["3", "4"]
+    assert "[in deep memory alone: 2 notes]" in kept
+
+
+@pytest.mark.spec("G2")
+def test_notes_belong_to_the_resource_or_to_a_session_that_is_alone() -> None:
+    assert (resolve(SCRATCH), resolve(SCRATCH, alone=True)) == (("resource", SCRATCH), ("thread", SCRATCH))
+    assert resolve("MEMORY.md", alone=True) == ("resource", "MEMORY.md")
 
 
 NEWEST = Document(text="newest", version=9, source="session/s#9")

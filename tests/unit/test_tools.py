@@ -21,7 +21,7 @@ from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.prompt.compacting.making import Made
 from inmind.prompt.compacting.report import CompactionReport
 from inmind.prompt.formats.parts import Call
-from inmind.prompt.layer import ViewLayer
+from inmind.prompt.layer import NotesLayer, ViewLayer
 from inmind.tools import (
     MOST_CHARACTERS,
     MOST_LISTED,
@@ -73,6 +73,8 @@ def a_scene(
 ) -> Reach:
     return Reach(
         compact=lambda _: Made([], CompactionReport(reason="nothing is old enough")),
+        now=WHEN,
+        next_id=lambda scope: f"{scope}/x#1",
         mind=mind or a_mind(),
         belongings=belongings or Belongings(),
         ancestors=ancestors,
@@ -132,6 +134,7 @@ def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
     assert names() == names(TextLayer("rules", "none")) == []
     assert names(DocumentLayer("overview", "overview.md")) == pages
     assert names(DocumentLayer("state", "MEMORY.md")) == []
+    assert names(NotesLayer()) == ["working_memory_note"]
     assert names(ScratchpadLayer()) == ["working_memory_update", "memory_read"]
     assert names(ScratchpadLayer(read_only=True)) == ["memory_read"]
     assert names(ViewLayer(ScratchpadLayer())) == ["memory_read"]

@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from inmind import CompactionReport, InmindError, Memory, Mind, Rates, Session
+from inmind import CompactionReport, InmindError, Memory, Mind, Origin, Rates, Session
+from inmind.crystals.crystal import KINDS
+from inmind.crystals.note import IMPORTANCE
 from inmind.doors.demo import play
 from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
@@ -28,8 +30,10 @@ from inmind.history.compact import TARGETS
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import encode
 from inmind.memory import DATABASE, WINDOW, default_home
+from inmind.notes import stamp
 from inmind.prompt.compacting.report import KeptItem, Lifted
 from inmind.prompt.compacting.wanted import STRATEGIES
+from inmind.replay.files import STDIN
 from inmind.scratchpad.block import text_of
 from inmind.text import counted, printable
 
@@ -283,6 +287,48 @@ def show_journal(
 
 
 @app.command()
+def note(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to keep; - reads it from stdin.")],
+    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = IMPORTANCE,
+    kind: Annotated[str, typer.Option(metavar="|".join(KINDS), help="What it is about.")] = "general",
+    session: Annotated[str | None, typer.Option(metavar="SESSION", help="For whom this session is.")] = None,
+    resource: Annotated[str | None, typer.Option(help="For it, as its last session would.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep something for ever; without --session or --resource, in the session last used in this folder."""
+    with _failing_in_one_line(), _memory() as memory:
+        if session is not None and resource is not None:
+            raise InvalidInput(field="--resource", value=resource, expected="nothing beside --session")
+        opened = _known(memory, session or _last_used(memory, resource))
+        taken = opened.note(_given(text), importance=importance, kind=kind, origin=Origin.USER)
+        if as_json:
+            return _print_json({"id": taken.id, "at": taken.at.isoformat(), "resource": opened.resource})
+        _say(f"Noted at {stamp(taken.at)} as {taken.id}.")
+    return None
+
+
+def _last_used(memory: Memory, resource: str | None) -> str:
+    """The session that a note goes to where none is named."""
+    if resource is None:
+        info, whose = memory.latest(), {"what": "session in", "name": str(Path.cwd())}
+    else:
+        info = next(iter(memory.sessions(resource=resource)), None)
+        whose = {"what": "session of", "name": resource}
+    if info is None:
+        raise NotFound(**whose, hint="`inmind sessions` lists those there are")
+    return info.id
+
+
+def _given(text: str) -> str:
+    if text != STDIN:
+        return text
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field="TEXT", value=error.object, expected="text in UTF-8") from error
+
+
+@app.command()
 def compact(
     given: typer.Context,
     session: SessionId,
@@ -357,9 +403,13 @@ def _memory() -> Generator[Memory]:
 def _session(id: str) -> Generator[Session]:
     """An existing session: looking at one must not begin it."""
     with _memory() as memory:
-        if id not in memory:
-            raise NotFound(what="session", name=id, hint="`inmind sessions` lists those there are")
-        yield memory.session(id)
+        yield _known(memory, id)
+
+
+def _known(memory: Memory, id: str) -> Session:
+    if id not in memory:
+        raise NotFound(what="session", name=id, hint="`inmind sessions` lists those there are")
+    return memory.session(id)
 
 
 @contextmanager

@@ -12,17 +12,20 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from inmind.documents import OVERVIEW, Document, Scope, checked_text, resolve
+from inmind.documents import OVERVIEW, SCRATCH, Document, Scope, checked_text, resolve
 from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
 from inmind.frozen import frozen
 from inmind.journal import AnchoredBlock, DocumentWritten, Draft, Item, Trust
+from inmind.notes import newest, without_heading
 from inmind.overview.shown import as_shown
 from inmind.overview.size import size_warning
 from inmind.scratchpad.pad import Pads
 from inmind.text import Cut
 from inmind.tokens import Counter
+
+NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
 
 Spawn = Literal["fork", "view", "none"]
 
@@ -201,6 +204,29 @@ class DocumentLayer(PlainLayer):
             sources=(document.source,),
             pointer=f"[cut to fit: the rest is in {self.path}]",
             trust=document.trust,
+        )
+
+
+@dataclass(frozen=True)
+class NotesLayer(DocumentLayer):
+    """The notes that no dream has taken in yet, the newest of them where there is no room for all."""
+
+    name: str = "notes"
+    path: str = SCRATCH
+    slot: int = Slot.STATE
+    scope: Scope = "resource"
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        page = super().recall(moment)
+        if page is None or not (text := without_heading(page.text)):
+            return None
+        return Recalled(
+            text,
+            sources=page.sources,
+            pointer=page.pointer,
+            trust=page.trust,
+            banner=NOTES_BANNER,
+            shorten=lambda budget, count: newest(text, budget=budget, count=count, pointer=page.pointer),
         )
 
 

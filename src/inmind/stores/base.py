@@ -106,6 +106,13 @@ class Store(Protocol):
         """Events with after < seq <= until, in order; of one kind, when given."""
         ...
 
+    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event]]:
+        """Events of these kinds, of all streams, that were stored behind a position, each with its own; in that order.
+
+        It is how a derived index follows: whoever has taken in all of them up to a position misses nothing before it.
+        """
+        ...
+
     def version(self, stream: str) -> int:
         """The number of the newest event; 0 for a stream that does not exist."""
         ...

@@ -15,12 +15,10 @@ import contextlib
 import errno
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Generator, Sequence
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -43,6 +41,7 @@ from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, m
 from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
 from inmind.stores.files import create_private
 from inmind.stores.fork import hold_during_fork
+from inmind.stores.statements import named, script
 
 log = logging.getLogger("inmind")
 
@@ -63,6 +62,7 @@ MIGRATIONS = (
 BUSY_SECONDS = 30.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FOREVER = 2**63 - 1
+_sql = named("queries")
 
 _UNREADABLE = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS)
 """All other failures of the disk concern writing: opening a store can write, and so can recovering one."""
@@ -161,6 +161,12 @@ class SqliteStore:
             else:
                 rows = connection.execute(_sql("events_of_kind"), (*bounds, kind)).fetchall()
         return [_event(stream, row) for row in rows]
+
+    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event]]:
+        with self._reading() as connection:
+            bounds = (position, to_json(kinds), most)
+            rows = connection.execute(_sql("events_since"), bounds).fetchall()
+        return [(row[0], _event(row[1], row[2:])) for row in rows]
 
     def version(self, stream: str) -> int:
         with self._reading() as connection:
@@ -354,7 +360,7 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if connection.pragma("user_version") == have:
-                    connection.execute(_script(MIGRATIONS[have]))
+                    connection.execute(script(MIGRATIONS[have]))
                     connection.pragma("application_id", APPLICATION_ID)
                     connection.pragma("user_version", have + 1)
                 connection.execute("COMMIT")
@@ -463,25 +469,3 @@ def _sources_in(text: str) -> tuple[str, ...]:
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
         raise ValueError(f"sources are a list of texts, not {shown(text)}")
     return tuple(cast(list[str], sources))
-
-
-@cache
-def _script(name: str) -> str:
-    from pkgutil import get_data  # importlib.resources brings half of the standard library's file handling along
-
-    return cast(bytes, get_data("inmind.stores", f"sql/{name}.sql")).decode()
-
-
-@cache
-def _sql(name: str) -> str:
-    """A query by the name it has in queries.sql."""
-    return _queries()[name]
-
-
-@cache
-def _queries() -> dict[str, str]:
-    parts = re.split(r"^-- name: (\w+)$", _script("queries"), flags=re.MULTILINE)[1:]
-    return {
-        name: "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
-        for name, text in zip(parts[::2], parts[1::2], strict=True)
-    }

@@ -11,13 +11,18 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from inmind.documents import (
+    FOLDED,
     FOLDERS,
     MOST_BYTES,
     NAMES,
     OVERVIEW,
+    SCRATCH,
     Document,
     Documents,
     Finding,
@@ -26,10 +31,11 @@ from inmind.documents import (
     resolve,
 )
 from inmind.errors import Closed, InmindError, InvalidPath
-from inmind.journal import DocumentSetAside, DocumentWritten, Draft, Origin, digest
+from inmind.journal import DocumentSetAside, DocumentWritten, Draft, NoteTaken, Origin, Reverted, digest
+from inmind.notes import Jotting, jotted, notes_in
 from inmind.stores.base import Published, Store
 from inmind.stores.files import Folder, Found, Signature, nanoseconds
-from inmind.stores.stream import Stream
+from inmind.stores.stream import Decision, Stream
 
 _DAMAGED = ".damaged-"
 
@@ -45,6 +51,9 @@ _MOST_ROUNDS = 8
 
 # Files that are settled under one lock: others who write there wait for no more than these.
 _TOGETHER = 50
+
+# Events by which a document may come to say something else.
+_TELLING = (*FOLDED, Reverted)
 
 # Files of other names that are told one by one; whoever unpacks a thousand there is told their number.
 _MOST_STRANGERS = 5
@@ -150,7 +159,7 @@ class LiveFiles(Generic[S]):
 
     def _round(self, path: str, shown: dict[str, Published]) -> bool:
         """One look and one act; False when an editor's save came to light and has to be looked at."""
-        self._recover(path)
+        self._recover(path, shown.get(path))
         found = self._folder.read(self._inside + path, most=MOST_BYTES)
         document = self._documents(self._stream.refresh()).by_path.get(path)
         if found.unreadable:
@@ -162,7 +171,9 @@ class LiveFiles(Generic[S]):
                 self._now_shows(path, document, shown, found)
                 return True
             case Finding.EDITED:
-                document = self._adopt(path, judgement.text)
+                document = self._adopt(path, judgement.text, shown.get(path))
+                if document.text != judgement.text:
+                    return False
                 self._now_shows(path, document, shown, found)
                 return True
             case Finding.SHARED:
@@ -201,7 +212,7 @@ class LiveFiles(Generic[S]):
         if document is not None and shown is not None and digest(document.text) != shown.digest:
             self._notice(f"{path} is written in memory and not in its file, in whose place something else stands")
 
-    def _recover(self, path: str) -> None:
+    def _recover(self, path: str, shown: Published | None) -> None:
         """A writer was killed with a displaced file in its hands: a person's words in it become a version."""
         name = self._inside + path
         left = self._folder.displaced(name, most=MOST_BYTES)
@@ -210,14 +221,26 @@ class LiveFiles(Generic[S]):
         versions = self._versions(path, after=0)
         judgement = judge(left.data, document=None, published=None, unconfirmed=versions, linked=left.linked)
         if judgement.finding is Finding.EDITED:
-            self._adopt(path, judgement.text)
+            self._adopt(path, judgement.text, shown)
         self._folder.drop_displaced(name)
 
     def _versions(self, path: str, *, after: int) -> list[str]:
-        """Digests of what the journal had this document say, from some event on."""
-        events = self._store.read(self._stream.name, after=after, kind=DocumentWritten.kind)
-        texts = (event.what for event in events if isinstance(event.what, DocumentWritten))
-        return [digest(written.text) for written in texts if written.path == path]
+        """Digests of what the journal had this document say, from some event on.
+
+        They are folded: a note changes a page without saying all of it, and an undo brings an older one back.
+        """
+        documents = self._documents(self._stream.at(after))
+        said: list[str] = []
+        read = partial(self._store.read, self._stream.name, after=after)
+        for event in sorted((event for kind in _TELLING for event in read(kind=kind.kind)), key=attrgetter("seq")):
+            before = documents.version(path)
+            if isinstance(event.what, Reverted):
+                documents = self._documents(self._stream.at(event.seq))
+            else:
+                documents = documents.apply(event)
+            if documents.version(path) not in (0, before):
+                said.append(digest(documents.text(path)))
+        return said
 
     def _show(self, path: str, document: Document | None, found: Found) -> bool:
         name = self._inside + path
@@ -225,10 +248,29 @@ class LiveFiles(Generic[S]):
             return self._folder.remove(name, found=found)
         return self._folder.exchange(name, document.text.encode(), found=found)
 
-    def _adopt(self, path: str, text: str) -> Document:
-        draft = Draft(what=DocumentWritten(path=path, text=text), origin=Origin.FILE)
-        self._stream.append(draft)
+    def _adopt(self, path: str, text: str, shown: Published | None) -> Document:
+        """Somebody's words become a version; behind it stand the notes that could not be seen where they wrote it."""
+        theirs = Draft(what=DocumentWritten(path=path, text=text), origin=Origin.FILE)
+
+        def decide(state: S, _: datetime) -> Decision[S, None]:
+            now = self._documents(state).text(path)
+            return Decision([theirs, *self._unseen(path, text, now, after=shown.seq if shown else 0)], None)
+
+        self._stream.commit(decide)
         return self._documents(self._stream.state).by_path[path]
+
+    def _unseen(self, path: str, text: str, now: str, *, after: int) -> list[Draft]:
+        """Their page once more, with notes that came to it since it was last shown: nobody has decided to drop them."""
+        unseen = set(notes_in(now)).difference(notes_in(text)) if path == SCRATCH else set[Jotting]()
+        pages = Documents({path: Document(text=text, version=0, source="")})
+        sources: list[str] = []
+        for event in self._store.read(self._stream.name, after=after, kind=NoteTaken.kind) if unseen else ():
+            if isinstance(event.what, NoteTaken) and jotted(event.what, event.at) in unseen:
+                pages = pages.apply(event)
+                sources.append(event.id)
+        page = pages.by_path[path]
+        again = DocumentWritten(path=path, text=page.text)
+        return [Draft(what=again, origin=Origin.FILE, sources=tuple(sources), trust=page.trust)] if sources else []
 
     def _leave_alone(self, path: str, found: Found, judgement: Judgement) -> None:
         if found.data:
@@ -293,7 +335,8 @@ class LiveFiles(Generic[S]):
 
     def _tell_strangers(self, folder: str, refused: Mapping[str, str]) -> None:
         """What somebody put among the pages and expects to be read, though it is none; not what memory put there."""
-        known = {*self._folders, *self._documents(self._stream.state).by_path}
+        notes, _, _ = SCRATCH.partition("/")  # where a session of nobody in particular has its own
+        known = {*self._folders, notes, *self._documents(self._stream.state).by_path}
         strangers = [path for path in refused if path not in known and _DAMAGED not in path]
         for path in strangers[:_MOST_STRANGERS]:
             name = path if path.isprintable() else repr(path)  # anybody may have named it anything

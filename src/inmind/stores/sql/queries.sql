@@ -24,6 +24,12 @@ WHERE stream = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq;
 SELECT seq, at, kind, origin, trust, opens, sources, body FROM events
 WHERE stream = ?1 AND seq > ?2 AND seq <= ?3 AND kind = ?4 ORDER BY seq;
 
+-- name: events_since
+-- Events of some kinds in the order in which they were stored, whatever their streams.
+SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+FROM events JOIN streams ON streams.id = events.stream
+WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) ORDER BY events.position LIMIT ?3;
+
 -- name: summary
 SELECT kind, count(*), max(at) FROM events WHERE stream = ?1 GROUP BY kind;
 

@@ -1,0 +1,163 @@
+"""Long conversations with questions about them, and which messages each question is answered by.
+
+Three sets that others have published. LoCoMo: two people chat for months, in short messages. LongMemEval: people and an
+assistant, with long answers; the sessions of all its questions are pooled into one haystack, each session once. BEAM:
+one person and an assistant at work on one subject, in very long messages. Only questions that name their evidence
+count.
+
+They are not part of this project: INMIND_DATA names the folder that holds locomo, longmemeval and beam.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+SETS = ("locomo", "longmemeval", "beam")
+
+_LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+_LOCOMO_ID = re.compile(r"D\d+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message. Where people talk to each other both are users, and go by their names."""
+
+    role: str
+    text: str
+    name: str = ""
+
+    @property
+    def line(self) -> str:
+        """As a store that knows neither roles nor names is given it."""
+        return f"{self.name or self.role}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What was said at one time."""
+
+    at: datetime
+    turns: Sequence[Turn]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    kind: str
+    evidence: frozenset[int]
+    """Which messages answer it, counted through all sittings from 0."""
+    at: datetime
+    """When it is asked: at the end, unless the set says when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Haystack:
+    """One memory, and what it is asked."""
+
+    name: str
+    sittings: Sequence[Sitting]
+    questions: Sequence[Question]
+
+    @property
+    def turns(self) -> Iterator[Turn]:
+        return (turn for sitting in self.sittings for turn in sitting.turns)
+
+
+def haystacks(data: Path, name: str) -> list[Haystack]:
+    """Those of one set; none where the folder does not have it."""
+    from inmind.replay.files import content_of  # only here: a peer's process has these values, and must not have inmind
+
+    read = {"locomo": _locomo, "longmemeval": _longmemeval, "beam": _beam}[name]
+    pattern = "*100K*.json.zst" if name == "beam" else "*.json.zst"
+    recorded = [item for path in sorted((data / name).glob(pattern)) for item in content_of(str(path)).values[0].value]
+    return list(read(recorded)) if recorded else []
+
+
+def _locomo(recorded: Sequence[Any]) -> Iterator[Haystack]:
+    for chat in recorded:
+        said = chat["conversation"]
+        sittings: list[Sitting] = []
+        place: dict[str, int] = {}
+        while (key := f"session_{len(sittings) + 1}") in said:
+            at = datetime.strptime(said[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            for turn in said[key]:
+                place[turn["dia_id"]] = len(place)
+            sittings.append(Sitting(at, [Turn("user", turn["text"], turn["speaker"]) for turn in said[key]]))
+        questions = (
+            Question(asked["question"], _LOCOMO_KINDS[asked["category"]], evidence, sittings[-1].at)
+            for asked in chat["qa"]
+            if (evidence := frozenset(place[id] for id in _dialogue_ids(asked["evidence"]) if id in place))
+        )
+        yield Haystack(chat["sample_id"], sittings, list(questions))
+
+
+def _dialogue_ids(evidence: Sequence[str]) -> Iterator[str]:
+    """Some strings of the set hold two ids, or one with something around it."""
+    return (id for text in evidence for id in _LOCOMO_ID.findall(text))
+
+
+def _longmemeval(recorded: Sequence[Any]) -> Iterator[Haystack]:
+    pooled: dict[str, Sitting] = {}
+    first: dict[str, int] = {}
+    questions: list[Question] = []
+    said = 0
+    for asked in recorded:
+        evidence: set[int] = set()
+        sessions = zip(asked["haystack_session_ids"], asked["haystack_dates"], asked["haystack_sessions"], strict=True)
+        for id, date, turns in sessions:
+            if id not in pooled:
+                pooled[id] = Sitting(_day(date), [Turn(turn["role"], turn["content"]) for turn in turns])
+                first[id] = said
+                said += len(turns)
+            evidence.update(first[id] + place for place, turn in enumerate(turns) if turn.get("has_answer"))
+        if evidence:
+            at = _day(asked["question_date"])
+            questions.append(Question(asked["question"], asked["question_type"], frozenset(evidence), at))
+    yield Haystack("longmemeval, pooled", list(pooled.values()), questions)
+
+
+def _day(date: str) -> datetime:
+    return datetime.strptime(date[:10], "%Y/%m/%d").replace(tzinfo=UTC)
+
+
+def _beam(recorded: Sequence[Any]) -> Iterator[Haystack]:
+    for chat in recorded:
+        sittings: list[Sitting] = []
+        place: dict[int, int] = {}
+        at = datetime(2024, 1, 1, tzinfo=UTC)
+        for batch in chat["chat"]:
+            turns = [turn for turns in batch["turns"] for turn in turns]
+            at = next(filter(None, (_anchored(turn.get("time_anchor")) for turn in turns)), at)
+            for turn in turns:
+                place[turn["id"]] = len(place)
+            sittings.append(Sitting(at, [Turn(turn["role"], turn["content"]) for turn in turns]))
+        questions = (
+            Question(asked["question"], kind, evidence, at)
+            for kind, asked_about in chat["probing_questions"].items()
+            for asked in asked_about
+            if (evidence := frozenset(place[id] for id in _numbers(asked.get("source_chat_ids")) if id in place))
+        )
+        yield Haystack(f"beam {chat['id']}", sittings, list(questions))
+
+
+def _anchored(anchor: str | None) -> datetime | None:
+    try:
+        return datetime.strptime(anchor or "", "%B-%d-%Y").replace(tzinfo=UTC)
+    except ValueError:  # not every message has one, and not every one is a date
+        return None
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """The ids of a question's sources stand in lists or in maps of lists, by what they are for."""
+    if isinstance(value, Mapping):
+        value = list(cast(Mapping[str, Any], value).values())
+    if isinstance(value, list):
+        for item in cast(list[Any], value):
+            yield from _numbers(item)
+    elif isinstance(value, int):
+        yield value

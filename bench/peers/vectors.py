@@ -1,0 +1,88 @@
+"""The embedder that everybody is given, and slow vectors, kept from one run to the next.
+
+Nothing is imported before it is needed: who searches by words alone is weighed without numpy and without inmind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from inmind.embedders import Embedder
+
+NAMES = ("wordllama", "minilm")
+"""Those of inmind's embedders that come with their weights."""
+
+
+def embedder(name: str, *, kept: Path | None = None) -> Embedder | None:
+    """One of inmind's own, or none for no name. With a file, nothing that was embedded once is embedded again."""
+    if not name:
+        return None
+    from inmind.embedders import embedder as named
+
+    found = named(name)
+    return Kept(found, kept) if found and kept else found
+
+
+def installed() -> list[str]:
+    """The names of those that are there."""
+    from inmind.errors import InvalidInput
+
+    def is_there(name: str) -> bool:
+        try:
+            return embedder(name) is not None
+        except InvalidInput:  # which says what to install
+            return False
+
+    return [name for name in NAMES if is_there(name)]
+
+
+def as_lists(embedder: Embedder) -> Callable[[Sequence[str]], list[list[float]]]:
+    """As most peers want it: plain lists of floats."""
+    import numpy as np
+
+    return lambda texts: np.asarray(embedder.embed(texts)).tolist()
+
+
+class Kept:
+    """An embedder like the one inside, which is only asked for what is not in the file yet."""
+
+    def __init__(self, inner: Embedder, path: Path) -> None:
+        self._inner = inner
+        self.name, self.dimensions = inner.name, inner.dimensions
+        self._lock = threading.Lock()
+        self._connection: Any = apsw.Connection(str(path))
+        self._connection.set_busy_timeout(60_000)
+        self._connection.pragma("journal_mode", "wal")
+        self._connection.execute("CREATE TABLE IF NOT EXISTS vectors (id BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        import numpy as np
+
+        ids = [blake2b(f"{self.name}\0{text}".encode(), digest_size=16).digest() for text in texts]
+        with self._lock:
+            found = {id: vector for id in ids if (vector := self._read(id))}
+            if new := {id: text for id, text in zip(ids, texts, strict=True) if id not in found}:
+                made = np.asarray(self._inner.embed(list(new.values())), dtype="<f4")
+                fresh = {id: row.tobytes() for id, row in zip(new, made, strict=True)}
+                with self._connection:
+                    self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
+                found |= fresh
+        return np.frombuffer(b"".join(found[id] for id in ids), dtype="<f4").reshape(len(ids), self.dimensions)
+
+    def _read(self, id: bytes) -> bytes | None:
+        row = self._connection.execute("SELECT vector FROM vectors WHERE id = ?", (id,)).fetchone()
+        return row[0] if row else None
+
+
+if __name__ == "__main__":
+    print(*installed())

@@ -1,0 +1,200 @@
+"""What of an event can be found again: each message, note, page and thing becomes a crystal as it is.
+
+Nothing is distilled here, and nothing is judged: a crystal holds the words of its event, and the words stay in the
+journal. What memory itself has shown is no news and becomes none (see `echo`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from inmind.documents import OVERVIEW, SCRATCH
+from inmind.frozen import frozen
+from inmind.journal import (
+    AnchorMoved,
+    Crystallised,
+    DocumentWritten,
+    EntitiesLeft,
+    Event,
+    MessageAdded,
+    NoteTaken,
+    Origin,
+    TailChanged,
+    ThingSeen,
+    Trust,
+)
+
+TALK, NOTES, THINGS = "", "notes", "things"
+"""What a stream's crystals are kept in order by: what was said, noted, seen; and each of its pages by its path."""
+
+SAID, SHOWN_BY_TOOLS, SEEN, WRITTEN = 0.3, 0.1, 0.3, 0.5
+"""Importance of what nobody has declared one for. What tools answer fades in a month unless somebody looks it up."""
+
+MOST_OF_A_CALL = 2_000
+MOST_PARTS = 20
+
+
+@frozen(kw_only=True)
+class Said:
+    """A message, read: in which words it came from its provider is no concern of deep memory."""
+
+    role: str
+    name: str = ""
+    text: str = ""
+    calls: Sequence[tuple[str, str]] = ()
+    """Tools that it asks for, with the arguments as they were written."""
+
+
+@frozen(kw_only=True)
+class Gleaned:
+    """A crystal to be, without what its event says already."""
+
+    text: str
+    row: str = TALK
+    """What it stands in order with."""
+    part: int = 0
+    """Which part of its event it is, where there are several; 0 for the whole."""
+    about: str = ""
+    """What it is the newest word on: an earlier one about the same is found no more."""
+    kind: str = "general"
+    source: str = "memory"
+    importance: float = WRITTEN
+    valence: float = 0.0
+    role: str = ""
+    speaker: str = ""
+    at: datetime | None = None
+    """When it was said, where the message tells it."""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    consolidated: bool = False
+
+
+def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
+    """The crystals of an event, in their order. `said`: its message, read."""
+    match event.what:
+        case MessageAdded() as message:
+            return _message(message, said, event.trust) if said and not message.ours else []
+        case NoteTaken() as note:
+            return [_written(note, NOTES)]
+        case Crystallised() as crystal:
+            return [_written(crystal, NOTES, consolidated=crystal.consolidated)]
+        case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW, SCRATCH):
+            return [
+                Gleaned(text=part, row=path, part=number, about=path if number == 1 else "")
+                for number, part in enumerate(_sections(text), 1)
+            ]
+        case EntitiesLeft(things=things):
+            return [_thing(thing, number) for number, thing in enumerate(things, 1)]
+        case _:
+            return []
+
+
+def _message(message: MessageAdded, said: Said, trust: Trust) -> list[Gleaned]:
+    if said.role not in ("user", "assistant", "tool"):
+        return []
+    speaker, text = _spoken_by(said)
+    asked_for = (f"{name} {arguments[:MOST_OF_A_CALL]}" for name, arguments in said.calls)
+    whole = "\n".join((*([text] if text.strip() else []), *asked_for))
+    if not whole.strip():
+        return []
+    return [
+        Gleaned(
+            text=whole,
+            kind="episode",
+            source="sessions",
+            importance=SHOWN_BY_TOOLS if trust is Trust.DATA else SAID,
+            role=said.role,
+            speaker=speaker,
+            at=_told_time(message.wire),
+        )
+    ]
+
+
+def _spoken_by(said: Said) -> tuple[str, str]:
+    """By the message's own field, or by a name in front, as transcripts have it; the text stays as it was said."""
+    if said.name:
+        return said.name, said.text
+    named = _NAME_IN_FRONT.match(said.text) if said.role != "tool" else None
+    return (named[1], said.text) if named else ("", said.text)
+
+
+def _written(what: NoteTaken | Crystallised, row: str, *, consolidated: bool = False) -> Gleaned:
+    return Gleaned(
+        text=what.text,
+        row=row,
+        kind=what.about,
+        importance=what.importance,
+        valence=what.valence,
+        valid_from=moment_in(what.valid_from),
+        valid_to=moment_in(what.valid_to),
+        consolidated=consolidated,
+    )
+
+
+def _thing(thing: ThingSeen, number: int) -> Gleaned:
+    called = f'{thing.type} "{thing.name}" ({thing.id})' if thing.name else f"{thing.type} {thing.id}"
+    more = [f"also called {', '.join(thing.aliases)}"] if thing.aliases else []
+    if thing.how == "deleted":
+        more.append("deleted")
+    parts = [f"{part.type} {part.name} ({part.id})" if part.name else f"{part.type} {part.id}" for part in thing.parts]
+    if parts:
+        more.append(f"with {', '.join(parts[:MOST_PARTS])}")
+    return Gleaned(
+        text="; ".join((called, *more)),
+        row=THINGS,
+        part=number,
+        about=f"{thing.type}/{thing.id}",
+        kind="fact",
+        importance=SEEN,
+    )
+
+
+def _sections(text: str) -> list[str]:
+    """A page by its headings: what stands under one is about one thing."""
+    return [part.strip() for part in _HEADING.split(text) if part.strip()]
+
+
+def _told_time(wire: Mapping[str, Any]) -> datetime | None:
+    """When a message was really said, as hosts that bring old conversations along write it."""
+    for field in ("timestamp", "created_at", "date", "time"):
+        value = wire.get(field)
+        if isinstance(value, str) and (moment := moment_in(value)):
+            return moment
+        if isinstance(value, int | float) and not isinstance(value, bool) and 1e8 < value < 1e11:
+            return datetime.fromtimestamp(value, UTC)
+    return None
+
+
+def moment_in(text: str) -> datetime | None:
+    """A moment as ISO text; None for anything else."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def words_shown(event: Event, said: Said | None = None) -> Iterable[str]:
+    """Texts by which memory has shown the model something: its blocks in prompts, and its answers to calls."""
+    match event.what:
+        case MessageAdded(ours=True) if said is not None:
+            yield said.text
+        case AnchorMoved(blocks=blocks):
+            yield from (block.text for block in blocks)
+        case TailChanged(text=text, fresh=fresh):
+            yield text
+            yield from (block.text for block in fresh)
+        case _:
+            pass
+
+
+def may_echo(event: Event) -> bool:
+    """Can these be words that memory has put in somebody's mouth? People speak for themselves."""
+    return event.origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
+
+
+_HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
+_NAME_IN_FRONT = re.compile(r"([A-Z][\w.'’-]{1,24}(?: [A-Z][\w.'’-]{0,24}){0,2}): (?=\S)")

@@ -1,0 +1,89 @@
+"""What becomes of a crystal when something happens: found, consolidated, frozen.
+
+A crystal is never rewritten. Its text, its importance and its source are those of the event that it comes from; what
+changes is only what is known about it since, and that is folded from events here. So an index can be thrown away, and
+the same crystals come out of the journal again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from inmind.crystals.crystal import Crystal
+from inmind.journal import Consolidated, CrystalFrozen, Event, Searched
+
+
+def alive(crystal: Crystal) -> bool:
+    """May search find it? What was merged is found as what it was merged into; what expired only as of a date."""
+    return crystal.lifecycle not in ("archived", "expired")
+
+
+def holds_from(crystal: Crystal) -> datetime:
+    """Since when what it says is so; where nobody declared that, since it was said."""
+    return crystal.valid_from or crystal.at
+
+
+def after(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) -> Crystal:
+    """The crystal once this has happened; `known` has the crystals that the event names, as they were before it."""
+    match event.what:
+        case Searched(found=found) if crystal.id in found:
+            return _found(crystal, event.at)
+        case Consolidated() as pass_:
+            return _consolidated(crystal, pass_, known)
+        case CrystalFrozen(id=id, frozen=frozen) if id == crystal.id:
+            return _frozen(crystal) if frozen else _thawed(crystal)
+        case _:
+            return crystal
+
+
+def _found(crystal: Crystal, at: datetime) -> Crystal:
+    """Somebody wanted it: an expired one, which a search as of an earlier day brings up, comes back by that."""
+    lifecycle = "activated" if crystal.lifecycle in ("generated", "expired") else crystal.lifecycle
+    return replace(crystal, accesses=crystal.accesses + 1, accessed=at, lifecycle=lifecycle)
+
+
+def _consolidated(crystal: Crystal, pass_: Consolidated, known: Mapping[str, Crystal]) -> Crystal:
+    merged, superseded = dict(pass_.merged), dict(pass_.superseded)
+    # Somebody may have frozen it while the pass was being decided: what they asked for is the later word.
+    if crystal.lifecycle != "frozen":
+        if crystal.id in merged:
+            return replace(crystal, merged_into=merged[crystal.id], lifecycle="archived")
+        if crystal.id in pass_.expired:
+            return replace(crystal, lifecycle="expired")
+    if crystal.id in superseded:
+        crystal = _superseded(crystal, superseded[crystal.id], known)
+    for one, kept in pass_.merged:
+        if kept == crystal.id and one in known:
+            crystal = _with_what_went_into_it(crystal, known[one])
+    named = {crystal.id} & {*superseded, *superseded.values(), *merged.values()}
+    if named and crystal.lifecycle in ("generated", "activated"):
+        return replace(crystal, lifecycle="consolidated")
+    return crystal
+
+
+def _superseded(crystal: Crystal, newer: str, known: Mapping[str, Crystal]) -> Crystal:
+    """It was true until the newer one was. An end that somebody declared stays."""
+    ended = crystal.valid_to or (holds_from(known[newer]) if newer in known else None)
+    return replace(crystal, superseded_by=newer, valid_to=ended)
+
+
+def _with_what_went_into_it(kept: Crystal, merged: Crystal) -> Crystal:
+    """The lineage, and the activation: it is the same statement that was found all those times."""
+    moments = [moment for moment in (kept.accessed, merged.accessed) if moment]
+    return replace(
+        kept,
+        sources=tuple(dict.fromkeys((*kept.sources, merged.id, *merged.sources))),
+        accesses=kept.accesses + merged.accesses,
+        accessed=max(moments, default=None),
+    )
+
+
+def _frozen(crystal: Crystal) -> Crystal:
+    """Back in search for good, whatever had become of it: as part of another one it could still fade."""
+    return replace(crystal, lifecycle="frozen", merged_into="")
+
+
+def _thawed(crystal: Crystal) -> Crystal:
+    return replace(crystal, lifecycle="consolidated") if crystal.lifecycle == "frozen" else crystal

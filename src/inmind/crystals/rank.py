@@ -1,0 +1,177 @@
+"""Which crystals answer a query best, by everything that is known of them.
+
+What a message is worth by itself is the words it shares with the query and, where there are vectors, how close it is in
+meaning. But people answer in half sentences: "Fixed by tweaking the peer scoring thresholds" says what was fixed only
+together with the line before it. So a short message is worth something of what its neighbours and its conversation are
+worth, and a long one, which speaks for itself, little. Weights were chosen on three sets of recorded conversations at
+once; `docs/decisions/0042-ranking.md` has what was tried.
+
+It is pure: what was found in the index comes in as numbers, and goes out in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from heapq import nlargest
+from math import log
+
+from inmind.crystals.asked import Asked
+from inmind.frozen import frozen
+
+MEANING = 0.3
+"""The share of meaning in what a passage is worth by itself, beside its words."""
+
+NEXT_TO_IT, FARTHER = 0.4, 0.1
+"""What the best neighbour adds, and the best of those beyond."""
+ANSWERS = 1.3
+"""How much more the line before counts when it asked something: this one is the answer."""
+FOLLOWS = 1.1
+CONVERSATION = 0.3
+"""What the best line of the same conversation adds."""
+SHORT = 70
+"""Words up to which a message is taken to need its neighbours; twice as many need them half as much."""
+
+THEIR_OWN, NAMED = 1.4, 1.4
+"""For messages of whom the query means by "I" or "you", or by name."""
+IN_SPAN, IN_SPAN_ALONE = 2.0, 0.05
+"""For what was said in the days that the query speaks of, and for having been said then, whatever it says."""
+TOLD_LATE = timedelta(days=3)
+"""What happened on a day is often told a little later."""
+WORTH = 0.2
+SUPERSEDED = 0.5
+
+
+@frozen
+class Placed:
+    """A crystal as ranking sees it."""
+
+    number: int
+    words: int
+    role: str
+    speaker: str
+    at: datetime
+    answers: bool = False
+    """The line before it asked something."""
+    worth: float = 0.0
+    superseded: bool = False
+
+
+@frozen
+class Ranked:
+    """A crystal's place among the answers, and what brought it there."""
+
+    number: int
+    score: float
+    parts: Mapping[str, float]
+
+
+def rarity(holding: int, among: int) -> float:
+    """What a word tells that so many of all passages hold."""
+    return log(1 + (among - holding + 0.5) / (holding + 0.5)) ** 1.1
+
+
+def brevity(words: int) -> float:
+    """What a shared word is worth in a passage of this length: as in BM25, for a word that stands there once."""
+    return 2.2 / (1.6 + 0.01 * words)
+
+
+def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], *, floor: float) -> dict[int, float]:
+    """Words and meaning as one number for each crystal, the best possible being 1.
+
+    `floor`: how close to the query anything is. Cosines of texts never come near 0, and what is no closer than all the
+    others is not close.
+    """
+    most = max(lexical.values(), default=0.0) or 1.0
+    if not meaning:
+        return {number: found / most for number, found in lexical.items()}
+    reach = max(max(meaning.values()) - floor, 1e-9)
+    return {
+        number: (1 - MEANING) * lexical.get(number, 0.0) / most
+        + MEANING * max(meaning.get(number, floor) - floor, 0.0) / reach
+        for number in {**lexical, **meaning}
+    }
+
+
+class Field:
+    """What crystals are worth by themselves, and so what those around them are.
+
+    Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to; what stands in
+    none is alone in its own.
+    """
+
+    def __init__(self, own: Mapping[int, float], conversation: Callable[[int], int]) -> None:
+        self._own, self._conversation = own, conversation
+        self._best: dict[int, float] = {}
+        for number, worth in own.items():
+            where = conversation(number)
+            if worth > self._best.get(where, 0.0):
+                self._best[where] = worth
+
+    def promising(self, most: int) -> list[int]:
+        """The numbers that can come out on top, whatever else is known of them: the best, and what stands by them."""
+        seeds = nlargest(most, self._own, key=self._own.__getitem__)
+        near = (number + step for number in seeds for step in (-2, -1, 1, 2) if self._talks(number))
+        return nlargest(most, dict.fromkeys((*seeds, *near)), key=lambda number: sum(self.worth(number)))
+
+    def worth(self, number: int, *, answers: bool = False) -> tuple[float, float, float]:
+        """By itself, by its neighbours, and by its conversation."""
+        own = self._own
+        itself = own.get(number, 0.0)
+        if not self._talks(number):
+            return itself, 0.0, 0.0
+        before = own.get(number - 1, 0.0) * (ANSWERS if answers else 1.0)
+        behind = own.get(number + 1, 0.0) * FOLLOWS
+        farther = max(own.get(number - 2, 0.0), own.get(number + 2, 0.0))
+        around = NEXT_TO_IT * max(before, behind) + FARTHER * farther
+        return itself, around, CONVERSATION * self._best.get(self._conversation(number), 0.0)
+
+    def _talks(self, number: int) -> bool:
+        return self._conversation(number) == self._conversation(number + 1)
+
+
+def ranked(candidates: Iterable[Placed], field: Field, query: Asked, most: int) -> list[Ranked]:
+    """The best of the candidates, the best first; of two that are worth the same, the one said later."""
+    order = nlargest(most, ((_score(one, field, query), one.number, one) for one in candidates))
+    return [Ranked(number, score, _parts(one, field, query)) for score, number, one in order if score > 0]
+
+
+def _score(one: Placed, field: Field, query: Asked) -> float:
+    itself, around, talk = field.worth(one.number, answers=one.answers)
+    return (itself + _needs(one) * (around + talk)) * _factor(one, query) + _alone(one, query)
+
+
+def _parts(one: Placed, field: Field, query: Asked) -> dict[str, float]:
+    itself, around, talk = field.worth(one.number, answers=one.answers)
+    needs = _needs(one)
+    return {
+        "itself": itself,
+        "neighbours": needs * around,
+        "conversation": needs * talk,
+        "time": _alone(one, query),
+        "factor": _factor(one, query),
+    }
+
+
+def _needs(one: Placed) -> float:
+    """How much a message needs those around it to be understood."""
+    return min(1.0, SHORT / max(one.words, 1))
+
+
+def _alone(one: Placed, query: Asked) -> float:
+    return IN_SPAN_ALONE if _is_in_span(one, query) else 0.0
+
+
+def _factor(one: Placed, query: Asked) -> float:
+    factor = 1 + WORTH * one.worth
+    if one.speaker in query.names:
+        factor *= NAMED
+    elif query.role and one.role == query.role:
+        factor *= THEIR_OWN
+    if _is_in_span(one, query):
+        factor *= IN_SPAN
+    return factor * SUPERSEDED if one.superseded else factor
+
+
+def _is_in_span(one: Placed, query: Asked) -> bool:
+    return query.span is not None and query.span.holds(one.at, late=TOLD_LATE)

@@ -1,0 +1,38 @@
+"""Which events of a stream still stand, after all that was undone and said over again.
+
+An undo takes back what came since, and may itself be taken back; a host that regenerates an answer, or whose user edits
+a message, replaces the end of the conversation. What no longer stands is not to be found. What a host has dropped from
+the front to save room stands: nobody has taken it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inmind.journal import Event, HistorySpliced, MessageAdded, Reverted
+
+
+def standing(events: Sequence[Event]) -> set[int]:
+    """Numbers of those that stand. Of the stream every message, splice and undo, and whatever else is asked for."""
+    targets = sorted({event.what.to for event in events if isinstance(event.what, Reverted)})
+    line: list[int] = []
+    others: set[int] = set()
+    """All that stands and is not in the line: what was dropped from it, and what is no message."""
+    passed: dict[int, tuple[list[int], set[int]]] = {}
+    for event in events:
+        while targets and targets[0] < event.seq:
+            passed[targets.pop(0)] = (list(line), set(others))
+        match event.what:
+            case Reverted(to=to):
+                line, others = list(passed[to][0]), set(passed[to][1])
+            case MessageAdded():
+                line.append(event.seq)
+            case HistorySpliced(start=start, stop=stop, inserted=inserted):
+                kept, new = line[: len(line) - inserted], line[len(line) - inserted :]
+                said_over_again = start > 0 and stop >= len(kept) and inserted > 0
+                if not said_over_again:
+                    others.update(kept[start:stop])
+                line = [*kept[:start], *new, *kept[stop:]]
+            case _:
+                others.add(event.seq)
+    return others.union(line)

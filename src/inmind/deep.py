@@ -1,0 +1,310 @@
+"""Deep memory: asked, kept current, and consolidated.
+
+What is found is decided by pure functions in `crystals`; here the index is brought up to date, asked for what those
+functions need, and the words of what was found are read from the journal. Vectors are made behind everybody's back: a
+search never waits for more than a moment of that, and finds by words what has no vector yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+import apsw
+
+from inmind.crystals.asked import Asked, asked
+from inmind.crystals.crystal import Crystal
+from inmind.crystals.embed import Embedder
+from inmind.crystals.glean import gleaned
+from inmind.crystals.passages import passages
+from inmind.crystals.query import Hit, Query
+from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, ranked, rarity, worth_by_itself
+from inmind.crystals.score import worth
+from inmind.crystals.when import Span
+from inmind.errors import InmindError, NotFound
+from inmind.frozen import frozen
+from inmind.journal import MessageAdded, microseconds, moment
+from inmind.stores.base import Clock, Store
+from inmind.stores.index import COMMON, Index, Read, Record, Scope, conversation_of, crystal_of, length_of, part_of
+from inmind.text import shortened
+
+if TYPE_CHECKING:
+    from inmind.crystals.nearest import Nearest
+
+log = logging.getLogger("inmind")
+
+LOOKED_AT, BEST_BY_MEANING, IN_SPAN = 400, 200, 300
+"""Crystals that are looked at closely: the most promising, the closest in meaning, those of the days that are meant."""
+
+EMBEDDED_TOGETHER = 64
+PATIENCE = 0.2
+"""Seconds that a search spends on vectors of what has just come in."""
+
+AROUND = 200
+"""Characters of a line that is shown because it stands beside one that was found."""
+
+
+@frozen
+class _Found:
+    """What the index knows of a query in one resource."""
+
+    own: dict[int, float]
+    """What crystals are worth by themselves."""
+    passage: dict[int, int]
+    """The passage of each that is worth the most."""
+    strength: float
+    """How good the best of them is, on a scale that holds across resources."""
+
+
+@frozen
+class _Answer:
+    score: float
+    parts: Mapping[str, float]
+    record: Record
+    passage: int
+
+
+class DeepMemory:
+    """The crystals of one home."""
+
+    def __init__(self, index: Index, store: Store, read: Read, clock: Clock, embedder: Embedder | None = None) -> None:
+        self._index, self._store, self._read, self._clock = index, store, read, clock
+        self.embedder = embedder
+        self._matrices: dict[int, _Matrix] = {}
+        self._lock = threading.Lock()
+
+    # -- asking --------------------------------------------------------------------------------------------
+
+    def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
+        """The best answers, the best first; of some resources, or of all there are."""
+        try:
+            return self._search(query, resources)
+        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:
+            self._start_anew(error)
+            return self._search(query, resources)
+
+    def crystal(self, id: str) -> Crystal:
+        """One crystal, as it stands now."""
+        self._index.catch_up()
+        record = self._index.known(id)
+        if record is None:
+            raise NotFound(what="crystal", name=id)
+        return self._crystal(record)
+
+    def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
+        self._index.catch_up()
+        self._embed_for_a_moment()
+        now = query.as_of or self._clock()
+        found: list[_Answer] = []
+        for name in self._index.resources() if resources is None else resources:
+            if scope := self._index.scope(name):
+                found += self._ranked(query, scope, now)
+        return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)))
+
+    def _ranked(self, query: Query, scope: Scope, now: datetime) -> list[_Answer]:
+        question = asked(query.text, now=now, speakers=self._index.speakers(scope))
+        found = self._found(question, query, scope)
+        field = Field(found.own, conversation_of)
+        records = {record.number: record for record in self._candidates(field, question, query, scope)}
+        placed = [_placed(record, now, query) for record in records.values()]
+        return [
+            _Answer(one.score * found.strength, one.parts, records[one.number], found.passage.get(one.number, 0))
+            for one in ranked(placed, field, question, query.limit)
+        ]
+
+    def _found(self, question: Asked, query: Query, scope: Scope) -> _Found:
+        """Passages by words and by meaning, and what their crystals come to."""
+        lists = {word: self._index.holding(scope, word) for word in question.words}
+        telling = {word: held for word, held in lists.items() if len(held) < COMMON} or lists
+        gained: dict[int, float] = {}
+        most = 0.0
+        for word, weight in question.words.items():
+            gain = weight * rarity(len(lists[word]), scope.passages)
+            most += gain
+            for passage in telling.get(word, ()):
+                gained[passage] = gained.get(passage, 0.0) + gain
+        lexical: dict[int, float] = {}
+        best: dict[int, int] = {}
+        for passage, gain in gained.items():
+            worth, crystal = gain * brevity(length_of(passage)), crystal_of(passage)
+            if worth > lexical.get(crystal, 0.0):
+                lexical[crystal], best[crystal] = worth, part_of(passage)
+        meaning, floor = self._meaning(query.text, scope, best)
+        own = worth_by_itself(lexical, meaning, floor=floor)
+        covered = max(lexical.values(), default=0.0) / (most * brevity(1)) if most else 0.0
+        return _Found(own, best, max(covered, max(meaning.values(), default=0.0), 1e-9))
+
+    def _meaning(self, text: str, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
+        """How close the closest crystals are, and how close the last of them is: the others are farther."""
+        if self.embedder is None or not text.strip():
+            return {}, 0.0
+        try:
+            (vector,) = self.embedder.embed([text])
+        except InmindError as error:
+            log.warning("searching by words alone: %s", error)
+            return {}, 0.0
+        with self._lock:
+            near = self._matrix(self.embedder, scope).nearest(vector)
+        meaning: dict[int, float] = {}
+        for passage, cosine in near:
+            crystal = crystal_of(passage)
+            if crystal not in meaning:
+                meaning[crystal] = cosine
+                best.setdefault(crystal, part_of(passage))
+        return meaning, min(meaning.values(), default=0.0)
+
+    def _candidates(self, field: Field, question: Asked, query: Query, scope: Scope) -> list[Record]:
+        """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
+        span = question.span
+        amid = self._index.amid(scope, Span(span.first, span.before + TOLD_LATE), IN_SPAN) if span else []
+        numbers = dict.fromkeys((*field.promising(LOOKED_AT * (25 if query.narrow else 1)), *amid))
+        if not numbers and query.narrow:
+            numbers = dict.fromkeys(self._index.amid(scope, _any_time(query), IN_SPAN))
+        records = self._index.records(numbers)
+        if not query.narrow:
+            return [record for record in records if record.found_again]
+        return [record for record in records if not record.gone and query.allows(record.crystal("", ""))]
+
+    def _shown(self, best: Sequence[_Answer]) -> list[Hit]:
+        names = {scope.id: name for name in self._index.resources() if (scope := self._index.scope(name))}
+        around = {one.record.number + step for one in best for step in (-1, 1)}
+        beside = {record.number: record for record in self._index.records(around) if not record.gone}
+
+        def line(number: int, of: int) -> str:
+            there = beside.get(number) if conversation_of(number) == conversation_of(of) else None
+            return shortened(self._text(there), AROUND) if there else ""
+
+        hits: list[Hit] = []
+        for one in best:
+            record, text = one.record, self._text(one.record)
+            parts = passages(text)
+            hits.append(
+                Hit(
+                    crystal=record.crystal(text, names.get(record.resource, "")),
+                    score=round(one.score, 4),
+                    parts={name: round(value, 4) for name, value in one.parts.items()},
+                    passage=parts[one.passage] if one.passage < len(parts) else text,
+                    before=line(record.number - 1, record.number),
+                    after=line(record.number + 1, record.number),
+                )
+            )
+        return hits
+
+    def _crystal(self, record: Record) -> Crystal:
+        names = {scope.id: scope.name for name in self._index.resources() if (scope := self._index.scope(name))}
+        return record.crystal(self._text(record), names.get(record.resource, ""))
+
+    def _text(self, record: Record) -> str:
+        """The words of a crystal, out of the journal."""
+        stream, _, seq = record.event.rpartition("#")
+        for event in self._store.read(stream, after=int(seq) - 1, until=int(seq)):
+            said = self._read(event.what) if isinstance(event.what, MessageAdded) else None
+            for one in gleaned(event, said):
+                if one.part == record.part:
+                    return one.text
+        return ""
+
+    # -- vectors -------------------------------------------------------------------------------------------
+
+    def embed(self, *, seconds: float | None = None) -> bool:
+        """Make vectors of what has none yet, as long as there is time. True when nothing is left to do."""
+        if self.embedder is None:
+            return True
+        began = time.monotonic()
+        self._index.catch_up()
+        together = EMBEDDED_TOGETHER if seconds is None else 8
+        while records := self._index.unembedded(self.embedder.name, together):
+            self._embed(self.embedder, records)
+            if seconds is not None and time.monotonic() - began > seconds:
+                return False
+        return True
+
+    def _embed(self, embedder: Embedder, records: Sequence[Record]) -> None:
+        import numpy as np  # comes with whatever brought the embedder
+
+        from inmind.stores.index import passages_of
+
+        wanted = [
+            (record.resource, number, text)
+            for record in records
+            if not record.gone
+            for number, text in passages_of(record, self._text(record))
+        ]
+        rows = embedder.embed([text for _, _, text in wanted]) if wanted else ()
+        made = [
+            (resource, number, np.asarray(row, np.float16).tobytes())
+            for (resource, number, _), row in zip(wanted, rows, strict=True)
+        ]
+        self._index.embedded(embedder.name, upto=records[-1].made, vectors=made)
+
+    def _embed_for_a_moment(self) -> None:
+        try:
+            self.embed(seconds=PATIENCE)
+        except InmindError as error:
+            log.warning("what is new has no vectors yet: %s", error)
+
+    def _matrix(self, embedder: Embedder, scope: Scope) -> _Matrix:
+        matrix = self._matrices.get(scope.id)
+        if matrix is None or matrix.embedder != embedder.name:
+            matrix = self._matrices[scope.id] = _Matrix(embedder)
+        matrix.refresh(self._index, scope)
+        return matrix
+
+    def _start_anew(self, error: Exception) -> None:
+        with self._lock:
+            self._matrices.clear()
+        self._index.start_anew(error)
+
+
+class _Matrix:
+    """The vectors of one resource in memory, following those of the index."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        from inmind.crystals.nearest import Nearest
+
+        self.embedder = embedder.name
+        self._nearest: Nearest = Nearest(embedder.dimensions)
+        self._upto = 0
+
+    def refresh(self, index: Index, scope: Scope) -> None:
+        import numpy as np
+
+        while rows := index.vectors(self.embedder, scope, after=self._upto, most=10_000):
+            numbers = np.frombuffer(b"".join(vector for _, _, vector in rows), np.float16)
+            self._nearest.add([passage for _, passage, _ in rows], numbers.reshape(len(rows), -1))
+            self._upto = rows[-1][0]
+
+    def nearest(self, vector: Iterable[float]) -> list[tuple[int, float]]:
+        import numpy as np
+
+        return self._nearest.nearest(np.asarray(vector, np.float32), BEST_BY_MEANING)
+
+
+def _placed(record: Record, now: datetime, query: Query) -> Placed:
+    over = record.valid_to is not None and record.valid_to <= microseconds(now)
+    frozen = record.lifecycle == "frozen"
+    return Placed(
+        number=record.number,
+        words=record.words,
+        role=record.role,
+        speaker=record.speaker,
+        at=moment(record.at),
+        answers=bool(record.answers),
+        worth=worth(
+            kind=record.kind,
+            importance=record.importance,
+            valence=record.valence,
+            accesses=record.accesses,
+            age=timedelta() if frozen else now - record.last,
+        ).total,
+        superseded=query.as_of is None and (over or bool(record.superseded_by)),
+    )
+
+
+def _any_time(query: Query) -> Span:
+    return Span(query.since or datetime(1970, 1, 1, tzinfo=UTC), query.until or datetime(9999, 1, 1, tzinfo=UTC))

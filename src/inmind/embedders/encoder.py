@@ -1,0 +1,146 @@
+"""A BERT encoder in numpy: tokens in, one vector for each text out.
+
+The texts of a batch lie end to end in one matrix, a row for each token. All that a layer does, save attention, looks at
+one row at a time, so nothing is padded and nothing masked, and what a text is embedded together with cannot matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float32]
+Weights = Mapping[str, Matrix]
+
+HEAD = 32
+"""How wide one head of attention is."""
+
+EPSILON = np.float32(1e-12)
+
+
+class Dense(NamedTuple):
+    weight: Matrix
+    bias: Matrix
+
+    @classmethod
+    def of(cls, weights: Weights, name: str) -> Dense:
+        return cls(weights[f"{name}.weight"].T, weights[f"{name}.bias"])
+
+    def __call__(self, x: Matrix) -> Matrix:
+        y = x @ self.weight
+        y += self.bias
+        return y
+
+
+class Norm(NamedTuple):
+    scale: Matrix
+    shift: Matrix
+
+    @classmethod
+    def of(cls, weights: Weights, name: str) -> Norm:
+        return cls(weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def __call__(self, x: Matrix) -> Matrix:
+        x = x - x.mean(axis=1, keepdims=True)
+        x /= np.sqrt(np.square(x).mean(axis=1, keepdims=True) + EPSILON)
+        x *= self.scale
+        x += self.shift
+        return x
+
+
+class Layer(NamedTuple):
+    query: Dense
+    key: Dense
+    value: Dense
+    heard: Dense
+    heard_norm: Norm
+    wide: Dense
+    narrow: Dense
+    narrow_norm: Norm
+
+    @classmethod
+    def of(cls, weights: Weights, name: str) -> Layer:
+        own, out = f"{name}.attention.self", f"{name}.attention.output"
+        return cls(
+            query=Dense.of(weights, f"{own}.query"),
+            key=Dense.of(weights, f"{own}.key"),
+            value=Dense.of(weights, f"{own}.value"),
+            heard=Dense.of(weights, f"{out}.dense"),
+            heard_norm=Norm.of(weights, f"{out}.LayerNorm"),
+            wide=Dense.of(weights, f"{name}.intermediate.dense"),
+            narrow=Dense.of(weights, f"{name}.output.dense"),
+            narrow_norm=Norm.of(weights, f"{name}.output.LayerNorm"),
+        )
+
+    def __call__(self, x: Matrix, texts: Sequence[slice]) -> Matrix:
+        query, key, value = self.query(x), self.key(x), self.value(x)
+        heard = np.concatenate([attention(query[text], key[text], value[text]) for text in texts])
+        x = self.heard_norm(x + self.heard(heard))
+        return self.narrow_norm(x + self.narrow(gelu(self.wide(x))))
+
+
+class Encoder(NamedTuple):
+    words: Matrix
+    places: Matrix
+    norm: Norm
+    layers: Sequence[Layer]
+
+    @classmethod
+    def of(cls, weights: Weights) -> Encoder:
+        """From weights by the names that BERT models have."""
+        depth = sum(name.endswith(".intermediate.dense.bias") for name in weights)
+        return cls(
+            words=weights["embeddings.word_embeddings.weight"],
+            # Every token is of the first of two kinds: it is added where its place is.
+            places=weights["embeddings.position_embeddings.weight"]
+            + weights["embeddings.token_type_embeddings.weight"][0],
+            norm=Norm.of(weights, "embeddings.LayerNorm"),
+            layers=[Layer.of(weights, f"encoder.layer.{number}") for number in range(depth)],
+        )
+
+    def __call__(self, texts: Sequence[Sequence[int]]) -> Matrix:
+        """The mean of the tokens of each text, after every layer."""
+        lengths = np.array([len(ids) for ids in texts])
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        spans = [slice(start, end) for start, end in pairwise(bounds.tolist())]
+        x = self.words[np.concatenate(texts)] + np.concatenate([self.places[:length] for length in lengths])
+        x = self.norm(x)
+        for layer in self.layers:
+            x = layer(x, spans)
+        sums: Matrix = np.add.reduceat(x, bounds[:-1])
+        return sums / lengths[:, None].astype(np.float32)
+
+
+def attention(*asked: Matrix) -> Matrix:
+    """Of one text, by its queries, keys and values: each of its tokens hears all of them, in every head by itself."""
+    query, key, value = (rows.reshape(len(rows), -1, HEAD).transpose(1, 0, 2) for rows in asked)
+    weight = query @ key.transpose(0, 2, 1)
+    weight /= np.float32(HEAD**0.5)
+    weight -= weight.max(axis=2, keepdims=True)  # or it overflows
+    np.exp(weight, out=weight)
+    heard = weight @ value / weight.sum(axis=2, keepdims=True)
+    return heard.transpose(1, 0, 2).reshape(query.shape[1], -1)
+
+
+def gelu(x: Matrix) -> Matrix:
+    y = erf(x * np.float32(0.5**0.5))
+    y += 1
+    y *= x
+    y *= np.float32(0.5)
+    return y
+
+
+def erf(x: Matrix) -> Matrix:
+    """By Abramowitz and Stegun 7.1.26, to 1e-6 in float32; numpy has none of its own."""
+    size = np.abs(x)
+    t = 1 / (1 + np.float32(0.3275911) * size)
+    series = np.float32(1.061405429) * t
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series += np.float32(coefficient)
+        series *= t
+    series *= np.exp(-size * size)
+    return np.copysign(1 - series, x)

@@ -1,0 +1,136 @@
+"""The page of notes: how a note stands in memory/scratch.md, and which notes a page has.
+
+    # Notes since the last dream
+
+    - [2026-03-12T14:30:00Z] (importance: 0.8) Douglas prefers tabs
+    - [2026-03-12T14:45:00Z] (importance: 0.7) The order of the release:
+      first the API,
+      then the pages
+
+People edit this page, so all that is known of it is what it says: a note begins with its time at the beginning of a
+line, and the lines below it belong to it as far as they are indented. No text of a note can look like another note,
+since every line of it but the first is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+
+from inmind.frozen import frozen
+from inmind.journal import NoteTaken
+from inmind.text import Cut, counted, cut
+from inmind.tokens import Counter
+
+HEADING = "# Notes since the last dream"
+
+_INDENT = "  "
+_LINE_END = re.compile(r"\r\n?")
+
+# An editor may have taken the indent from a blank line in the middle of a note.
+_NOTE = re.compile(
+    r"^- \[(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\] \(importance: (?P<importance>\d(?:\.\d+)?(?:e-\d+)?)\) ?"
+    rf"(?P<text>.*(?:\n+{_INDENT}.*)*)",
+    re.MULTILINE,
+)
+_GONE = re.compile(r"^\[in deep memory alone: (\d+) notes?\]\n", re.MULTILINE)
+
+
+@frozen
+class Jotting:
+    """A note as a page has it."""
+
+    at: str
+    importance: float
+    text: str
+
+
+def with_note(page: str, note: NoteTaken, at: datetime, *, most: int) -> str:
+    """The page with one more note at its end, in at most so many bytes.
+
+    Where they do not suffice the oldest notes leave it, and one that no page could hold does not come. They are found
+    in deep memory as before, and the page counts them. What people wrote between the notes stays.
+    """
+    above = page if page and not page.isspace() else f"{HEADING}\n\n"
+    ended = "" if above.endswith("\n") else "\n"
+    text = f"{above}{ended}{_line(jotted(note, at))}\n"
+    if _size(text) <= most:
+        return text
+    shorter = _without_the_oldest(text, room=most * 3 // 4)
+    return shorter if _size(shorter) <= most else page
+
+
+def notes_in(page: str) -> list[Jotting]:
+    """The notes that a page has, in its order."""
+    found = _NOTE.finditer(_LINE_END.sub("\n", page))
+    return [
+        Jotting(note["at"], float(note["importance"]), note["text"].replace(f"\n{_INDENT}", "\n")) for note in found
+    ]
+
+
+def jotted(note: NoteTaken, at: datetime) -> Jotting:
+    """A note as a page will have it. A return is a line's end to some who read the file: it is one here."""
+    return Jotting(stamp(at), note.importance, _LINE_END.sub("\n", note.text))
+
+
+def without_heading(page: str) -> str:
+    """What the page says, if it says anything."""
+    return _LINE_END.sub("\n", page).strip("\n").removeprefix(HEADING).strip("\n")
+
+
+def newest(page: str, *, budget: int, count: Counter, pointer: str) -> Cut:
+    """The last notes of a page, as many as fit below a line that says where the others are.
+
+    What was noted last is what nobody has been told yet; so a page of notes is cut at its beginning.
+    """
+    starts = list(islice(_beginnings(page), budget // 4 + 1))  # no line that begins one takes less
+    fitting = bisect_right(starts, budget, key=lambda start: count(f"{pointer}\n{page[start:]}"))
+    start = starts[max(fitting, 1) - 1] if starts else 0
+    if fitting:
+        return Cut(f"{pointer}\n{page[start:]}", page.count("\n", 0, start))
+    last = cut(page[start:], budget=budget, count=count, pointer=pointer)
+    return Cut(last.text, page.count("\n", 0, start) + last.lines_left_out)
+
+
+def stamp(at: datetime) -> str:
+    """A time as notes are dated: to the second, in UTC."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _line(note: Jotting) -> str:
+    text = note.text.replace("\n", f"\n{_INDENT}")
+    return f"- [{note.at}] (importance: {note.importance}) {text}"
+
+
+def _beginnings(page: str) -> Iterator[int]:
+    """Where lines begin that may begin a note, the last first."""
+    end = len(page)
+    while (end := page.rfind("\n- ", 0, end)) >= 0:
+        yield end + 1
+
+
+def _without_the_oldest(text: str, *, room: int) -> str:
+    """The page in so much room, if its notes are what takes it. More leaves than has to, not to do this every time."""
+    gone = sum(int(said[1]) for said in _GONE.finditer(text))
+    text = _GONE.sub("", text)
+    notes = list(_NOTE.finditer(text))
+    sizes = [_size(note[0]) + 1 for note in notes]
+    leaving = {number for number, size in enumerate(sizes) if size > room}
+    over = _size(text) - room - sum(sizes[number] for number in leaving)
+    for number, size in enumerate(sizes):
+        if over > 0 and number not in leaving:
+            leaving.add(number)
+            over -= size
+    kept, end = list[str](), 0
+    for number in sorted(leaving):
+        kept.append(text[end : notes[number].start()])
+        end = notes[number].end() + 1
+    kept.insert(1, f"[in deep memory alone: {counted(gone + len(leaving), 'note')}]\n")
+    return "".join([*kept, text[end:]])
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

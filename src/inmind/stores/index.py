@@ -1,0 +1,610 @@
+"""The index of deep memory: which passages hold a word, where they stand, and their vectors.
+
+It follows the journal in the order in which events were stored, and is asked only after it has caught up; so whatever
+was acknowledged is found, by whichever process asks. It is a file of its own, derived and deletable: one that is
+damaged, or of another shape, is made anew.
+
+Numbers carry what ranking needs most. A crystal's number is its row and its place there, so its neighbours are the
+numbers beside it; a passage's number is its crystal's, its place there and how long it is. So a word is looked up by
+reading one list of numbers, and nothing is joined.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from datetime import datetime
+from math import log2
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import apsw
+
+from inmind.crystals.crystal import Crystal
+from inmind.crystals.echo import is_echo, runs
+from inmind.crystals.glean import TALK, Gleaned, Said, gleaned, may_echo, words_shown
+from inmind.crystals.lifecycle import after
+from inmind.crystals.passages import passages
+from inmind.crystals.standing import standing
+from inmind.crystals.when import Span
+from inmind.crystals.words import words
+from inmind.errors import Closed, StorageFull, StoreBusy
+from inmind.frozen import frozen
+from inmind.journal import (
+    Consolidated,
+    CrystalFrozen,
+    Event,
+    HistorySpliced,
+    MessageAdded,
+    Origin,
+    Reverted,
+    Searched,
+    SessionOpened,
+    Trust,
+    microseconds,
+    moment,
+    to_json,
+)
+from inmind.stores.base import Store
+from inmind.stores.files import create_private
+from inmind.stores.fork import hold_during_fork
+from inmind.stores.statements import named
+
+log = logging.getLogger("inmind")
+
+VERSION = 1
+"""Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
+
+AT_A_TIME = 500
+"""Events that are followed in one transaction: others who want to write wait for no more than these."""
+
+COMMON = 20_000
+"""Passages that hold a word, from which on it says too little to be looked at beside others."""
+
+MOST_SPEAKERS = 200
+
+FOLLOWED = (
+    "opened",
+    "message",
+    "splice",
+    "reverted",
+    "note",
+    "crystallised",
+    "document",
+    "left",
+    "anchor",
+    "tail",
+    "searched",
+    "consolidated",
+    "frozen",
+)
+"""Kinds of events that deep memory takes something from."""
+
+_PLACES, _PARTS, _LENGTHS = 20, 12, 4
+_sql = named("index")
+
+
+def crystal_of(passage: int) -> int:
+    """The number of the crystal that a passage belongs to."""
+    return passage >> (_PARTS + _LENGTHS)
+
+
+def part_of(passage: int) -> int:
+    """Which passage of its crystal it is."""
+    return (passage >> _LENGTHS) & ((1 << _PARTS) - 1)
+
+
+def length_of(passage: int) -> float:
+    """About how many words it has."""
+    return 2 ** ((passage & ((1 << _LENGTHS) - 1)) / 2)
+
+
+def conversation_of(crystal: int) -> int:
+    """Which conversation a crystal stands in; one that stands in none is alone in its own."""
+    row = crystal >> _PLACES
+    return row if row & 1 else -crystal
+
+
+def _passage(crystal: int, part: int, length: int) -> int:
+    grade = min((1 << _LENGTHS) - 1, round(2 * log2(max(length, 1))))
+    return (((crystal << _PARTS) | part) << _LENGTHS) | grade
+
+
+def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
+    """The passages of a crystal that can be found, by their numbers, each as an embedder reads it."""
+    echoes = json.loads(record.echoes) if record.echoes else []
+    speaker = record.speaker or record.role
+    return [
+        (_passage(record.number, part, len(words(passage))), f"{speaker}: {passage}" if speaker else passage)
+        for part, passage in enumerate(passages(text)[: 1 << _PARTS])
+        if part not in echoes
+    ]
+
+
+class Record(NamedTuple):
+    """A crystal as the index has it: everything but its text."""
+
+    made: int
+    number: int
+    event: str
+    part: int
+    resource: int
+    kind: str
+    source: str
+    origin: str
+    trust: int
+    at: int
+    role: str
+    speaker: str
+    words: int
+    answers: int
+    importance: float
+    valence: float
+    about: str
+    echoes: str | None
+    gone: int
+    accesses: int
+    accessed: int | None
+    valid_from: int | None
+    valid_to: int | None
+    superseded_by: str
+    merged_into: str
+    lineage: str | None
+    lifecycle: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.event}.{self.part}" if self.part else self.event
+
+    @property
+    def found_again(self) -> bool:
+        """May a search find it that looks back from now? What was merged is found as what it was merged into."""
+        return not self.gone and self.lifecycle not in ("archived", "expired")
+
+    @property
+    def last(self) -> datetime:
+        """When it was last found, or said."""
+        return moment(self.at if self.accessed is None else self.accessed)
+
+    def crystal(self, text: str, resource: str) -> Crystal:
+        stream = self.event.rpartition("#")[0]
+        return Crystal(
+            id=self.id,
+            text=text,
+            kind=self.kind,
+            source=self.source,
+            resource=resource,
+            session=stream.removeprefix("session/") if stream.startswith("session/") else "",
+            sources=(self.event, *(json.loads(self.lineage) if self.lineage else ())),
+            origin=Origin(self.origin),
+            trust=Trust(self.trust),
+            at=moment(self.at),
+            speaker=self.speaker or self.role,
+            importance=self.importance,
+            valence=self.valence,
+            accesses=self.accesses,
+            accessed=_moment(self.accessed),
+            valid_from=_moment(self.valid_from),
+            valid_to=_moment(self.valid_to),
+            superseded_by=self.superseded_by,
+            merged_into=self.merged_into,
+            lifecycle=cast(Any, self.lifecycle),
+        )
+
+
+@frozen
+class Scope:
+    """Whose memory is asked: a resource, as the index numbers it, and how many passages it has."""
+
+    id: int
+    name: str
+    passages: int
+
+
+Read = Callable[[MessageAdded], Said]
+"""How a message of any provider is read."""
+
+
+class Index:
+    """The derived index of one home."""
+
+    def __init__(self, path: Path, store: Store, read: Read, *, busy_seconds: float = 30.0) -> None:
+        self.path = path
+        self._store, self._read, self._busy_seconds = store, read, busy_seconds
+        self._lock = threading.RLock()
+        self._connection: Any = None
+        self._closed = False
+        hold_during_fork(self)
+
+    # -- following the journal -----------------------------------------------------------------------------
+
+    def catch_up(self) -> bool:
+        """Take in all that the journal has and this has not. True if there was anything."""
+        any_news = False
+        while self._follow():
+            any_news = True
+        return any_news
+
+    def _follow(self) -> bool:
+        with self._using() as connection:
+            upto = connection.execute(_sql("upto")).get
+            if not self._store.since(upto, kinds=FOLLOWED, most=1):
+                return False
+            with _transaction(connection):
+                upto = connection.execute(_sql("upto")).get
+                news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME)
+                if news:
+                    _Follower(connection, self._store, self._read).take(event for _, event in news)
+                    connection.execute(_sql("follow"), (news[-1][0],))
+            return bool(news)
+
+    # -- asking --------------------------------------------------------------------------------------------
+
+    def scope(self, resource: str) -> Scope | None:
+        with self._using() as connection:
+            row = connection.execute(_sql("resource"), (resource,)).fetchone()
+        return Scope(row[0], resource, row[1]) if row else None
+
+    def resources(self) -> list[str]:
+        with self._using() as connection:
+            return [name for (name,) in connection.execute(_sql("resource_names")).fetchall()]
+
+    def holding(self, scope: Scope, word: str) -> list[int]:
+        """Passages that hold a word; at most COMMON of them, the newest."""
+        with self._using() as connection:
+            rows = connection.execute(_sql("holding"), (f'"{_marked(scope.id, word)}"', COMMON)).fetchall()
+        return [number for (number,) in rows]
+
+    def speakers(self, scope: Scope) -> list[str]:
+        with self._using() as connection:
+            return [name for (name,) in connection.execute(_sql("speakers"), (scope.id, MOST_SPEAKERS)).fetchall()]
+
+    def records(self, numbers: Iterable[int]) -> list[Record]:
+        with self._using() as connection:
+            return [Record(*row) for row in connection.execute(_sql("placed"), (to_json(list(numbers)),)).fetchall()]
+
+    def known(self, id: str) -> Record | None:
+        """A crystal by its id."""
+        with self._using() as connection:
+            return _known(connection, id)
+
+    def amid(self, scope: Scope, span: Span, most: int) -> list[int]:
+        """Crystals that were said in a span of time, the newest first."""
+        bounds = (scope.id, microseconds(span.first), microseconds(span.before), most)
+        with self._using() as connection:
+            return [number for (number,) in connection.execute(_sql("amid"), bounds).fetchall()]
+
+    def made_after(self, scope: Scope, made: int, most: int) -> list[Record]:
+        """Crystals in the order in which they were taken in."""
+        with self._using() as connection:
+            return [Record(*row) for row in connection.execute(_sql("made_after"), (scope.id, made, most)).fetchall()]
+
+    def row_of(self, stream: str, name: str = TALK) -> int | None:
+        """The number of a row: crystals whose number, less their place, is this stand there."""
+        with self._using() as connection:
+            row = connection.execute(_sql("series"), (stream, name)).fetchone()
+        return row[0] if row else None
+
+    # -- vectors -------------------------------------------------------------------------------------------
+
+    def unembedded(self, embedder: str, most: int) -> list[Record]:
+        """Crystals that an embedder has not been through yet, in their order."""
+        with self._using() as connection:
+            _, upto = _embedder(connection, embedder)
+            return [Record(*row) for row in connection.execute(_sql("unembedded"), (upto, most)).fetchall()]
+
+    def embedded(self, embedder: str, *, upto: int, vectors: Sequence[tuple[int, int, bytes]]) -> None:
+        """Keep vectors (resource, passage, numbers), and that the embedder has been through all up to a crystal."""
+        with self._using() as connection, _transaction(connection):
+            number, known = _embedder(connection, embedder)
+            for resource, passage, numbers in vectors:
+                connection.execute(_sql("add_vector"), (number, resource, passage, numbers))
+            connection.execute(_sql("embedded_upto"), (number, max(upto, known)))
+
+    def vectors(self, embedder: str, scope: Scope, *, after: int, most: int) -> list[tuple[int, int, bytes]]:
+        """Vectors (made, passage, numbers) of a resource by this embedder and no other."""
+        with self._using() as connection:
+            number, _ = _embedder(connection, embedder)
+            return connection.execute(_sql("vectors"), (number, scope.id, after, most)).fetchall()
+
+    def forget_others(self, embedder: str) -> None:
+        """Once all is embedded anew, the vectors of embedders that came before are of no use."""
+        with self._using() as connection, _transaction(connection):
+            for (other,) in connection.execute(_sql("other_embedders"), (embedder,)).fetchall():
+                connection.execute(_sql("drop_vectors"), (other,))
+                connection.execute(_sql("drop_embedder"), (other,))
+
+    # -- the file ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._let_go()
+
+    @contextlib.contextmanager
+    def _using(self) -> Generator[Any]:
+        """The connection. What is damaged is deleted and made anew by the next who asks, since nothing is lost."""
+        with self._lock:
+            if self._closed:
+                raise Closed
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                yield self._connection
+            except (apsw.BusyError, apsw.LockedError) as error:
+                raise StoreBusy(place=str(self.path), seconds=self._busy_seconds) from error
+            except apsw.FullError as error:
+                raise StorageFull(place=str(self.path)) from error
+
+    def _connect(self) -> Any:
+        for _ in range(2):
+            create_private(self.path)
+            connection: Any = apsw.Connection(str(self.path))
+            try:
+                connection.set_busy_timeout(int(self._busy_seconds * 1000))
+                for pragma, value in _PRAGMAS:
+                    connection.pragma(pragma, value)
+                with _transaction(connection):
+                    if (version := connection.pragma("user_version")) == 0:
+                        connection.execute(_sql("schema"))
+                        connection.pragma("user_version", VERSION)
+                        version = VERSION
+                if version == VERSION:
+                    return connection
+                log.info("the index is of another version and is made anew")
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                log.warning("the index is damaged and is made anew: %s", error)
+            connection.close()
+            self._delete()
+        raise StoreBusy(place=str(self.path), seconds=self._busy_seconds)
+
+    def start_anew(self, reason: object) -> None:
+        """Delete the index; the next who asks makes it again."""
+        log.warning("the index is damaged and is made anew: %s", reason)
+        with self._lock:
+            self._let_go()
+            self._delete()
+
+    def _delete(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        if self._connection is not None and not self._connection.in_transaction:
+            with contextlib.suppress(apsw.Error):
+                self._connection.close()
+            self._connection = None
+
+    def after_fork_here(self) -> None:
+        self._lock.release()
+
+    def after_fork(self) -> None:
+        self._connection = None
+        self._lock = threading.RLock()
+
+
+class _Follower:
+    """Takes events in, within one transaction."""
+
+    def __init__(self, connection: Any, store: Store, read: Read) -> None:
+        self._connection, self._store, self._read = connection, store, read
+        self._resources: dict[str, int] = {}
+        self._owners: dict[str, int] = {}
+        self._overturned: set[str] = set()
+
+    def take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event.what:
+                case SessionOpened(resource=resource):
+                    self._owners[event.stream] = self._resource(resource)
+                    self._row(event.stream, TALK)
+                case Reverted() | HistorySpliced():
+                    self._overturned.add(event.stream)
+                case Searched() | Consolidated() | CrystalFrozen():
+                    self._befall(event)
+                case MessageAdded() as message:
+                    self._glean(event, self._read(message))
+                case _:
+                    self._glean(event, None)
+        for stream in self._overturned:
+            self._settle(stream)
+
+    def _glean(self, event: Event, said: Said | None) -> None:
+        for text in words_shown(event, said):
+            row = self._row(event.stream, TALK)
+            for run in runs(text):
+                self._connection.execute(_sql("show"), (row.id, run))
+        for found in gleaned(event, said):
+            self._add(event, found)
+
+    def _add(self, event: Event, found: Gleaned) -> None:
+        row = self._row(event.stream, found.row)
+        if found.about:
+            first = row.id << _PLACES
+            whole_row = found.about == found.row
+            bounds = (first, first | ((1 << _PLACES) - 1), found.about, whole_row)
+            self._connection.execute(_sql("overtake"), bounds)
+        texts = passages(found.text)[: 1 << _PARTS]
+        echoes = self._echoes(event, texts)
+        if len(echoes) == len(texts):
+            return
+        number = (row.id << _PLACES) | row.length
+        read = [words(text) for text in texts]
+        for part, its_words in enumerate(read):
+            if part not in echoes:
+                marked = " ".join(_marked(row.resource, word) for word in dict.fromkeys(its_words))
+                self._connection.execute(_sql("add_words"), (_passage(number, part, len(its_words)), marked))
+        self._connection.execute(
+            _sql("add_crystal"),
+            (
+                number,
+                event.id,
+                found.part,
+                row.resource,
+                found.kind,
+                found.source,
+                event.origin.value,
+                int(event.trust),
+                microseconds(found.at or event.at),
+                found.role,
+                found.speaker,
+                sum(map(len, read)),
+                row.asks,
+                found.importance,
+                found.valence,
+                found.about,
+                to_json(sorted(echoes)) if echoes else None,
+                _stamp(found.valid_from),
+                _stamp(found.valid_to),
+                "consolidated" if found.consolidated else "generated",
+            ),
+        )
+        asks = found.text.rstrip().endswith(("?", "？"))
+        self._connection.execute(_sql("grow_series"), (row.id, row.length + 1, asks))
+        self._connection.execute(_sql("grow_resource"), (row.resource, len(texts) - len(echoes)))
+        if found.speaker:
+            self._connection.execute(_sql("count_speaker"), (row.resource, found.speaker))
+
+    def _echoes(self, event: Event, texts: Sequence[str]) -> set[int]:
+        """Places of those passages that only say what memory has shown."""
+        if not may_echo(event):
+            return set()
+        row = self._row(event.stream, TALK)
+        if not self._connection.execute(_sql("anything_shown"), (row.id,)).fetchone():
+            return set()
+        found = (
+            {run for run in runs(text) if self._connection.execute(_sql("is_shown"), (row.id, run)).fetchone()}
+            for text in texts
+        )
+        return {place for place, (text, shown) in enumerate(zip(texts, found, strict=True)) if is_echo(text, shown)}
+
+    def _befall(self, event: Event) -> None:
+        """What happens to crystals: found, consolidated, frozen."""
+        records = {id: record for id in _named(event) if (record := _known(self._connection, id)) is not None}
+        known = {id: record.crystal("", "") for id, record in records.items()}
+        for id, record in records.items():
+            then = after(known[id], event, known)
+            if then is not known[id]:
+                lineage = [source for source in then.sources if source != record.event]
+                self._connection.execute(
+                    _sql("after_crystal"),
+                    (
+                        record.made,
+                        then.accesses,
+                        _stamp(then.accessed),
+                        _stamp(then.valid_to),
+                        then.superseded_by,
+                        then.merged_into,
+                        to_json(lineage) if lineage else None,
+                        then.lifecycle,
+                    ),
+                )
+
+    def _settle(self, stream: str) -> None:
+        """After an undo, or an edit: what stands in this stream is found, and nothing else."""
+        events = [event for kind in _STANDING for event in self._store.read(stream, kind=kind)]
+        stands = standing(sorted(events, key=lambda event: event.seq))
+        rows = self._connection.execute(_sql("of_stream"), (f"{stream}#", f"{stream}$")).fetchall()
+        for made, event in rows:
+            self._connection.execute(_sql("stand"), (made, int(event.rpartition("#")[2]) not in stands))
+
+    def _row(self, stream: str, name: str) -> _Row:
+        found = self._connection.execute(_sql("series"), (stream, name)).fetchone()
+        if found is not None:
+            return _Row(*found)
+        resource = self._owner(stream)
+        talk = name == TALK and stream.startswith("session/")
+        number = self._connection.execute(_sql("add_series"), (stream, name, resource, int(talk))).get
+        return _Row(number, resource, 0, 0)
+
+    def _owner(self, stream: str) -> int:
+        if stream not in self._owners:
+            kind, _, name = stream.partition("/")
+            row = self._connection.execute(_sql("series"), (stream, TALK)).fetchone() if kind == "session" else None
+            self._owners[stream] = row[1] if row else self._resource(name if kind == "resource" else "")
+        return self._owners[stream]
+
+    def _resource(self, name: str) -> int:
+        if name not in self._resources:
+            row = self._connection.execute(_sql("resource"), (name,)).fetchone()
+            self._resources[name] = row[0] if row else self._connection.execute(_sql("add_resource"), (name,)).get
+        return self._resources[name]
+
+
+class _Row(NamedTuple):
+    id: int
+    resource: int
+    length: int
+    asks: int
+
+
+_STANDING = ("message", "splice", "reverted", "document", "left")
+
+_PRAGMAS: tuple[tuple[str, Any], ...] = (
+    ("journal_mode", "wal"),
+    ("synchronous", "normal"),
+    ("trusted_schema", False),
+    ("secure_delete", True),
+    ("journal_size_limit", 4_194_304),
+)
+"""A power cut may take the last of it: it is made of the journal, which is asked again."""
+
+
+@contextlib.contextmanager
+def _transaction(connection: Any) -> Generator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _marked(resource: int, word: str) -> str:
+    return f"{resource}z{word}"
+
+
+def _known(connection: Any, id: str) -> Record | None:
+    event, _, part = id.partition(".") if "." in id.rpartition("#")[2] else (id, "", "")
+    if part:
+        stream, _, rest = id.rpartition("#")
+        seq, _, part = rest.partition(".")
+        event = f"{stream}#{seq}"
+    row = connection.execute(_sql("known"), (event, int(part) if part.isdigit() else 0)).fetchone()
+    return Record(*row) if row else None
+
+
+def _named(event: Event) -> set[str]:
+    match event.what:
+        case Searched(found=found):
+            return set(found)
+        case Consolidated(merged=merged, superseded=superseded, expired=expired):
+            return {*expired, *(id for pair in (*merged, *superseded) for id in pair)}
+        case CrystalFrozen(id=id):
+            return {id}
+        case _:
+            return set()
+
+
+def _embedder(connection: Any, name: str) -> tuple[int, int]:
+    row = connection.execute(_sql("embedder"), (name,)).fetchone()
+    return row or (connection.execute(_sql("add_embedder"), (name,)).get, 0)
+
+
+def _stamp(at: datetime | None) -> int | None:
+    return None if at is None else microseconds(at)
+
+
+def _moment(stamp: int | None) -> datetime | None:
+    return None if stamp is None else moment(stamp)

@@ -1,0 +1,195 @@
+-- The schema of the index, and the queries over it. It is derived from the journal and may be deleted at any time; when
+-- its shape changes, its version is raised and it is made anew. It holds numbers and stems of words, and no text.
+
+-- name: schema
+-- `upto` is how far the index has followed the journal.
+CREATE TABLE followed (upto INTEGER NOT NULL) STRICT;
+INSERT INTO followed VALUES (0);
+CREATE TABLE resources (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    passages INTEGER NOT NULL DEFAULT 0
+) STRICT;
+-- What stands in order: the conversation of a session, the notes of a resource, the parts of a page.
+CREATE TABLE series (
+    id INTEGER PRIMARY KEY,
+    stream TEXT NOT NULL,
+    name TEXT NOT NULL,
+    resource INTEGER NOT NULL REFERENCES resources (id),
+    length INTEGER NOT NULL DEFAULT 0,
+    asks INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (stream, name)
+) STRICT;
+-- `made` only grows, so vectors can follow it. `number` says which series a crystal stands in, and at which place.
+CREATE TABLE crystals (
+    made INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL UNIQUE,
+    event TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    resource INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    trust INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    speaker TEXT NOT NULL,
+    words INTEGER NOT NULL,
+    answers INTEGER NOT NULL,
+    importance REAL NOT NULL,
+    valence REAL NOT NULL,
+    about TEXT NOT NULL,
+    echoes TEXT,
+    gone INTEGER NOT NULL DEFAULT 0,
+    accesses INTEGER NOT NULL DEFAULT 0,
+    accessed INTEGER,
+    valid_from INTEGER,
+    valid_to INTEGER,
+    superseded_by TEXT NOT NULL DEFAULT '',
+    merged_into TEXT NOT NULL DEFAULT '',
+    lineage TEXT,
+    lifecycle TEXT NOT NULL DEFAULT 'generated',
+    UNIQUE (event, part)
+) STRICT;
+CREATE INDEX crystals_by_time ON crystals (resource, at);
+CREATE TABLE speakers (
+    resource INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    messages INTEGER NOT NULL,
+    PRIMARY KEY (resource, name)
+) STRICT, WITHOUT ROWID;
+-- Runs of words that memory has shown in a conversation.
+CREATE TABLE shown (
+    series INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (series, run)
+) STRICT, WITHOUT ROWID;
+-- Words are told apart by the resource in front of them, so one resource's search never meets another's passages.
+CREATE VIRTUAL TABLE words USING fts5 (held, content = '', detail = none, columnsize = 0, tokenize = 'ascii');
+CREATE TABLE embedders (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    upto INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE vectors (
+    made INTEGER PRIMARY KEY,
+    embedder INTEGER NOT NULL,
+    resource INTEGER NOT NULL,
+    passage INTEGER NOT NULL,
+    numbers BLOB NOT NULL,
+    UNIQUE (embedder, passage)
+) STRICT;
+CREATE INDEX vectors_by_resource ON vectors (embedder, resource, made);
+
+-- name: upto
+SELECT upto FROM followed;
+
+-- name: follow
+UPDATE followed SET upto = ?1;
+
+-- name: resource
+SELECT id, passages FROM resources WHERE name = ?1;
+
+-- name: resource_names
+SELECT name FROM resources ORDER BY id;
+
+-- name: add_resource
+INSERT INTO resources (name) VALUES (?1) RETURNING id;
+
+-- name: grow_resource
+UPDATE resources SET passages = passages + ?2 WHERE id = ?1;
+
+-- name: series
+SELECT id, resource, length, asks FROM series WHERE stream = ?1 AND name = ?2;
+
+-- name: add_series
+-- Conversations have odd numbers, so that a number alone tells whether its neighbours belong to it.
+INSERT INTO series (id, stream, name, resource)
+VALUES ((SELECT coalesce(max(id), 0) / 2 * 2 + 2 FROM series) + ?4, ?1, ?2, ?3) RETURNING id;
+
+-- name: grow_series
+UPDATE series SET length = ?2, asks = ?3 WHERE id = ?1;
+
+-- name: add_crystal
+INSERT INTO crystals (number, event, part, resource, kind, source, origin, trust, at, role, speaker, words, answers,
+    importance, valence, about, echoes, valid_from, valid_to, lifecycle)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20);
+
+-- name: add_words
+INSERT INTO words (rowid, held) VALUES (?1, ?2);
+
+-- name: overtake
+-- An earlier word on the same thing, in the same series, is found no more; of a page none of its parts is.
+UPDATE crystals SET gone = 1 WHERE number BETWEEN ?1 AND ?2 AND (about = ?3 OR ?4);
+
+-- name: of_stream
+SELECT made, event FROM crystals WHERE event > ?1 AND event < ?2;
+
+-- name: stand
+UPDATE crystals SET gone = ?2 WHERE made = ?1;
+
+-- name: count_speaker
+INSERT INTO speakers (resource, name, messages) VALUES (?1, ?2, 1)
+ON CONFLICT (resource, name) DO UPDATE SET messages = messages + 1;
+
+-- name: speakers
+SELECT name FROM speakers WHERE resource = ?1 AND messages > 1 ORDER BY messages DESC LIMIT ?2;
+
+-- name: show
+INSERT OR IGNORE INTO shown (series, run) VALUES (?1, ?2);
+
+-- name: is_shown
+SELECT 1 FROM shown WHERE series = ?1 AND run = ?2;
+
+-- name: anything_shown
+SELECT 1 FROM shown WHERE series = ?1 LIMIT 1;
+
+-- name: holding
+-- Passages that hold a word, the newest series first.
+SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2;
+
+-- name: placed
+SELECT * FROM crystals WHERE number IN (SELECT value FROM json_each(?1));
+
+-- name: known
+SELECT * FROM crystals WHERE event = ?1 AND part = ?2;
+
+-- name: amid
+SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone = 0 ORDER BY at DESC LIMIT ?4;
+
+-- name: after_crystal
+UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by = ?5, merged_into = ?6, lineage = ?7,
+    lifecycle = ?8 WHERE made = ?1;
+
+-- name: made_after
+SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND gone = 0 ORDER BY made LIMIT ?3;
+
+-- name: embedder
+SELECT id, upto FROM embedders WHERE name = ?1;
+
+-- name: add_embedder
+INSERT INTO embedders (name) VALUES (?1) RETURNING id;
+
+-- name: other_embedders
+SELECT id FROM embedders WHERE name <> ?1;
+
+-- name: drop_vectors
+DELETE FROM vectors WHERE embedder = ?1;
+
+-- name: drop_embedder
+DELETE FROM embedders WHERE id = ?1;
+
+-- name: unembedded
+SELECT * FROM crystals WHERE made > ?1 ORDER BY made LIMIT ?2;
+
+-- name: last_made
+SELECT coalesce(max(made), 0) FROM crystals;
+
+-- name: embedded_upto
+UPDATE embedders SET upto = ?2 WHERE id = ?1;
+
+-- name: add_vector
+INSERT OR REPLACE INTO vectors (embedder, resource, passage, numbers) VALUES (?1, ?2, ?3, ?4);
+
+-- name: vectors
+SELECT made, passage, numbers FROM vectors WHERE embedder = ?1 AND resource = ?2 AND made > ?3 ORDER BY made LIMIT ?4;

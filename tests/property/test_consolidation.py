@@ -1,0 +1,154 @@
+"""What holds of consolidation whatever was noted, found, frozen and consolidated before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from builders import WHEN
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.crystals.consolidate import plan
+from inmind.crystals.crystal import Crystal
+from inmind.crystals.lifecycle import after, alive
+from inmind.journal import Consolidated, CrystalFrozen, Event, Happened, Origin, Searched, Trust
+
+pytestmark = pytest.mark.spec("H2", "H5")
+
+DAY = timedelta(days=1)
+
+# Few things, said in few ways, so that most notes have to do with each other.
+TEXTS = st.sampled_from(
+    [
+        "User lives in Berlin",
+        "The user lives in Berlin.",
+        "User moved to Munich",
+        "User lives in Munich",
+        "User no longer lives in Berlin",
+        "User prefers tabs",
+        "User now prefers spaces over tabs",
+        "The deadline is March 20",
+        "The deadline moved to April 2",
+        "用户住在北京",
+        "用户搬到了上海",
+        "",
+        "!",
+    ]
+)
+MOMENTS = st.integers(min_value=0, max_value=40).map(lambda day: WHEN + day * DAY)
+
+
+@st.composite
+def notes(draw: st.DrawFn) -> list[Crystal]:
+    return [
+        Crystal(
+            id=f"resource/ada#{number}",
+            text=draw(TEXTS),
+            kind=draw(st.sampled_from(["general", "fact"])),
+            source=draw(st.sampled_from(["memory", "memory", "memory", "sessions"])),
+            trust=draw(st.sampled_from([Trust.DATA, Trust.PERSON, Trust.PERSON])),
+            at=draw(MOMENTS),
+            importance=draw(st.sampled_from([0.0, 0.1, 0.7, 0.9])),
+            accesses=draw(st.integers(min_value=0, max_value=3)),
+            valid_from=draw(st.none() | MOMENTS),
+            valid_to=draw(st.none() | st.none() | MOMENTS),
+            lifecycle=draw(st.sampled_from(["generated", "generated", "activated", "frozen"])),
+        )
+        for number in range(draw(st.integers(min_value=0, max_value=12)))
+    ]
+
+
+class Life:
+    """Crystals, and what becomes of them."""
+
+    def __init__(self, crystals: Sequence[Crystal]) -> None:
+        self.crystals = {crystal.id: crystal for crystal in crystals}
+
+    def happens(self, what: Happened, at: datetime) -> None:
+        event = Event(stream="resource/ada", seq=1, at=at, what=what, origin=Origin.ASSISTANT, trust=Trust.AGENT)
+        self.crystals = {id: after(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
+
+    def consolidates(self, now: datetime, most: int) -> list[Consolidated]:
+        """A whole pass, each batch decided on what the one before has left."""
+        batches = [plan([*self.crystals.values()], now=now, most=most)]
+        self.happens(batches[-1], now)
+        while batches[-1].upto:
+            batches.append(plan([*self.crystals.values()], now=now, most=most, after=batches[-1].upto))
+            self.happens(batches[-1], now)
+        return batches
+
+
+def says_nothing(batch: Consolidated) -> bool:
+    return not (batch.merged or batch.superseded or batch.expired)
+
+
+@given(notes(), MOMENTS, st.integers(min_value=1, max_value=20))
+def test_a_pass_after_a_pass_has_nothing_left_to_do(crystals: list[Crystal], now: datetime, most: int) -> None:
+    life = Life(crystals)
+    life.consolidates(now, most)
+    assert all(map(says_nothing, life.consolidates(now, most)))
+
+
+@given(notes().flatmap(lambda crystals: st.tuples(st.just(crystals), st.permutations(crystals))), MOMENTS)
+def test_the_order_in_which_crystals_come_decides_nothing(
+    orders: tuple[list[Crystal], list[Crystal]], now: datetime
+) -> None:
+    one, other = (plan(crystals, now=now) for crystals in orders)
+    assert one == other
+
+
+@given(notes(), MOMENTS, st.integers(min_value=1, max_value=4))
+def test_a_batch_names_no_more_than_it_may_go_through(crystals: list[Crystal], now: datetime, most: int) -> None:
+    batch = plan(crystals, now=now, most=most)
+    named = [one for one, _ in batch.merged] + [one for one, _ in batch.superseded] + [*batch.expired]
+    assert len(named) == len(set(named)) <= most
+
+
+@given(notes(), MOMENTS)
+def test_what_something_goes_into_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
+    life = Life(crystals)
+    (batch,) = life.consolidates(now, 100)
+    assert all(alive(life.crystals[kept]) for _, kept in batch.merged)
+
+
+@given(notes(), MOMENTS)
+def test_a_frozen_crystal_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
+    life = Life(crystals)
+    life.consolidates(now, 100)
+    assert all(alive(life.crystals[one.id]) for one in crystals if one.lifecycle == "frozen")
+
+
+@given(notes(), MOMENTS)
+def test_nothing_is_superseded_by_what_is_trusted_less(crystals: list[Crystal], now: datetime) -> None:
+    by_id = {crystal.id: crystal for crystal in crystals}
+    batch = plan(crystals, now=now)
+    assert all(by_id[newer].trust >= by_id[older].trust for older, newer in batch.superseded)
+    assert all(by_id[kept].trust == by_id[one].trust for one, kept in batch.merged)
+
+
+@given(st.data())
+def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
+    """Over a life: notes come, are found, frozen and thawed, and passes are broken off and taken up again."""
+    coming = data.draw(notes())
+    life, now, upto = Life([]), WHEN, ""
+    for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
+        now += data.draw(st.integers(min_value=0, max_value=30)) * DAY
+        for _ in range(data.draw(st.integers(min_value=0, max_value=4))):
+            if coming:
+                crystal = coming.pop()
+                life.crystals[crystal.id] = crystal
+        if life.crystals:
+            one = data.draw(st.sampled_from(sorted(life.crystals)))
+            what = data.draw(st.sampled_from([Searched("", (one,)), CrystalFrozen(one), CrystalFrozen(one, False)]))
+            life.happens(what, now)
+        batch = plan([*life.crystals.values()], now=now, after=upto, most=data.draw(st.integers(1, 6)))
+        life.happens(batch, now)
+        upto = batch.upto
+    for start in life.crystals.values():
+        seen, here = {start.id}, start
+        while next_id := here.merged_into or here.superseded_by:
+            assert next_id not in seen
+            seen.add(next_id)
+            here = life.crystals[next_id]
