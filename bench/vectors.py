@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from bench.evidence import SETS, haystacks
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
-from inmind.crystals.nearest import EXACT, Nearest
+from inmind.embedders.nearest import EXACT, Nearest
 from inmind.embedders import embedder
 
 SIZES = (10_000, 100_000, 1_000_000)

@@ -31,9 +31,9 @@ entities scratchpad overview history crystals state affect
 dream prompt
 mind
 stores models embedders
-attention testing tools desk relief
+afterwards attention deep desk relief testing tools
 parts
-hands family archivist chronicle
+hands family archivist chronicle consolidator
 session
 memory
 replay clients

@@ -1,8 +1,8 @@
 """Everything that is measured, ours among them, behind the same few methods.
 
-Each is set up as its own documentation does it, with what it needs to be as good as it can be without a language model.
-A message is one entry everywhere: whole, behind the name of who said it. Ours gets the same messages by its own door,
-as sessions on their dates.
+Each is set up as its own documentation does it, and gets what makes it find more without a language model. A message
+is one entry everywhere: whole, behind the name of who said it. Ours gets the same messages by its own door, as sessions
+on their dates.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from datetime import datetime
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from bench.evidence import Sitting, Turn
 from bench.peers.vectors import as_lists
+
+if TYPE_CHECKING:
+    from inmind import Session
+    from inmind.embedders import Embedder
 
 STOP_WORDS = frozenset(
     """
@@ -58,36 +62,30 @@ class Finder(ABC):
 class Inmind(Finder):
     """As a host uses it: a session for each sitting, all of one resource."""
 
-    def __init__(self, folder: Path, embedder: Any = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
+        from inmind import Memory
         from inmind.testing import ManualClock
 
-        self._home, self._embedder, self._clock = folder / "home", embedder, ManualClock()
+        self._clock = ManualClock()
+        self._memory = Memory.open(folder / "home", clock=self._clock, embedder=embedder)
         self._numbers: dict[str, int] = {}
         self._names = count()
-        self._memory = self._opened()
-        self._desk: Any = None
-
-    def _opened(self) -> Any:
-        from inmind import Memory
-
-        opened: Any = Memory.open
-        return opened(self._home, clock=self._clock, embedder=self._embedder)
+        self._desk: Session | None = None
 
     def fill(self, sittings: Sequence[Sitting]) -> None:
         from inmind.journal import MessageAdded
 
         for sitting in sittings:
             self._clock.now = sitting.at
-            id = f"sitting-{next(self._names)}"
-            session = self._memory.session(id, resource="bench", cwd="/bench")
+            session = self._memory.session(f"sitting-{next(self._names)}", resource="bench", cwd="/bench")
             session.add([_as_message(turn) for turn in sitting.turns])
-            said = (event.seq for event in session.journal() if isinstance(event.what, MessageAdded))
-            self._numbers |= {f"session/{id}#{seq}": len(self._numbers) + n for n, seq in enumerate(said)}
+            said = [event.id for event in session.journal() if isinstance(event.what, MessageAdded)]
+            self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(said)}
 
     def ready(self) -> None:
-        """Closing it finishes what it does in the background; the first search brings the index up to date."""
-        self.close()
-        self._memory = self._opened()
+        """With all vectors, or it fails: searching with half of them would be measured in silence."""
+        self._memory.flush()
+        assert self._memory._deep().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
         self.search("ready?", 1, self._clock.now)
 
     def search(self, query: str, most: int, at: datetime) -> list[int]:
@@ -111,7 +109,7 @@ def _as_message(turn: Turn) -> dict[str, str]:
 class Bare(Finder):
     """The least that SQLite can be asked to keep a text as safe. It finds nothing."""
 
-    def __init__(self, folder: Path, embedder: Any = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         from bench.prepare import BareJournal
 
         del embedder
@@ -130,7 +128,7 @@ class Bare(Finder):
 class Fts5(Finder):
     """SQLite's own full text search, stemmed: any of the words of the query that are no stop words."""
 
-    def __init__(self, folder: Path, embedder: Any = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         del embedder
         self._connection: Any = apsw.Connection(str(folder / "fts5.db"))
         self._connection.pragma("journal_mode", "wal")
@@ -164,7 +162,7 @@ class Fts5(Finder):
 class Bm25s(Finder):
     """An index in numpy, which has to be made anew for each message that is added."""
 
-    def __init__(self, folder: Path, embedder: Any = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         del embedder
         self._bm25s, self._stemmer = import_module("bm25s"), import_module("Stemmer").Stemmer("english")
         self._folder, self._texts = folder, list[str]()
@@ -196,7 +194,7 @@ class Chroma(Finder):
 
     _MOST = 5_000
 
-    def __init__(self, folder: Path, embedder: Any) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         chromadb = import_module("chromadb")
         self._embed = as_lists(embedder)
         client = chromadb.PersistentClient(path=str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
@@ -225,7 +223,7 @@ class LangGraph(Finder):
     _MOST = 500
     _NAMESPACE = ("bench", "talk")
 
-    def __init__(self, folder: Path, embedder: Any) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         sqlite3: Any = import_module("sqlite3")
         if not hasattr(sqlite3.Connection, "enable_load_extension"):
             sys.modules["sqlite3"] = sqlite3 = import_module("pysqlite3")
@@ -255,7 +253,7 @@ class Mem0(Finder):
 
     _USER: Mapping[str, str] = {"user_id": "bench"}
 
-    def __init__(self, folder: Path, embedder: Any) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._embedder = _ForMem0(embedder)
         unused = {"api_key": "no model is asked"}
         self._memory: Any = import_module("mem0").Memory.from_config(
@@ -323,7 +321,7 @@ class Mem0WithKeywords(Mem0):
 class _ForMem0:
     """What mem0 expects of an embedding model."""
 
-    def __init__(self, embedder: Any) -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self._embed = as_lists(embedder)
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:

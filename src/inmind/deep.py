@@ -10,36 +10,52 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 import apsw
 
 from inmind.crystals.asked import Asked, asked
 from inmind.crystals.crystal import Crystal
 from inmind.crystals.embed import Embedder
-from inmind.crystals.glean import gleaned
+from inmind.crystals.glean import Said, gleaned
 from inmind.crystals.passages import passages
 from inmind.crystals.query import Hit, Query
 from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, ranked, rarity, worth_by_itself
 from inmind.crystals.score import worth
 from inmind.crystals.when import Span
+from inmind.documents import OVERVIEW
 from inmind.errors import InmindError, NotFound
 from inmind.frozen import frozen
 from inmind.journal import MessageAdded, microseconds, moment
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Text
 from inmind.stores.base import Clock, Store
-from inmind.stores.index import COMMON, Index, Read, Record, Scope, conversation_of, crystal_of, length_of, part_of
+from inmind.stores.index import (
+    COMMON,
+    Index,
+    Read,
+    Record,
+    Scope,
+    conversation_of,
+    crystal_of,
+    length_of,
+    part_of,
+    passages_of,
+)
 from inmind.text import shortened
-
-if TYPE_CHECKING:
-    from inmind.crystals.nearest import Nearest
 
 log = logging.getLogger("inmind")
 
 LOOKED_AT, BEST_BY_MEANING, IN_SPAN = 400, 200, 300
 """Crystals that are looked at closely: the most promising, the closest in meaning, those of the days that are meant."""
+
+FEW = 20
+"""Passages of which nothing can be said about how close any of them is to anything."""
+
+UNRELATED = 0.2
+"""A cosine that texts have which share nothing but their language."""
 
 EMBEDDED_TOGETHER = 64
 PATIENCE = 0.2
@@ -96,6 +112,37 @@ class DeepMemory:
             raise NotFound(what="crystal", name=id)
         return self._crystal(record)
 
+    def record(self, id: str) -> Record | None:
+        """What the index knows of a crystal."""
+        self._index.catch_up()
+        return self._index.known(id)
+
+    def written(self, resource: str) -> list[Crystal]:
+        """All that was written down in a resource."""
+        self._index.catch_up()
+        scope = self._index.scope(resource)
+        return [record.crystal(self._text(record), resource) for record in self._index.written(scope)] if scope else []
+
+    def fading(self, resource: str, made: int, most: int) -> list[Record]:
+        scope = self._index.scope(resource)
+        return self._index.fading(scope, made, most) if scope else []
+
+    def resources(self) -> list[str]:
+        """Everybody who has crystals."""
+        self._index.catch_up()
+        return self._index.resources()
+
+    def catch_up(self) -> None:
+        self._index.catch_up()
+
+    def forget_other_vectors(self) -> None:
+        """Vectors of embedders that are no longer in use, once all is embedded by the one that is."""
+        if self.embedder is not None and self.embed():
+            self._index.forget_others(self.embedder.name)
+
+    def close(self) -> None:
+        self._index.close()
+
     def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
         self._index.catch_up()
         self._embed_for_a_moment()
@@ -140,7 +187,7 @@ class DeepMemory:
         return _Found(own, best, max(covered, max(meaning.values(), default=0.0), 1e-9))
 
     def _meaning(self, text: str, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
-        """How close the closest crystals are, and how close the last of them is: the others are farther."""
+        """How close the closest crystals are, and how close one has to be to be closer than others."""
         if self.embedder is None or not text.strip():
             return {}, 0.0
         try:
@@ -156,7 +203,8 @@ class DeepMemory:
             if crystal not in meaning:
                 meaning[crystal] = cosine
                 best.setdefault(crystal, part_of(passage))
-        return meaning, min(meaning.values(), default=0.0)
+        middle = near[len(near) // 2][1] if len(near) >= FEW else 0.0
+        return meaning, max(near[-1][1] if len(near) == BEST_BY_MEANING else middle, UNRELATED)
 
     def _candidates(self, field: Field, question: Asked, query: Query, scope: Scope) -> list[Record]:
         """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
@@ -227,8 +275,6 @@ class DeepMemory:
     def _embed(self, embedder: Embedder, records: Sequence[Record]) -> None:
         import numpy as np  # comes with whatever brought the embedder
 
-        from inmind.stores.index import passages_of
-
         wanted = [
             (record.resource, number, text)
             for record in records
@@ -265,7 +311,7 @@ class _Matrix:
     """The vectors of one resource in memory, following those of the index."""
 
     def __init__(self, embedder: Embedder) -> None:
-        from inmind.crystals.nearest import Nearest
+        from inmind.embedders.nearest import Nearest
 
         self.embedder = embedder.name
         self._nearest: Nearest = Nearest(embedder.dimensions)
@@ -283,6 +329,30 @@ class _Matrix:
         import numpy as np
 
         return self._nearest.nearest(np.asarray(vector, np.float32), BEST_BY_MEANING)
+
+
+def reader(is_own: Callable[[str], bool]) -> Read:
+    """How messages are read for deep memory. `is_own`: is a tool memory's own?
+
+    What memory's tools were asked is memory's business, and is found as what came of it; but for the overview, which is
+    no crystal itself, and whose earlier versions nobody would find.
+    """
+
+    def wanted(name: str, arguments: str) -> bool:
+        return not is_own(name) or (name == "memory_write" and OVERVIEW in arguments)
+
+    def read(message: MessageAdded) -> Said:
+        said = FORMATS[message.format].read(message.wire)
+        answers = (part.text for result in said.results for part in result.parts if isinstance(part, Text))
+        name = message.wire.get("name")
+        return Said(
+            role=said.role if said.text or not said.results else "tool",
+            name=name if isinstance(name, str) and said.role != "tool" else "",
+            text="\n".join((*([said.text] if said.text else []), *answers)),
+            calls=[(call.name, call.arguments) for call in said.calls if wanted(call.name, call.arguments)],
+        )
+
+    return read
 
 
 def _placed(record: Record, now: datetime, query: Query) -> Placed:

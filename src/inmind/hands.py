@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from inmind.crystals.query import Hit
 from inmind.frozen import frozen
 from inmind.history import Entry, Line
 from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
@@ -94,7 +95,7 @@ class Hands:
     """What one session does with replies.
 
     `followed`: what comes with some drafts, in their commit. `prepared`: what was in mind right after some call was
-    prepared. `compact`: what a compaction comes to that the model asks for.
+    prepared. `compact`: what a compaction comes to that the model asks for. `search`: what deep memory answers it.
     """
 
     def __init__(
@@ -104,10 +105,11 @@ class Hands:
         followed: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
         prepared: Callable[[int], Mind],
         compact: Callable[[Mind, dict[str, Any]], Made],
+        search: Callable[[dict[str, Any]], Sequence[Hit]],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
         self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
-        self._followed, self._prepared, self._compact = followed, prepared, compact
+        self._followed, self._prepared, self._compact, self._search = followed, prepared, compact, search
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
         """Store it and carry it out, once."""
@@ -244,6 +246,7 @@ class Hands:
             pad_seen=known.pad,
             next_id=nexts.__getitem__,
             resolve=self._attention.resolve,
+            search=self._search,
             compact=partial(self._compact, mind),
         )
 

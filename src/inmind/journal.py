@@ -35,6 +35,11 @@ class Origin(StrEnum):
     DREAM = "dream"
 
 
+NOBODY = "default"
+"""The resource of sessions that name none. It is nobody in particular, so its sessions are strangers to each other:
+what one customer has ordered must not come up in the talk with the next."""
+
+
 class Trust(IntEnum):
     """How far a text may reach: only people and the operator can make a rule; tools and the web deliver data."""
 

@@ -2,6 +2,7 @@
 
 home/
   inmind.db                                     the journal
+  index.db                                      what search looks up, made of the journal and deletable
   sessions/--<cwd>--/<session>/                 live files of a session
       messages.jsonl  meta.json  working-memory/overview.md  detail/  archive/
   resources/<resource>/MEMORY.md  memory/scratch.md
@@ -12,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -19,15 +21,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
+from inmind.afterwards import Afterwards
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, Damaged, InvalidInput, UnsafeStorage
 from inmind.frozen import frozen
 from inmind.journal import (
+    NOBODY,
+    CrystalFrozen,
     DocumentWritten,
     Draft,
     Event,
@@ -39,7 +44,7 @@ from inmind.journal import (
     Titled,
     digest,
 )
-from inmind.mind import BelongingsFold, Mind, MindFold
+from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.parts import Parts, Setup
 from inmind.prompt.anchor import CACHE_SECONDS
@@ -51,19 +56,26 @@ from inmind.stores.files import Folder, make_private
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy, messages_of
 from inmind.stores.meta import MetaFile, glance
-from inmind.stores.siblings import NOBODY, Siblings
+from inmind.stores.siblings import Siblings
 from inmind.stores.sqlite import SqliteStore
-from inmind.stores.stream import Decision, Stream
+from inmind.stores.stream import Decision, Stream, key_for
 from inmind.stores.transcript import Transcript
 from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter, estimator
 
 if TYPE_CHECKING:
+    from inmind.consolidator import Consolidation, Consolidator
+    from inmind.crystals.crystal import Crystal
+    from inmind.crystals.embed import Embedder
+    from inmind.crystals.query import Hit
+    from inmind.deep import DeepMemory
     from inmind.session import Session
 
 log = logging.getLogger("inmind")
 
 DATABASE = "inmind.db"
+INDEX = "index.db"
+CONSOLIDATION_SECONDS = 30 * 60
 WINDOW = 128_000
 RESERVE = 4_096
 """Kept free for the model's answer."""
@@ -114,8 +126,13 @@ class SessionInfo:
 class Memory:
     """All sessions and resources of one home. Use it as a context manager."""
 
-    def __init__(self, home: Path, store: Store, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, home: Path, store: Store, *, clock: Clock | None = None, embedder: str | Embedder | None = "auto"
+    ) -> None:
         self.home = home
+        self._embedder = embedder
+        self._deep_memory: DeepMemory | None = None
+        self._afterwards = Afterwards()
         self._store, self._siblings = store, Siblings(store)
         self._clock: Clock = _telling(clock) if clock else _utc_now
         self._lock = threading.RLock()
@@ -127,14 +144,24 @@ class Memory:
         self._lock = threading.RLock()
 
     @classmethod
-    def open(cls, home: str | Path | None = None, *, clock: Clock | None = None) -> Self:
-        """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind."""
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        clock: Clock | None = None,
+        embedder: str | Embedder | None = "auto",
+    ) -> Self:
+        """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind.
+
+        `embedder` finds by meaning beside words: "auto" is the one that the extra `vectors` brings, if it is there; see
+        `inmind.embedders` for the others. Without one, None, search goes by words alone.
+        """
         place = _home(default_home() if home is None else home)
         try:
             make_private(place)
         except OSError as error:
             raise UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0)) from error
-        return cls(place.resolve(), SqliteStore(place.resolve() / DATABASE), clock=clock)
+        return cls(place.resolve(), SqliteStore(place.resolve() / DATABASE), clock=clock, embedder=embedder)
 
     def session(
         self,
@@ -239,6 +266,58 @@ class Memory:
         found = self.sessions(cwd=_place(cwd), resource=resource)
         return next((info for info in found if not info.parent), None)
 
+    # -- deep memory ---------------------------------------------------------------------------------------
+
+    def search(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:
+        """Find what was ever said, noted or seen, the best first: of one resource, or in all of this home.
+
+        Filters: `limit`, `kinds`, `sources`, `since`, `until`, `session`, and `as_of`, the day to look back from.
+        Unlike a session's own search this leaves no trace: whoever looks in from outside makes nothing more important.
+        """
+        from inmind.crystals.query import checked_filters, checked_query
+
+        asked = checked_query(query, **checked_filters(filters))
+        return self._deep().search(asked, None if resource is None else [_named(resource, "resource")])
+
+    def crystal(self, id: str) -> Crystal:
+        """One crystal by its id, as it stands now."""
+        return self._deep().crystal(id)
+
+    def freeze(self, id: str, *, key: str | None = None) -> Crystal:
+        """Let a crystal never fade, whatever it is worth."""
+        return self._frozen(id, key, frozen=True)
+
+    def thaw(self, id: str, *, key: str | None = None) -> Crystal:
+        """Let it fade again as others do."""
+        return self._frozen(id, key, frozen=False)
+
+    def consolidate(self, resource: str, *, seconds: float | None = None) -> Consolidation:
+        """Merge what says the same, mark what was said anew, and let go of what has faded.
+
+        With `seconds`, for about so long: the next one goes on where this one stopped.
+        """
+        return self._consolidator(_named(resource, "resource")).run(seconds=seconds)
+
+    def upkeep(self, *, seconds: float = 60.0) -> None:
+        """What keeps a memory fit, when there is time: the index, vectors, and consolidations that are due."""
+        from inmind.crystals.crystal import PRIVATE
+
+        until = time.monotonic() + seconds
+        deep = self._deep()
+        deep.catch_up()
+        for resource in deep.resources():
+            left = until - time.monotonic()
+            if left > 0 and not resource.startswith(PRIVATE):
+                consolidator = self._consolidator(resource)
+                if consolidator.due(every_seconds=CONSOLIDATION_SECONDS):
+                    consolidator.run(seconds=left)
+        if deep.embed(seconds=max(0.0, until - time.monotonic())):
+            deep.forget_other_vectors()
+
+    def flush(self) -> None:
+        """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
+        self._afterwards.flush()
+
     def __contains__(self, id: object) -> bool:
         """Whether there is a session of this id, so that opening it would not begin one."""
         if not isinstance(id, str) or not id.isprintable():
@@ -250,6 +329,7 @@ class Memory:
 
     def close(self) -> None:
         """Write the last views and let go. What was acknowledged is durable with or without this."""
+        self._afterwards.close()
         with self._lock:
             if self._closed:
                 return
@@ -258,6 +338,8 @@ class Memory:
                 for session in list(self._sessions):
                     session.close()
             finally:
+                if self._deep_memory is not None:
+                    self._deep_memory.close()
                 self._store.close()
 
     def __enter__(self) -> Self:
@@ -297,6 +379,44 @@ class Memory:
             self._sessions.add(session)
         return session
 
+    def _deep(self) -> DeepMemory:
+        """Deep memory, put together when somebody first asks for it."""
+        from inmind.deep import DeepMemory, reader
+        from inmind.embedders import embedder
+        from inmind.stores.index import Index
+        from inmind.tools import is_memory_tool
+
+        if self._closed:
+            raise Closed
+        with self._lock:
+            if self._deep_memory is None:
+                read = reader(is_memory_tool)
+                index = Index(self.home / INDEX, self._store, read)
+                self._deep_memory = DeepMemory(index, self._store, read, self._clock, embedder(self._embedder))
+            return self._deep_memory
+
+    def _keep_found(self) -> None:
+        if self._deep_memory is not None and self._deep_memory.embedder is not None:
+            self._afterwards.soon("embed", self._deep_memory.embed)
+
+    def _consolidator(self, resource: str) -> Consolidator:
+        from inmind.consolidator import Consolidator
+
+        return Consolidator(self._deep(), self._store, self._belongings(resource), resource, self._clock)
+
+    def _belongings(self, resource: str) -> Stream[Belongings]:
+        name = f"resource/{resource}"
+        return Stream(self._store, name, BelongingsFold(name), self._clock)
+
+    def _frozen(self, id: str, key: str | None, *, frozen: bool) -> Crystal:
+        crystal = self.crystal(id)
+        name = f"resource/{crystal.resource}"
+        draft = Draft(what=CrystalFrozen(id, frozen), origin=Origin.OPERATOR)
+        Stream(self._store, name, BelongingsFold(name), self._clock).append(
+            draft, key=key_for(key, "freeze", id, frozen)
+        )
+        return self.crystal(id)
+
     def _stream(self, id: str) -> Stream[Mind]:
         return Stream(self._store, _SESSION + id, MindFold(_SESSION + id), self._clock)
 
@@ -322,8 +442,7 @@ class Memory:
         from inmind.tools import is_memory_tool
 
         folder = Folder(session_folder(self.home, id, opened.cwd), home=self.home)
-        owner = f"resource/{opened.resource}"
-        resource = Stream(self._store, owner, BelongingsFold(owner), self._clock)
+        resource = self._belongings(opened.resource)
         resource_folder = Folder(self.home / "resources" / _as_file(opened.resource), home=self.home)
         ancestors = tuple(self._ancestors(opened))
         return Parts(
@@ -354,6 +473,9 @@ class Memory:
             ancestors=ancestors,
             setup=setup,
             stream_of=self._stream,
+            afterwards=self._afterwards,
+            deep=self._deep,
+            keep_found=self._keep_found,
         )
 
     def _first(self, stream: str) -> Event:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from inmind.afterwards import Afterwards
 from inmind.entities.rules import EntityRules
 from inmind.frozen import frozen
 from inmind.mind import Belongings, Mind
@@ -20,6 +21,7 @@ from inmind.tokens import Counter
 
 if TYPE_CHECKING:
     from inmind.attention import Attention
+    from inmind.deep import DeepMemory
     from inmind.desk import Scratchpad
 
 
@@ -54,3 +56,8 @@ class Parts:
     """Streams of the sessions that this one comes from, its parent first."""
     setup: Setup
     stream_of: Callable[[str], Stream[Mind]]
+    afterwards: Afterwards
+    deep: Callable[[], DeepMemory]
+    """Deep memory, which begins when somebody first asks for it."""
+    keep_found: Callable[[], None]
+    """See to it, behind everybody's back, that what is new will also be found by its meaning."""

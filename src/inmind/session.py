@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inmind.archivist import Archivist
 from inmind.chronicle import Chronicle
+from inmind.crystals.crystal import owner_of
 from inmind.crystals.note import IMPORTANCE, Note, checked_note, checked_taker
 from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, SCRATCH, Document, Documents, Scope, checked_text, resolve
@@ -26,6 +27,7 @@ from inmind.hands import Hands
 from inmind.history.compact import Leaving
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
+    NOBODY,
     DocumentWritten,
     Draft,
     Event,
@@ -36,6 +38,7 @@ from inmind.journal import (
     PromptPrepared,
     Retained,
     Reverted,
+    Searched,
     SessionOpened,
     Shown,
     Titled,
@@ -76,12 +79,12 @@ from inmind.prompt.report import Prompt, report_on
 from inmind.prompt.view import HistoryView, View
 from inmind.relief import Due
 from inmind.stores.base import Appended, Key
-from inmind.stores.siblings import NOBODY
 from inmind.stores.stream import Decision, Done, Stream, key_for
 from inmind.text import shortened
 from inmind.tools import is_memory_tool, offered
 
 if TYPE_CHECKING:
+    from inmind.crystals.query import Hit
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.family import Family
@@ -122,8 +125,6 @@ class Session:
         self._handed = Handed()
         self._sent = _Sent()
         self._seen: dict[str, int] = {}
-        self._late = False
-        """A note was taken, and its page is not shown yet."""
         self._lags: list[str] = []
         self._lagging: dict[str, str] = {}
         self._head = ""
@@ -365,8 +366,28 @@ class Session:
         taker = checked_taker(origin)
         stream = self._stream if self._alone else self._resource
         appended = stream.append(Draft(what=what, origin=taker), key=key_for(key, "note", encode(what), taker))
-        self._publish_later()
+        self._parts.afterwards.soon(f"notes of {stream.name}", self._show_notes)
+        self._parts.keep_found()
         return Note(at=appended.at, id=f"{stream.name}#{appended.first}", repeated=appended.repeated)
+
+    def search(self, query: str, *, key: str | None = None, **filters: Any) -> list[Hit]:
+        """Find what was ever said, noted or seen in the sessions of this resource, the best first.
+
+        Filters: `limit`, `kinds`, `sources`, `since`, `until`, `session`, and `as_of`, the day to look back from. What
+        is found becomes more lasting by that. A session of nobody in particular finds what is its own.
+        """
+        from inmind.crystals.query import checked_filters, checked_query
+
+        hits = self._parts.deep().search(checked_query(query, **checked_filters(filters)), [self._owner])
+        if hits:
+            found = Searched(query, tuple(hit.crystal.id for hit in hits))
+            self._stream.append(Draft(what=found, origin=Origin.OPERATOR), key=key_for(key, "search", query, filters))
+        return hits
+
+    @property
+    def _owner(self) -> str:
+        """Whose crystals are found here."""
+        return owner_of(self._stream.name, self.resource)
 
     # -- documents -----------------------------------------------------------------------------------------
 
@@ -620,7 +641,18 @@ class Session:
 
     @cached_property
     def _hands(self) -> Hands:
-        return Hands(self._parts, followed=self._followed, prepared=self._asked, compact=self._archivist.by_model)
+        return Hands(
+            self._parts,
+            followed=self._followed,
+            prepared=self._asked,
+            compact=self._archivist.by_model,
+            search=self._search_by_model,
+        )
+
+    def _search_by_model(self, asked: dict[str, Any]) -> list[Hit]:
+        from inmind.crystals.query import checked_query
+
+        return self._parts.deep().search(checked_query(**asked), [self._owner])
 
     @cached_property
     def _chronicle(self) -> Chronicle:
@@ -894,7 +926,6 @@ class Session:
 
     def _show(self, fresh: Sequence[Event] = ()) -> None:
         """After a commit: bring the live files up to date. The change is safe by now, so a file may only lag."""
-        self._late = False
         self._files.publish()
         self._resource_files.publish()
         now = {"transcript": self._transcript.catch_up(fresh)}
@@ -903,15 +934,15 @@ class Session:
         # What lasts is said when it begins, not at every call.
         self._lags += [lag for view, lag in now.items() if lag and lag != self._lagging.get(view)]
         self._lagging |= now
+        if fresh:
+            self._parts.keep_found()
 
-    def _publish_later(self) -> None:
-        """Whoever takes a note waits for the journal alone. Its page is shown by the next call, or when this closes."""
-        self._late = True
+    def _show_notes(self) -> None:
+        """Whoever takes a note waits for the journal alone: its page is shown in a moment."""
+        (self._files if self._alone else self._resource_files).publish()
 
     def close(self) -> None:
-        """Write what only a closed session shows, and what is not shown yet. Called by `Memory.close`."""
-        if self._late:
-            self._show()
+        """Write what only a closed session shows. Called by `Memory.close`."""
         self._meta.write(self._stream.state)
 
     def _have_shown(self) -> None:

@@ -16,12 +16,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
+from inmind.crystals.crystal import KINDS, SOURCES
 from inmind.crystals.note import IMPORTANCE, checked_note
+from inmind.crystals.query import Hit, checked_filters
+from inmind.crystals.telling import told
 from inmind.documents import LONGEST_LINE, OVERVIEW, SCRATCH, Scope, checked_text, lines_read, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
 from inmind.frozen import frozen
 from inmind.history.compact import TARGETS
-from inmind.journal import DocumentWritten, Draft, Origin
+from inmind.journal import NOBODY, DocumentWritten, Draft, Origin, Searched
 from inmind.mind import Belongings, Mind
 from inmind.notes import stamp
 from inmind.overview.front_matter import misread
@@ -34,7 +37,6 @@ from inmind.prompt.pads import SCRATCHPAD, ScratchpadLayer, scratchpad_in_sight,
 from inmind.prompt.upkeep import indexed
 from inmind.scratchpad.merge import appended
 from inmind.scratchpad.pad import State
-from inmind.stores.siblings import NOBODY
 from inmind.text import counted, cut, inert
 
 MOST_LINES = 400
@@ -69,6 +71,7 @@ class Reach:
     next_id: Callable[[Scope], str]
     """What the next event will be called that happens in the session's stream, or in its resource's."""
     resolve: Callable[[str], object]
+    search: Callable[[dict[str, Any]], Sequence[Hit]]
     compact: Callable[[dict[str, Any]], Made]
 
     def knows(self, path: str) -> bool:
@@ -262,6 +265,21 @@ def _note(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     )
 
 
+# -- memory_search -----------------------------------------------------------------------------------------
+
+
+def _search(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
+    query = _text(arguments, "query")
+    filters = checked_filters({key: value for key, value in arguments.items() if key != "query" and value is not None})
+    if "limit" in filters:
+        filters["limit"] = _number(filters, "limit")
+    hits = reach.search({"text": query, **filters})
+    if not hits:
+        return Answer(said="Nothing was found.")
+    found = Searched(query, tuple(hit.crystal.id for hit in hits))
+    return Answer(said=told(hits), drafts=(Draft(what=found, origin=Origin.ASSISTANT),))
+
+
 # -- memory_read, memory_write, memory_list ----------------------------------------------------------------
 
 
@@ -435,6 +453,29 @@ TOOLS: tuple[Tool, ...] = (
             _object({"note": _TEXT, "importance": {"type": "number"}}, required=("note",)),
         ),
         run=_note,
+    ),
+    Tool(
+        name="memory_search",
+        wire="memory_search",
+        reads_only=True,
+        layer=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
+        declare=_always(
+            "Search all that was ever said, noted or seen, in this and earlier sessions. since and until are days as "
+            "2026-01-31.",
+            _object(
+                {
+                    "query": _TEXT,
+                    "limit": _NUMBER,
+                    "kinds": {"type": "array", "items": {"type": "string", "enum": list(KINDS)}},
+                    "sources": {"type": "array", "items": {"type": "string", "enum": list(SOURCES)}},
+                    "since": _TEXT,
+                    "until": _TEXT,
+                    "session": _TEXT,
+                },
+                required=("query",),
+            ),
+        ),
+        run=_search,
     ),
     Tool(
         name="memory_read",

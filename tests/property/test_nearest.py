@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.crystals.nearest import Nearest
+from inmind.embedders.nearest import Nearest
 
 DIMENSIONS = 8
 

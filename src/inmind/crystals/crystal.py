@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from inmind.frozen import frozen
-from inmind.journal import Origin, Trust
+from inmind.journal import NOBODY, Origin, Trust
 
 KINDS: Final = (
     "fact",
@@ -28,6 +28,15 @@ KINDS: Final = (
 
 SOURCES: Final = ("memory", "sessions")
 """Where a crystal comes from: what was written down (notes, pages, dreams, things), or what was said in sessions."""
+
+PRIVATE = "\x00"
+"""In front of the name of whom crystals belong to that are one session's own. No resource can be called like that."""
+
+
+def owner_of(stream: str, resource: str) -> str:
+    """Whose crystals those of a session are: of nobody in particular, its own."""
+    return f"{PRIVATE}{stream}" if resource == NOBODY else resource
+
 
 Lifecycle = Literal["generated", "activated", "consolidated", "archived", "expired", "frozen"]
 """New; found by somebody since; gone through by a consolidation; merged into another; faded; never to fade."""

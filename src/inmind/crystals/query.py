@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
-from typing import Any
+from typing import Any, cast
 
 from inmind.crystals.crystal import KINDS, SOURCES, Crystal
 from inmind.errors import InvalidInput
@@ -122,10 +122,10 @@ def _among(value: object, field: str, known: Sequence[str]) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list | tuple | set | frozenset):
         raise InvalidInput(field=field, value=value, expected=f"some of {', '.join(known)}")
-    for one in given:  # pyright: ignore[reportUnknownVariableType] -- hosts and models give anything
+    for one in cast(Iterable[object], given):
         if one not in known:
-            raise InvalidInput(field=field, value=one, expected=f"one of {', '.join(known)}")  # pyright: ignore[reportUnknownArgumentType]
-    return tuple(sorted(set(given)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            raise InvalidInput(field=field, value=one, expected=f"one of {', '.join(known)}")
+    return tuple(sorted(set(cast(Iterable[str], given))))
 
 
 def _moment(value: object, field: str, *, end: bool = False) -> datetime | None:

@@ -71,7 +71,7 @@ def rarity(holding: int, among: int) -> float:
     return log(1 + (among - holding + 0.5) / (holding + 0.5)) ** 1.1
 
 
-def brevity(words: int) -> float:
+def brevity(words: float) -> float:
     """What a shared word is worth in a passage of this length: as in BM25, for a word that stands there once."""
     return 2.2 / (1.6 + 0.01 * words)
 
@@ -96,8 +96,8 @@ def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], 
 class Field:
     """What crystals are worth by themselves, and so what those around them are.
 
-    Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to; what stands in
-    none is alone in its own.
+    Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to; what stands
+    in none is alone in its own.
     """
 
     def __init__(self, own: Mapping[int, float], conversation: Callable[[int], int]) -> None:

@@ -18,8 +18,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from inmind import CompactionReport, InmindError, Memory, Mind, Origin, Rates, Session
-from inmind.crystals.crystal import KINDS
+from inmind.crystals.crystal import KINDS, SOURCES
 from inmind.crystals.note import IMPORTANCE
+from inmind.crystals.query import Hit
+from inmind.crystals.telling import told
 from inmind.doors.demo import play
 from inmind.doors.replay import BrokenFiles, replay_files, show_replay
 from inmind.doors.replay import as_json as replay_as_json
@@ -305,6 +307,61 @@ def note(
             return _print_json({"id": taken.id, "at": taken.at.isoformat(), "resource": opened.resource})
         _say(f"Noted at {stamp(taken.at)} as {taken.id}.")
     return None
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    limit: Annotated[int, typer.Option(help="How many hits, at most.")] = 10,
+    resource: Annotated[str | None, typer.Option(help="Only what belongs to it.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="SESSION", help="Only what was said in it.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(metavar="|".join(KINDS), help="Only crystals of this kind.")] = None,
+    source: Annotated[list[str] | None, typer.Option(metavar="|".join(SOURCES), help="Only from there.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="Not before this day or time.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Not after it.")] = None,
+    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="What was known on that day.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what was ever said, noted or seen."""
+    with _failing_in_one_line(), _memory() as memory:
+        hits = memory.search(
+            query,
+            resource=resource,
+            limit=limit,
+            kinds=kind,
+            sources=source,
+            since=since,
+            until=until,
+            session=session,
+            as_of=as_of,
+        )
+        if as_json:
+            return _print_json([_hit_as_json(hit) for hit in hits])
+        _say(told(hits) if hits else "Nothing was found.")
+    return None
+
+
+def _hit_as_json(hit: Hit) -> dict[str, Any]:
+    crystal = hit.crystal
+    return {
+        "id": crystal.id,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "text": hit.passage,
+        "before": hit.before,
+        "after": hit.after,
+        "kind": crystal.kind,
+        "source": crystal.source,
+        "resource": crystal.resource,
+        "session": crystal.session,
+        "speaker": crystal.speaker,
+        "origin": crystal.origin.value,
+        "trust": crystal.trust.name.lower(),
+        "at": crystal.at.isoformat(),
+        "importance": crystal.importance,
+        "lifecycle": crystal.lifecycle,
+        "superseded_by": crystal.superseded_by,
+    }
 
 
 def _last_used(memory: Memory, resource: str | None) -> str:

@@ -2,7 +2,7 @@
 
     "wordllama"                     static vectors, which the extra `vectors` brings: a fraction of a millisecond a text
     "minilm"                        a small transformer, better and far slower, where its package is installed
-    "auto"                          the better of the two that is installed, or none
+    "auto"                          wordllama, else MiniLM, whichever is installed; or none
     "openai:MODEL@URL#DIMENSIONS"   an endpoint, as in "openai:nomic-embed-text@http://localhost:11434/v1#768"
     "fastembed:MODEL"               a model of that library's
     "model2vec:MODEL"               likewise, or the folder of one
@@ -47,7 +47,7 @@ def _by_name(named: str) -> Embedder | None:
         case "none", "", _:
             return None
         case "auto", "", _:
-            return minilm() if installed(*FOR_MINILM) else wordllama() if installed(*FOR_WORDLLAMA) else None
+            return wordllama() if installed(*FOR_WORDLLAMA) else minilm() if installed(*FOR_MINILM) else None
         case "wordllama", "", _:
             return wordllama()
         case "minilm", "", _:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 
 import apsw
 
-from inmind.crystals.crystal import Crystal
+from inmind.crystals.crystal import PRIVATE, Crystal, owner_of
 from inmind.crystals.echo import is_echo, runs
 from inmind.crystals.glean import TALK, Gleaned, Said, gleaned, may_echo, words_shown
 from inmind.crystals.lifecycle import after
@@ -34,6 +34,7 @@ from inmind.crystals.words import words
 from inmind.errors import Closed, StorageFull, StoreBusy
 from inmind.frozen import frozen
 from inmind.journal import (
+    NOBODY,
     Consolidated,
     CrystalFrozen,
     Event,
@@ -115,7 +116,7 @@ def _passage(crystal: int, part: int, length: int) -> int:
 
 def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
     """The passages of a crystal that can be found, by their numbers, each as an embedder reads it."""
-    echoes = json.loads(record.echoes) if record.echoes else []
+    echoes: list[int] = json.loads(record.echoes) if record.echoes else []
     speaker = record.speaker or record.role
     return [
         (_passage(record.number, part, len(words(passage))), f"{speaker}: {passage}" if speaker else passage)
@@ -176,7 +177,7 @@ class Record(NamedTuple):
             text=text,
             kind=self.kind,
             source=self.source,
-            resource=resource,
+            resource=NOBODY if resource.startswith(PRIVATE) else resource,
             session=stream.removeprefix("session/") if stream.startswith("session/") else "",
             sources=(self.event, *(json.loads(self.lineage) if self.lineage else ())),
             origin=Origin(self.origin),
@@ -277,16 +278,15 @@ class Index:
         with self._using() as connection:
             return [number for (number,) in connection.execute(_sql("amid"), bounds).fetchall()]
 
-    def made_after(self, scope: Scope, made: int, most: int) -> list[Record]:
-        """Crystals in the order in which they were taken in."""
+    def written(self, scope: Scope) -> list[Record]:
+        """All that was written down: notes, pages, things, what dreams have found."""
         with self._using() as connection:
-            return [Record(*row) for row in connection.execute(_sql("made_after"), (scope.id, made, most)).fetchall()]
+            return [Record(*row) for row in connection.execute(_sql("written"), (scope.id,)).fetchall()]
 
-    def row_of(self, stream: str, name: str = TALK) -> int | None:
-        """The number of a row: crystals whose number, less their place, is this stand there."""
+    def fading(self, scope: Scope, made: int, most: int) -> list[Record]:
+        """What was said and may leave search, in the order in which it was taken in."""
         with self._using() as connection:
-            row = connection.execute(_sql("series"), (stream, name)).fetchone()
-        return row[0] if row else None
+            return [Record(*row) for row in connection.execute(_sql("fading"), (scope.id, made, most)).fetchall()]
 
     # -- vectors -------------------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ class _Follower:
         for event in events:
             match event.what:
                 case SessionOpened(resource=resource):
-                    self._owners[event.stream] = self._resource(resource)
+                    self._owners[event.stream] = self._resource(owner_of(event.stream, resource))
                     self._row(event.stream, TALK)
                 case Reverted() | HistorySpliced():
                     self._overturned.add(event.stream)

@@ -12,13 +12,9 @@ from functools import partial
 from operator import attrgetter
 
 from inmind.entities.window import Entities
-from inmind.journal import EntitiesLeft, EntitiesRestored, EntitiesSeen, SessionOpened
+from inmind.journal import NOBODY, EntitiesLeft, EntitiesRestored, EntitiesSeen, SessionOpened
 from inmind.stores.base import Store
 from inmind.stores.fork import tell_after_fork
-
-NOBODY = "default"
-"""The resource of sessions that name none. It is nobody in particular, so its sessions are strangers to each other:
-what one customer has ordered must not come up in the talk with the next."""
 
 
 @dataclass

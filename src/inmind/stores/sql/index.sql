@@ -161,8 +161,14 @@ SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gon
 UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by = ?5, merged_into = ?6, lineage = ?7,
     lifecycle = ?8 WHERE made = ?1;
 
--- name: made_after
-SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND gone = 0 ORDER BY made LIMIT ?3;
+-- name: written
+-- What was written down, in the order in which it was taken in.
+SELECT * FROM crystals WHERE resource = ?1 AND source = 'memory' AND gone = 0 ORDER BY made;
+
+-- name: fading
+-- What was said in sessions and can leave search: whatever is declared more important than that never does.
+SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone = 0 AND importance < 0.2
+    AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
 -- name: embedder
 SELECT id, upto FROM embedders WHERE name = ?1;

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from inmind.crystals.nearest import EXACT, Nearest
+from inmind.embedders.nearest import EXACT, Nearest
 
 DIMENSIONS = 256
 

@@ -1,0 +1,95 @@
+"""Work that nobody waits for: vectors of what was just said, the page of a note that was just taken.
+
+It is one thread for a memory, which begins with the first piece of work, does what came in together as one, and has
+done everything when `close` returns. Whatever it does could as well be done later or by another process, so a failure
+is told in the log and stops nothing, and a fork simply leaves it to the parent.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from inmind.errors import InmindError
+from inmind.stores.fork import tell_after_fork
+
+log = logging.getLogger("inmind")
+
+TOGETHER = 0.1
+"""Seconds in which more of the same may come in before it is done: well within the second that it may take."""
+
+
+class Afterwards:
+    """What is to be done, by its name: the same twice is done once."""
+
+    def __init__(self) -> None:
+        self._begin_anew()
+        tell_after_fork(self)
+
+    def soon(self, name: str, work: Callable[[], object]) -> None:
+        """Do this in a moment. After `close` it is not done, and whoever needs it does it the next time."""
+        with self._changed:
+            if self._closing:
+                return
+            self._waiting[name] = work
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="inmind-afterwards", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Come back when all that is known now has been done."""
+        with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
+            while self._thread is not None and (self._waiting or self._busy):
+                self._changed.wait()
+            self._hurry = False
+
+    def close(self) -> None:
+        self.flush()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def after_fork(self) -> None:
+        """The thread is the parent's, and so is what it has to do."""
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: dict[str, Callable[[], object]] = {}
+        self._thread: threading.Thread | None = None
+        self._busy = self._hurry = self._closing = False
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closing:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                if not self._hurry and not self._closing:
+                    self._changed.wait_for(lambda: self._hurry or self._closing, timeout=TOGETHER)
+                work, self._waiting = list(self._waiting.values()), {}
+                self._busy = True
+            try:
+                for one in work:
+                    _done(one)
+            finally:
+                with self._changed:
+                    self._busy = False
+                    self._changed.notify_all()
+
+
+def _done(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except InmindError as error:
+        log.warning("left for later: %s", error)
+    except Exception:
+        log.exception("work in the background failed; it is tried again with the next change")
