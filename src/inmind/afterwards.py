@@ -33,19 +33,19 @@ class Afterwards:
             if self._closing:
                 return
             self._waiting[name] = work
+            self._asked += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="inmind-afterwards", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """Come back when all that is known now has been done."""
+        """Come back when all that is known now has been done; but work that asks for this does not wait for itself."""
         with self._changed:
-            self._hurry = True
+            upto = self._urgent = self._asked
             self._changed.notify_all()
-            while self._thread is not None and (self._waiting or self._busy):
-                self._changed.wait()
-            self._hurry = False
+            if self._thread is not threading.current_thread():
+                self._changed.wait_for(lambda: self._done >= upto)
 
     def close(self) -> None:
         self.flush()
@@ -64,32 +64,31 @@ class Afterwards:
         self._changed = threading.Condition()
         self._waiting: dict[str, Callable[[], object]] = {}
         self._thread: threading.Thread | None = None
-        self._busy = self._hurry = self._closing = False
+        self._asked = self._done = self._urgent = 0
+        """How often something was asked for, up to which of these all is done, and up to which somebody waits."""
+        self._closing = False
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._closing:
-                    self._changed.wait()
+                self._changed.wait_for(lambda: self._waiting or self._closing)
                 if not self._waiting:
                     return
-                if not self._hurry and not self._closing:
-                    self._changed.wait_for(lambda: self._hurry or self._closing, timeout=TOGETHER)
+                self._changed.wait_for(lambda: self._urgent > self._done or self._closing, timeout=TOGETHER)
                 work, self._waiting = list(self._waiting.values()), {}
-                self._busy = True
-            try:
-                for one in work:
-                    _done(one)
-            finally:
-                with self._changed:
-                    self._busy = False
-                    self._changed.notify_all()
+                upto = self._asked
+            for one in work:
+                _carry_out(one)
+            with self._changed:
+                self._done = upto
+                self._changed.notify_all()
 
 
-def _done(work: Callable[[], object]) -> None:
+def _carry_out(work: Callable[[], object]) -> None:
+    """Nothing that goes wrong may end the thread, since others wait for it."""
     try:
         work()
     except InmindError as error:
         log.warning("left for later: %s", error)
-    except Exception:
+    except BaseException:
         log.exception("work in the background failed; it is tried again with the next change")

@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from heapq import nlargest
-
-import apsw
+from typing import Concatenate, ParamSpec, TypeVar
 
 from inmind.crystals.asked import Asked, asked
 from inmind.crystals.crystal import Crystal
@@ -22,25 +22,26 @@ from inmind.crystals.embed import Embedder
 from inmind.crystals.glean import Said, gleaned
 from inmind.crystals.passages import passages
 from inmind.crystals.query import Hit, Query
-from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, ranked, rarity, worth_by_itself
+from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, gathered, ranked, rarity, worth_by_itself
 from inmind.crystals.score import worth
 from inmind.crystals.when import Span
 from inmind.documents import OVERVIEW
-from inmind.errors import InmindError, NotFound
+from inmind.errors import Damaged, InmindError, NotFound
 from inmind.frozen import frozen
 from inmind.journal import MessageAdded, microseconds, moment
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Text
 from inmind.stores.base import Clock, Store
+from inmind.stores.fork import tell_after_fork
 from inmind.stores.index import (
     COMMON,
     Index,
     Read,
     Record,
     Scope,
+    best_passages,
     conversation_of,
     crystal_of,
-    length_of,
     part_of,
     passages_of,
 )
@@ -48,8 +49,14 @@ from inmind.text import shortened
 
 log = logging.getLogger("inmind")
 
-LOOKED_AT, BEST_BY_MEANING, IN_SPAN = 400, 200, 300
-"""Crystals that are looked at closely: the most promising, the closest in meaning, those of the days that are meant."""
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BEST_BY_WORDS, BEST_BY_MEANING = 600, 200
+"""Passages that can bring their crystals and what stands by them to the front."""
+
+LOOKED_AT, IN_SPAN = 80, 300
+"""Crystals that are looked at closely: the most promising ones, and those of the days that are meant."""
 
 FEW = 20
 """Passages of which nothing can be said about how close any of them is to anything."""
@@ -60,6 +67,9 @@ UNRELATED = 0.2
 EMBEDDED_TOGETHER = 64
 PATIENCE = 0.2
 """Seconds that a search spends on vectors of what has just come in."""
+
+CLOSE = 8
+"""Events that are read along, rather than to ask once more."""
 
 AROUND = 200
 """Characters of a line that is shown because it stands beside one that was found."""
@@ -82,7 +92,25 @@ class _Answer:
     score: float
     parts: Mapping[str, float]
     record: Record
+    resource: str
     passage: int
+
+
+def _on_a_sound_index(asked: Callable[Concatenate[DeepMemory, P], T]) -> Callable[Concatenate[DeepMemory, P], T]:
+    """An index that turns out to be damaged is made anew, and asked again: nothing was in it alone."""
+
+    @wraps(asked)
+    def answered(deep: DeepMemory, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return asked(deep, *args, **kwargs)
+        except Damaged as error:
+            index = deep._index  # pyright: ignore[reportPrivateUsage] -- it is the class's own
+            if error.place != str(index.path):
+                raise
+            index.start_anew(error.reason)
+            return asked(deep, *args, **kwargs)
+
+    return answered
 
 
 class DeepMemory:
@@ -93,17 +121,26 @@ class DeepMemory:
         self.embedder = embedder
         self._matrices: dict[int, _Matrix] = {}
         self._lock = threading.Lock()
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     # -- asking --------------------------------------------------------------------------------------------
 
+    @_on_a_sound_index
     def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
         """The best answers, the best first; of some resources, or of all there are."""
-        try:
-            return self._search(query, resources)
-        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:
-            self._start_anew(error)
-            return self._search(query, resources)
+        self._index.catch_up()
+        self._embed_for_a_moment()
+        now = query.as_of or self._clock()
+        found: list[_Answer] = []
+        for name in self._index.resources() if resources is None else resources:
+            if scope := self._index.scope(name):
+                found += self._ranked(query, scope, now)
+        return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)))
 
+    @_on_a_sound_index
     def crystal(self, id: str) -> Crystal:
         """One crystal, as it stands now."""
         self._index.catch_up()
@@ -112,26 +149,31 @@ class DeepMemory:
             raise NotFound(what="crystal", name=id)
         return self._crystal(record)
 
+    @_on_a_sound_index
     def record(self, id: str) -> Record | None:
         """What the index knows of a crystal."""
         self._index.catch_up()
         return self._index.known(id)
 
+    @_on_a_sound_index
     def written(self, resource: str) -> list[Crystal]:
         """All that was written down in a resource."""
         self._index.catch_up()
         scope = self._index.scope(resource)
         return [record.crystal(self._text(record), resource) for record in self._index.written(scope)] if scope else []
 
+    @_on_a_sound_index
     def fading(self, resource: str, made: int, most: int) -> list[Record]:
         scope = self._index.scope(resource)
         return self._index.fading(scope, made, most) if scope else []
 
+    @_on_a_sound_index
     def resources(self) -> list[str]:
         """Everybody who has crystals."""
         self._index.catch_up()
         return self._index.resources()
 
+    @_on_a_sound_index
     def catch_up(self) -> None:
         self._index.catch_up()
 
@@ -143,16 +185,6 @@ class DeepMemory:
     def close(self) -> None:
         self._index.close()
 
-    def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
-        self._index.catch_up()
-        self._embed_for_a_moment()
-        now = query.as_of or self._clock()
-        found: list[_Answer] = []
-        for name in self._index.resources() if resources is None else resources:
-            if scope := self._index.scope(name):
-                found += self._ranked(query, scope, now)
-        return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)))
-
     def _ranked(self, query: Query, scope: Scope, now: datetime) -> list[_Answer]:
         question = asked(query.text, now=now, speakers=self._index.speakers(scope))
         found = self._found(question, query, scope)
@@ -160,43 +192,39 @@ class DeepMemory:
         records = {record.number: record for record in self._candidates(field, question, query, scope)}
         placed = [_placed(record, now, query) for record in records.values()]
         return [
-            _Answer(one.score * found.strength, one.parts, records[one.number], found.passage.get(one.number, 0))
+            _Answer(
+                one.score * found.strength, one.parts, records[one.number], scope.name, found.passage.get(one.number, 0)
+            )
             for one in ranked(placed, field, question, query.limit)
         ]
 
     def _found(self, question: Asked, query: Query, scope: Scope) -> _Found:
         """Passages by words and by meaning, and what their crystals come to."""
         lists = {word: self._index.holding(scope, word) for word in question.words}
-        telling = {word: held for word, held in lists.items() if len(held) < COMMON} or lists
-        gained: dict[int, float] = {}
-        most = 0.0
-        for word, weight in question.words.items():
-            gain = weight * rarity(len(lists[word]), scope.passages)
-            most += gain
-            for passage in telling.get(word, ()):
-                gained[passage] = gained.get(passage, 0.0) + gain
-        lexical: dict[int, float] = {}
-        best: dict[int, int] = {}
-        for passage, gain in gained.items():
-            worth, crystal = gain * brevity(length_of(passage)), crystal_of(passage)
-            if worth > lexical.get(crystal, 0.0):
-                lexical[crystal], best[crystal] = worth, part_of(passage)
-        meaning, floor = self._meaning(query.text, scope, best)
+        held = {word: found for word, found in lists.items() if len(found) < COMMON} or lists
+        gains = {word: question.words[word] * rarity(len(found), scope.passages) for word, found in held.items()}
+        gained = gathered([(gains[word], held[word]) for word in held], most=_wide(BEST_BY_WORDS, query))
+        passages = best_passages(gained, brevity)
+        lexical = {crystal: worth for crystal, (worth, _) in passages.items()}
+        best = {crystal: part_of(passage) for crystal, (_, passage) in passages.items()}
+        meaning, floor = self._meaning(query, scope, best)
         own = worth_by_itself(lexical, meaning, floor=floor)
-        covered = max(lexical.values(), default=0.0) / (most * brevity(1)) if most else 0.0
+        covered = max(lexical.values(), default=0.0) / (sum(gains.values()) * brevity(1)) if lexical else 0.0
         return _Found(own, best, max(covered, max(meaning.values(), default=0.0), 1e-9))
 
-    def _meaning(self, text: str, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
+    def _meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
         """How close the closest crystals are, and how close one has to be to be closer than others."""
-        if self.embedder is None or not text.strip():
+        if self.embedder is None or not query.text.strip():
+            return {}, 0.0
+        if self._index.unembedded(self.embedder.name, 1):  # what has a vector must not outrank what will have one
             return {}, 0.0
         try:
-            (vector,) = self.embedder.embed([text])
+            (vector,) = self.embedder.embed([query.text])
         except InmindError as error:
             log.warning("searching by words alone: %s", error)
             return {}, 0.0
         with self._lock:
-            near = self._matrix(self.embedder, scope).nearest(vector)
+            near = self._matrix(self.embedder, scope).nearest(vector, _wide(BEST_BY_MEANING, query))
         meaning: dict[int, float] = {}
         for passage, cosine in near:
             crystal = crystal_of(passage)
@@ -204,41 +232,37 @@ class DeepMemory:
                 meaning[crystal] = cosine
                 best.setdefault(crystal, part_of(passage))
         middle = near[len(near) // 2][1] if len(near) >= FEW else 0.0
-        return meaning, max(near[-1][1] if len(near) == BEST_BY_MEANING else middle, UNRELATED)
+        return meaning, max(near[BEST_BY_MEANING - 1][1] if len(near) >= BEST_BY_MEANING else middle, UNRELATED)
 
     def _candidates(self, field: Field, question: Asked, query: Query, scope: Scope) -> list[Record]:
         """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
         span = question.span
         amid = self._index.amid(scope, Span(span.first, span.before + TOLD_LATE), IN_SPAN) if span else []
-        numbers = dict.fromkeys((*field.promising(LOOKED_AT * (25 if query.narrow else 1)), *amid))
+        numbers = dict.fromkeys((*field.promising(_wide(LOOKED_AT, query)), *amid))
         if not numbers and query.narrow:
             numbers = dict.fromkeys(self._index.amid(scope, _any_time(query), IN_SPAN))
         records = self._index.records(numbers)
         if not query.narrow:
             return [record for record in records if record.found_again]
-        return [record for record in records if not record.gone and query.allows(record.crystal("", ""))]
+        return [record for record in records if record.stood(query.as_of) and query.allows(record.crystal("", ""))]
 
     def _shown(self, best: Sequence[_Answer]) -> list[Hit]:
-        names = {scope.id: name for name in self._index.resources() if (scope := self._index.scope(name))}
-        around = {one.record.number + step for one in best for step in (-1, 1)}
-        beside = {record.number: record for record in self._index.records(around) if not record.gone}
-
-        def line(number: int, of: int) -> str:
-            there = beside.get(number) if conversation_of(number) == conversation_of(of) else None
-            return shortened(self._text(there), AROUND) if there else ""
-
+        talking = [one.record.number for one in best if conversation_of(one.record.number) is not None]
+        beside = self._index.records(number + step for number in talking for step in (-1, 1))
+        texts = self._texts([*(one.record for one in best), *(record for record in beside if not record.gone)])
         hits: list[Hit] = []
         for one in best:
-            record, text = one.record, self._text(one.record)
+            number, text = one.record.number, texts.get(one.record.number, "")
             parts = passages(text)
+            before, after = (texts.get(number + step, "") if number in talking else "" for step in (-1, 1))
             hits.append(
                 Hit(
-                    crystal=record.crystal(text, names.get(record.resource, "")),
+                    crystal=one.record.crystal(text, one.resource),
                     score=round(one.score, 4),
                     parts={name: round(value, 4) for name, value in one.parts.items()},
                     passage=parts[one.passage] if one.passage < len(parts) else text,
-                    before=line(record.number - 1, record.number),
-                    after=line(record.number + 1, record.number),
+                    before=shortened(before, AROUND),
+                    after=shortened(after, AROUND),
                 )
             )
         return hits
@@ -248,17 +272,27 @@ class DeepMemory:
         return record.crystal(self._text(record), names.get(record.resource, ""))
 
     def _text(self, record: Record) -> str:
-        """The words of a crystal, out of the journal."""
-        stream, _, seq = record.event.rpartition("#")
-        for event in self._store.read(stream, after=int(seq) - 1, until=int(seq)):
-            said = self._read(event.what) if isinstance(event.what, MessageAdded) else None
-            for one in gleaned(event, said):
-                if one.part == record.part:
-                    return one.text
-        return ""
+        return self._texts([record]).get(record.number, "")
+
+    def _texts(self, records: Iterable[Record]) -> dict[int, str]:
+        """The words of crystals, out of the journal; lines that stand close together are read together."""
+        wanted = {(record.event, record.part): record.number for record in records}
+        named = {event for event, _ in wanted}
+        texts: dict[int, str] = {}
+        for stream, first, last in _runs(named):
+            for event in self._store.read(stream, after=first - 1, until=last):
+                if event.id in named:
+                    said = self._read(event.what) if isinstance(event.what, MessageAdded) else None
+                    texts |= {
+                        wanted[event.id, one.part]: one.text
+                        for one in gleaned(event, said)
+                        if (event.id, one.part) in wanted
+                    }
+        return texts
 
     # -- vectors -------------------------------------------------------------------------------------------
 
+    @_on_a_sound_index
     def embed(self, *, seconds: float | None = None) -> bool:
         """Make vectors of what has none yet, as long as there is time. True when nothing is left to do."""
         if self.embedder is None:
@@ -296,24 +330,20 @@ class DeepMemory:
 
     def _matrix(self, embedder: Embedder, scope: Scope) -> _Matrix:
         matrix = self._matrices.get(scope.id)
-        if matrix is None or matrix.embedder != embedder.name:
-            matrix = self._matrices[scope.id] = _Matrix(embedder)
+        index = self._index.identity()
+        if matrix is None or (matrix.embedder, matrix.index) != (embedder.name, index):
+            matrix = self._matrices[scope.id] = _Matrix(embedder, index)
         matrix.refresh(self._index, scope)
         return matrix
-
-    def _start_anew(self, error: Exception) -> None:
-        with self._lock:
-            self._matrices.clear()
-        self._index.start_anew(error)
 
 
 class _Matrix:
     """The vectors of one resource in memory, following those of the index."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, index: bytes) -> None:
         from inmind.embedders.nearest import Nearest
 
-        self.embedder = embedder.name
+        self.embedder, self.index = embedder.name, index
         self._nearest: Nearest = Nearest(embedder.dimensions)
         self._upto = 0
 
@@ -325,10 +355,21 @@ class _Matrix:
             self._nearest.add([passage for _, passage, _ in rows], numbers.reshape(len(rows), -1))
             self._upto = rows[-1][0]
 
-    def nearest(self, vector: Iterable[float]) -> list[tuple[int, float]]:
+    def nearest(self, vector: Iterable[float], most: int) -> list[tuple[int, float]]:
         import numpy as np
 
-        return self._nearest.nearest(np.asarray(vector, np.float32), BEST_BY_MEANING)
+        return self._nearest.nearest(np.asarray(vector, np.float32), most)
+
+
+def _runs(events: Iterable[str]) -> list[tuple[str, int, int]]:
+    """Streams with the first and the last of events that stand close together there."""
+    runs: list[tuple[str, int, int]] = []
+    for stream, seq in sorted((stream, int(seq)) for stream, _, seq in (id.rpartition("#") for id in set(events))):
+        if runs and runs[-1][0] == stream and seq - runs[-1][2] <= CLOSE:
+            runs[-1] = (stream, runs[-1][1], seq)
+        else:
+            runs.append((stream, seq, seq))
+    return runs
 
 
 def reader(is_own: Callable[[str], bool]) -> Read:
@@ -374,6 +415,11 @@ def _placed(record: Record, now: datetime, query: Query) -> Placed:
         ).total,
         superseded=query.as_of is None and (over or bool(record.superseded_by)),
     )
+
+
+def _wide(most: int, query: Query) -> int:
+    """How many to look at: where filters let only some pass, enough for those to be among them."""
+    return 50 * most if query.narrow else most
 
 
 def _any_time(query: Query) -> Span:

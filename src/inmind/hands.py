@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from inmind.crystals.query import Hit
+from inmind.crystals.query import Hit, Query
 from inmind.frozen import frozen
 from inmind.history import Entry, Line
 from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
@@ -105,7 +105,7 @@ class Hands:
         followed: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
         prepared: Callable[[int], Mind],
         compact: Callable[[Mind, dict[str, Any]], Made],
-        search: Callable[[dict[str, Any]], Sequence[Hit]],
+        search: Callable[[Query], Sequence[Hit]],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
         self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup

@@ -281,6 +281,8 @@ class Memory:
 
     def crystal(self, id: str) -> Crystal:
         """One crystal by its id, as it stands now."""
+        if not isinstance(id, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="id", value=id, expected="the id of a crystal")
         return self._deep().crystal(id)
 
     def freeze(self, id: str, *, key: str | None = None) -> Crystal:
@@ -296,13 +298,14 @@ class Memory:
 
         With `seconds`, for about so long: the next one goes on where this one stopped.
         """
-        return self._consolidator(_named(resource, "resource")).run(seconds=seconds)
+        limit = None if seconds is None else _seconds(seconds, "seconds")
+        return self._consolidator(_named(resource, "resource")).run(seconds=limit)
 
     def upkeep(self, *, seconds: float = 60.0) -> None:
         """What keeps a memory fit, when there is time: the index, vectors, and consolidations that are due."""
         from inmind.crystals.crystal import PRIVATE
 
-        until = time.monotonic() + seconds
+        until = time.monotonic() + _seconds(seconds, "seconds")
         deep = self._deep()
         deep.catch_up()
         for resource in deep.resources():
@@ -678,6 +681,12 @@ def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bo
         reserve = min(RESERVE, window // 2)
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
         raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
-    if isinstance(cache_seconds, bool) or not isinstance(cache_seconds, int | float) or not cache_seconds >= 0:
-        raise InvalidInput(field="cache_seconds", value=cache_seconds, expected="seconds, 0 or more")
-    return Limits(window=window, reserve=reserve, exact=exact, cache_seconds=float(cache_seconds))
+    return Limits(
+        window=window, reserve=reserve, exact=exact, cache_seconds=_seconds(cache_seconds, "cache_seconds")
+    )
+
+
+def _seconds(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise InvalidInput(field=field, value=value, expected="seconds, 0 or more")
+    return float(value)

@@ -84,7 +84,7 @@ from inmind.text import shortened
 from inmind.tools import is_memory_tool, offered
 
 if TYPE_CHECKING:
-    from inmind.crystals.query import Hit
+    from inmind.crystals.query import Hit, Query
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.family import Family
@@ -378,16 +378,16 @@ class Session:
         """
         from inmind.crystals.query import checked_filters, checked_query
 
-        hits = self._parts.deep().search(checked_query(query, **checked_filters(filters)), [self._owner])
+        asked = checked_query(query, **checked_filters(filters))
+        hits = self._search_for(asked)
         if hits:
-            found = Searched(query, tuple(hit.crystal.id for hit in hits))
+            found = Searched(asked.text, tuple(hit.crystal.id for hit in hits))
             self._stream.append(Draft(what=found, origin=Origin.OPERATOR), key=key_for(key, "search", query, filters))
         return hits
 
-    @property
-    def _owner(self) -> str:
-        """Whose crystals are found here."""
-        return owner_of(self._stream.name, self.resource)
+    def _search_for(self, query: Query) -> list[Hit]:
+        """Among the crystals of its resource, or of nobody's in particular its own."""
+        return self._parts.deep().search(query, [owner_of(self._stream.name, self.resource)])
 
     # -- documents -----------------------------------------------------------------------------------------
 
@@ -646,13 +646,8 @@ class Session:
             followed=self._followed,
             prepared=self._asked,
             compact=self._archivist.by_model,
-            search=self._search_by_model,
+            search=self._search_for,
         )
-
-    def _search_by_model(self, asked: dict[str, Any]) -> list[Hit]:
-        from inmind.crystals.query import checked_query
-
-        return self._parts.deep().search(checked_query(**asked), [self._owner])
 
     @cached_property
     def _chronicle(self) -> Chronicle:

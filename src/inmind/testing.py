@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.journal import Draft, Event, decode, encode, microseconds, moment
@@ -32,6 +33,7 @@ class InMemoryStore:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._events: dict[str, list[Event]] = {}
+        self._order: list[Event] = []
         self._keys: dict[tuple[str, str], tuple[str, Appended]] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._published: dict[str, dict[str, Published]] = {}
@@ -52,7 +54,9 @@ class InMemoryStore:
                 return earlier
             at = moment(microseconds(at))
             batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
-            self._events |= {batch.stream: self._with(batch, at) for batch in batches}
+            grown = {batch.stream: self._with(batch, at) for batch in batches}
+            self._events |= grown
+            self._order += [event for batch in batches for event in grown[batch.stream][batch.expected :]]
             appended = Appended(first=expected + 1, last=expected + len(drafts), at=at)
             if key:
                 self._keys[stream, key.value] = (key.request, appended)
@@ -64,6 +68,11 @@ class InMemoryStore:
         with self._open():
             events = self._events.get(stream, [])[max(after, 0) : until]
             return [event for event in events if kind is None or event.kind == kind]
+
+    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event]]:
+        with self._open():
+            behind = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
+            return list(islice(((place, event) for place, event in behind if event.kind in kinds), most))
 
     def version(self, stream: str) -> int:
         with self._open():

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from inmind.crystals.crystal import KINDS, SOURCES
 from inmind.crystals.note import IMPORTANCE, checked_note
-from inmind.crystals.query import Hit, checked_filters
+from inmind.crystals.query import Hit, Query, checked_filters, checked_query
 from inmind.crystals.telling import told
 from inmind.documents import LONGEST_LINE, OVERVIEW, SCRATCH, Scope, checked_text, lines_read, resolve
 from inmind.errors import InmindError, InvalidInput, InvalidPath, NotFound
@@ -71,7 +71,7 @@ class Reach:
     next_id: Callable[[Scope], str]
     """What the next event will be called that happens in the session's stream, or in its resource's."""
     resolve: Callable[[str], object]
-    search: Callable[[dict[str, Any]], Sequence[Hit]]
+    search: Callable[[Query], Sequence[Hit]]
     compact: Callable[[dict[str, Any]], Made]
 
     def knows(self, path: str) -> bool:
@@ -273,10 +273,11 @@ def _search(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     filters = checked_filters({key: value for key, value in arguments.items() if key != "query" and value is not None})
     if "limit" in filters:
         filters["limit"] = _number(filters, "limit")
-    hits = reach.search({"text": query, **filters})
+    asked = checked_query(query, **filters)
+    hits = reach.search(asked)
     if not hits:
         return Answer(said="Nothing was found.")
-    found = Searched(query, tuple(hit.crystal.id for hit in hits))
+    found = Searched(asked.text, tuple(hit.crystal.id for hit in hits))
     return Answer(said=told(hits), drafts=(Draft(what=found, origin=Origin.ASSISTANT),))
 
 

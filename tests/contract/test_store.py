@@ -353,6 +353,88 @@ def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
     assert (dict(summary.kinds), summary.updated) == ({"message": 3, "document": 1}, LATER)
 
 
+# -- following ---------------------------------------------------------------------------------------------
+
+WRITTEN = [DocumentWritten.kind]
+
+
+def followed(store: Store, *kinds: str, most: int = 3) -> list[Event]:
+    """All that a derived index takes in, so many at a time."""
+    events: list[Event] = []
+    position = 0
+    while news := store.since(position, kinds=kinds or list(KINDS), most=most):
+        assert len(news) <= most
+        events += [event for _, event in news]
+        position = news[-1][0]
+    return events
+
+
+@pytest.mark.spec("H3")
+def test_events_of_all_streams_are_followed_in_the_order_in_which_they_were_stored(store: Store) -> None:
+    append(store, "a", "b", stream="two", at=LATER)
+    append(store, "c", stream="one")
+    beside = Batch("three", [a_draft("e")], 0)
+    store.append("two", [a_draft("d")], expected=2, at=WHEN, beside=beside)
+    append(store, "f", stream="one")
+    assert [event.id for event in followed(store)] == ["two#1", "two#2", "one#1", "two#3", "three#1", "one#2"]
+    assert followed(store) == followed(store, most=1) == followed(store, most=100)
+    positions = [position for position, _ in store.since(0, kinds=WRITTEN, most=100)]
+    assert positions == sorted(set(positions))
+
+
+@pytest.mark.spec("H3")
+def test_only_the_kinds_that_were_asked_for_are_followed_and_no_others_count(store: Store) -> None:
+    store.append("s", [a_draft("a"), a_message("m"), a_message("n"), a_draft("b")], expected=0, at=WHEN)
+    assert texts(followed(store, *WRITTEN)) == ["a", "b"]
+    assert [event.seq for event in followed(store, MessageAdded.kind)] == [2, 3]
+    assert texts(event for _, event in store.since(0, kinds=WRITTEN, most=1)) == ["a"]
+    assert (list(store.since(0, kinds=[], most=9)), list(store.since(0, kinds=WRITTEN, most=0))) == ([], [])
+
+
+@pytest.mark.spec("H3")
+def test_behind_the_last_position_there_is_nothing_until_something_is_stored(store: Store) -> None:
+    assert list(store.since(0, kinds=WRITTEN, most=9)) == []
+    append(store, "a", "b")
+    last = store.since(0, kinds=WRITTEN, most=9)[-1][0]
+    assert list(store.since(last, kinds=WRITTEN, most=9)) == []
+    with pytest.raises(Conflict):
+        store.append("s", [a_draft("no")], expected=7, at=WHEN)
+    append(store, "again", stream="other", key=Key("k", "r"))
+    append(store, "again", stream="other", key=Key("k", "r"))
+    assert texts(event for _, event in store.since(last, kinds=WRITTEN, most=9)) == ["again"]
+
+
+@pytest.mark.spec("H3", "J2")
+def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(store: Store, tmp_path: Path) -> None:
+    """What appears behind a position appears there for good: nothing turns up before it later."""
+    writers, each = 3, 40
+    stores = [sqlite(tmp_path) if isinstance(store, SqliteStore) else store for _ in range(writers)]
+
+    def write(number: int) -> None:
+        for n in range(each):
+            append(stores[number], f"{number}.{n}", f"{number}.{n}+", stream=f"s{number}")
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    seen: list[Event] = []
+    position = 0
+    while True:
+        over = not any(thread.is_alive() for thread in threads)
+        news = store.since(position, kinds=WRITTEN, most=7)
+        seen += [event for _, event in news]
+        position = news[-1][0] if news else position
+        if over and not news:
+            break
+    for other in stores:
+        if other is not store:
+            other.close()
+    assert seen == followed(store)
+    for number in range(writers):
+        assert [event for event in seen if event.stream == f"s{number}"] == list(store.read(f"s{number}"))
+    assert len(seen) == writers * each * 2
+
+
 # -- beside the events -------------------------------------------------------------------------------------
 
 
@@ -409,6 +491,7 @@ def test_a_mark_or_a_snapshot_is_no_event(store: Store) -> None:
 CALLS: dict[str, Callable[[Store], object]] = {
     "append": lambda store: store.append("s", [a_draft()], expected=1, at=WHEN),
     "read": lambda store: store.read("s"),
+    "since": lambda store: store.since(0, kinds=WRITTEN, most=1),
     "version": lambda store: store.version("s"),
     "receipt": lambda store: store.receipt("s", Key("k", "r")),
     "streams": lambda store: store.streams(""),
@@ -671,6 +754,16 @@ class TwoStores(RuleBasedStateMachine):
     )
     def read(self, stream: str, after: int, until: int | None, kind: str | None) -> None:
         self.both(lambda store: list(store.read(stream, after=after, until=until, kind=kind)))
+
+    @rule(number=st.integers(0, 12), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3), most=st.integers(0, 5))
+    def since(self, number: int, kinds: list[str], most: int) -> None:
+        """Which numbers its positions have is a store's own business, what stands behind one is not."""
+
+        def behind(store: Store) -> list[Event]:
+            before = store.since(0, kinds=list(KINDS), most=number)
+            return [event for _, event in store.since(before[-1][0] if before else 0, kinds=kinds, most=most)]
+
+        self.both(behind)
 
     @rule(stream=STREAMS, key=KEYS.filter(bool))
     def receipt(self, stream: str, key: Key) -> None:

@@ -83,8 +83,7 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
             return [_written(crystal, NOTES, consolidated=crystal.consolidated)]
         case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW, SCRATCH):
             return [
-                Gleaned(text=part, row=path, part=number, about=path if number == 1 else "")
-                for number, part in enumerate(_sections(text), 1)
+                Gleaned(text=part, row=path, part=number, about=path) for number, part in enumerate(_sections(text), 1)
             ]
         case EntitiesLeft(things=things):
             return [_thing(thing, number) for number, thing in enumerate(things, 1)]
@@ -92,12 +91,26 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
             return []
 
 
+def subjects(event: Event) -> list[tuple[str, str]]:
+    """What an event is the newest word on, and among what: the earlier ones are found no more, whatever it says."""
+    match event.what:
+        case DocumentWritten(path=path, upkeep=False) if path not in (OVERVIEW, SCRATCH):
+            return [(path, path)]
+        case EntitiesLeft(things=things):
+            return [(THINGS, _of(thing)) for thing in things]
+        case _:
+            return []
+
+
+def _of(thing: ThingSeen) -> str:
+    return f"{THINGS}/{thing.type}/{thing.id}"
+
+
 def _message(message: MessageAdded, said: Said, trust: Trust) -> list[Gleaned]:
     if said.role not in ("user", "assistant", "tool"):
         return []
-    speaker, text = _spoken_by(said)
     asked_for = (f"{name} {arguments[:MOST_OF_A_CALL]}" for name, arguments in said.calls)
-    whole = "\n".join((*([text] if text.strip() else []), *asked_for))
+    whole = "\n".join((*([said.text] if said.text.strip() else []), *asked_for))
     if not whole.strip():
         return []
     return [
@@ -107,18 +120,22 @@ def _message(message: MessageAdded, said: Said, trust: Trust) -> list[Gleaned]:
             source="sessions",
             importance=SHOWN_BY_TOOLS if trust is Trust.DATA else SAID,
             role=said.role,
-            speaker=speaker,
+            speaker=_speaker(said),
             at=_told_time(message.wire),
         )
     ]
 
 
-def _spoken_by(said: Said) -> tuple[str, str]:
+def _speaker(said: Said) -> str:
     """By the message's own field, or by a name in front, as transcripts have it; the text stays as it was said."""
-    if said.name:
-        return said.name, said.text
-    named = _NAME_IN_FRONT.match(said.text) if said.role != "tool" else None
-    return (named[1], said.text) if named else ("", said.text)
+    if said.name or said.role == "tool":
+        return said.name
+    named = _NAME_IN_FRONT.match(said.text)
+    return named[1] if named and _is_name(named[1].split(" ")) else ""
+
+
+def _is_name(words: Sequence[str]) -> bool:
+    return all(word[0].isupper() for word in words) and words[0].lower() not in _NO_NAMES
 
 
 def _written(what: NoteTaken | Crystallised, row: str, *, consolidated: bool = False) -> Gleaned:
@@ -146,7 +163,7 @@ def _thing(thing: ThingSeen, number: int) -> Gleaned:
         text="; ".join((called, *more)),
         row=THINGS,
         part=number,
-        about=f"{thing.type}/{thing.id}",
+        about=_of(thing),
         kind="fact",
         importance=SEEN,
     )
@@ -163,18 +180,18 @@ def _told_time(wire: Mapping[str, Any]) -> datetime | None:
         value = wire.get(field)
         if isinstance(value, str) and (moment := moment_in(value)):
             return moment
-        if isinstance(value, int | float) and not isinstance(value, bool) and 1e8 < value < 1e11:
-            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, int | float) and 1e8 < value < 1e14:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
     return None
 
 
 def moment_in(text: str) -> datetime | None:
-    """A moment as ISO text; None for anything else."""
+    """A moment as ISO text; None for anything else, and for what lies before or behind all dates in our own time."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def words_shown(event: Event, said: Said | None = None) -> Iterable[str]:
@@ -197,4 +214,16 @@ def may_echo(event: Event) -> bool:
 
 
 _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
-_NAME_IN_FRONT = re.compile(r"([A-Z][\w.'’-]{1,24}(?: [A-Z][\w.'’-]{0,24}){0,2}): (?=\S)")
+_NAME_IN_FRONT = re.compile(r"([^\W\d_][\w.'’-]{1,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2}): (?=\S)")
+_NO_NAMES = frozenset(
+    """
+    a ai an answer assistant attention background caution commit conclusion context correction date decision done
+    edit error example expected fact feedback file final fix from fyi fwd goal hello here hey hi hint however http
+    https human idea important in input instructions issue it key listen log look my name next no note notes ok okay
+    option options or our output part please plan problem progress prompt pros cons ps question re reason remember
+    reminder request response result results rule rules so solution source sorry status step steps subject summary
+    system task test thanks that the then these this time tip title to todo traceback translation update url usage user
+    warning we well what when where which who why yes your
+    """.split()
+)
+"""What people begin a line with, and a colon behind it, that nobody is called."""

@@ -55,7 +55,8 @@ def _consolidated(crystal: Crystal, pass_: Consolidated, known: Mapping[str, Cry
     if crystal.id in superseded:
         crystal = _superseded(crystal, superseded[crystal.id], known)
     for one, kept in pass_.merged:
-        if kept == crystal.id and one in known:
+        # Two who went through them at the same time have both found it: what was taken in is not taken in again.
+        if kept == crystal.id and one in known and known[one].merged_into != kept:
             crystal = _with_what_went_into_it(crystal, known[one])
     named = {crystal.id} & {*superseded, *superseded.values(), *merged.values()}
     if named and crystal.lifecycle in ("generated", "activated"):

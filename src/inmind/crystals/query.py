@@ -97,7 +97,7 @@ def checked_query(
     if first and before and before <= first:
         raise InvalidInput(field="until", value=until, expected=f"a time after {first.isoformat()}")
     return Query(
-        text=text,
+        text=text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair finds nothing, and cannot be kept
         limit=limit,
         kinds=_among(kinds, "kinds", KINDS),
         sources=_among(sources, "sources", SOURCES),
@@ -132,14 +132,21 @@ def _moment(value: object, field: str, *, end: bool = False) -> datetime | None:
     """A moment, or a day: its beginning, or where an `end` is meant the moment at which it is over."""
     if value is None or value == "":
         return None
-    if isinstance(value, str):
-        try:
-            value = date.fromisoformat(value) if len(value) == len("2026-01-31") else datetime.fromisoformat(value)
-        except ValueError as error:
-            expected = "a day or a time that there is, as 2026-01-31 or 2026-01-31T12:00"
-            raise InvalidInput(field=field, value=value, expected=expected) from error
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        if isinstance(value, str):
+            value = _day_or_time(value)
+        if isinstance(value, datetime):
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        expected = "a day or a time that there is, as 2026-01-31 or 2026-01-31T12:00"
+        raise InvalidInput(field=field, value=value, expected=expected) from error
     if isinstance(value, date):
         return datetime.combine(value, time.max if end else time.min, UTC)
     raise InvalidInput(field=field, value=value, expected="a day or a time")
+
+
+def _day_or_time(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(text)

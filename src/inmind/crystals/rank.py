@@ -11,7 +11,7 @@ It is pure: what was found in the index comes in as numbers, and goes out in ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nlargest
 from math import log
@@ -67,13 +67,34 @@ class Ranked:
 
 
 def rarity(holding: int, among: int) -> float:
-    """What a word tells that so many of all passages hold."""
-    return log(1 + (among - holding + 0.5) / (holding + 0.5)) ** 1.1
+    """What a word tells that so many of all passages hold; of those that came in since they were counted, too."""
+    return log(1 + (max(among - holding, 0) + 0.5) / (holding + 0.5)) ** 1.1
 
 
 def brevity(words: float) -> float:
     """What a shared word is worth in a passage of this length: as in BM25, for a word that stands there once."""
     return 2.2 / (1.6 + 0.01 * words)
+
+
+def gathered(words: Iterable[tuple[float, Sequence[int]]], *, most: int) -> dict[int, float]:
+    """What passages gain by the words that they hold: of each word what it tells, and which passages hold it.
+
+    The rarest words come first. Once they have found `most` passages, the others only add to those: what holds none of
+    the rare ones comes nowhere near. And only the `most` that have gained the most are looked at any further.
+    """
+    gained: dict[int, float] = {}
+    for tells, held in sorted(words, key=lambda one: len(one[1])):
+        if len(gained) >= most:
+            for passage in held:
+                if passage in gained:
+                    gained[passage] += tells
+        else:
+            for passage in held:
+                gained[passage] = gained.get(passage, 0.0) + tells
+    if len(gained) <= most:
+        return gained
+    least = sorted(gained.values())[-most]
+    return {passage: gain for passage, gain in gained.items() if gain >= least}
 
 
 def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], *, floor: float) -> dict[int, float]:
@@ -96,13 +117,13 @@ def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], 
 class Field:
     """What crystals are worth by themselves, and so what those around them are.
 
-    Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to; what stands
-    in none is alone in its own.
+    Lines of one conversation have consecutive numbers. `conversation` says which one a number belongs to, and None for
+    what stands in none.
     """
 
-    def __init__(self, own: Mapping[int, float], conversation: Callable[[int], int]) -> None:
+    def __init__(self, own: Mapping[int, float], conversation: Callable[[int], int | None]) -> None:
         self._own, self._conversation = own, conversation
-        self._best: dict[int, float] = {}
+        self._best: dict[int | None, float] = {}
         for number, worth in own.items():
             where = conversation(number)
             if worth > self._best.get(where, 0.0):
@@ -111,23 +132,21 @@ class Field:
     def promising(self, most: int) -> list[int]:
         """The numbers that can come out on top, whatever else is known of them: the best, and what stands by them."""
         seeds = nlargest(most, self._own, key=self._own.__getitem__)
-        near = (number + step for number in seeds for step in (-2, -1, 1, 2) if self._talks(number))
+        near = (number + step for number in seeds for step in (-1, 1) if self._conversation(number) is not None)
         return nlargest(most, dict.fromkeys((*seeds, *near)), key=lambda number: sum(self.worth(number)))
 
     def worth(self, number: int, *, answers: bool = False) -> tuple[float, float, float]:
         """By itself, by its neighbours, and by its conversation."""
-        own = self._own
-        itself = own.get(number, 0.0)
-        if not self._talks(number):
-            return itself, 0.0, 0.0
-        before = own.get(number - 1, 0.0) * (ANSWERS if answers else 1.0)
-        behind = own.get(number + 1, 0.0) * FOLLOWS
-        farther = max(own.get(number - 2, 0.0), own.get(number + 2, 0.0))
+        own = self._own.get
+        where = self._conversation(number)
+        if where is None:
+            return own(number, 0.0), 0.0, 0.0
+        before, behind = own(number - 1, 0.0), own(number + 1, 0.0) * FOLLOWS
+        if answers:
+            before *= ANSWERS
+        farther = max(own(number - 2, 0.0), own(number + 2, 0.0))
         around = NEXT_TO_IT * max(before, behind) + FARTHER * farther
-        return itself, around, CONVERSATION * self._best.get(self._conversation(number), 0.0)
-
-    def _talks(self, number: int) -> bool:
-        return self._conversation(number) == self._conversation(number + 1)
+        return own(number, 0.0), around, CONVERSATION * self._best.get(where, 0.0)
 
 
 def ranked(candidates: Iterable[Placed], field: Field, query: Asked, most: int) -> list[Ranked]:

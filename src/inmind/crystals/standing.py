@@ -1,8 +1,8 @@
 """Which events of a stream still stand, after all that was undone and said over again.
 
 An undo takes back what came since, and may itself be taken back; a host that regenerates an answer, or whose user edits
-a message, replaces the end of the conversation. What no longer stands is not to be found. What a host has dropped from
-the front to save room stands: nobody has taken it back.
+a message, takes away the end of the conversation, with or without another in its place. What no longer stands is not to
+be found. What a host has dropped from the front or the middle to save room stands: nobody has taken it back.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def standing(events: Sequence[Event]) -> set[int]:
                 line.append(event.seq)
             case HistorySpliced(start=start, stop=stop, inserted=inserted):
                 kept, new = line[: len(line) - inserted], line[len(line) - inserted :]
-                said_over_again = start > 0 and stop >= len(kept) and inserted > 0
-                if not said_over_again:
+                taken_back = start > 0 and stop >= len(kept)
+                if not taken_back:
                     others.update(kept[start:stop])
                 line = [*kept[:start], *new, *kept[stop:]]
             case _:

@@ -21,7 +21,7 @@ LONGEST = 40
 _UNSPACED = re.compile(
     "["
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
-    "\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana, and marks that stand for a Han
     "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # Hangul, whose words carry their particles with them
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "]+"
@@ -42,7 +42,7 @@ def words_asked(text: str) -> list[str]:
 
 
 def _parted(text: str) -> tuple[str, list[str]]:
-    even = unicodedata.normalize("NFKC", text)
+    even = unicodedata.normalize("NFKC", text).casefold()
     return (_UNSPACED.sub(" ", even), runs) if (runs := _UNSPACED.findall(even)) else (even, [])
 
 
@@ -59,7 +59,7 @@ def _stemmed(text: str) -> list[str]:
         include_offsets=False,
         include_colocated=False,
     )
-    return [word[:LONGEST] for word in found]
+    return [word[:LONGEST] for word in found if word]
 
 
 class _Tokenizer(Protocol):
@@ -68,6 +68,9 @@ class _Tokenizer(Protocol):
     ) -> list[str]: ...
 
 
+_SPELLING = ["unicode61", "remove_diacritics", "2", "categories", "L* M* N* Co"]
+"""Marks are parts of words: what Hindi and Tamil write their vowels with."""
+
 _MINE = threading.local()
 
 
@@ -75,5 +78,5 @@ def _tokenizer() -> _Tokenizer:
     """SQLite's own. It lives in a connection, and a connection is used by one thread at a time."""
     if not hasattr(_MINE, "tokenizer"):
         _MINE.connection = apsw.Connection(":memory:")
-        _MINE.tokenizer = _MINE.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+        _MINE.tokenizer = _MINE.connection.fts5_tokenizer("porter", _SPELLING)
     return cast(_Tokenizer, _MINE.tokenizer)

@@ -31,7 +31,9 @@ class Held(Forked, Protocol):
 
 
 _TOLD: weakref.WeakSet[Forked] = weakref.WeakSet()
-_HELD: weakref.WeakSet[Held] = weakref.WeakSet()
+_HELD: weakref.WeakKeyDictionary[Held, None] = weakref.WeakKeyDictionary()
+"""In the order in which they came. Who came later may be using who came earlier, and never the other way round: so the
+last is held first, as its own calls would take the locks."""
 
 
 class _Gate:
@@ -53,12 +55,19 @@ def hold_during_fork(owner: Held) -> None:
     """Before it has anything to let go of."""
     with _gate.lock:
         _TOLD.add(owner)
-        _HELD.add(owner)
+        _HELD[owner] = None
+
+
+def keep_for_ever(connection: object) -> None:
+    """In the child, what could not be let go of before: beyond any destructor's reach."""
+    import ctypes  # hardly any fork needs it
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _hold_all() -> None:
     _gate.lock.acquire()
-    for owner in list(_HELD):
+    for owner in reversed(list(_HELD)):
         owner.before_fork()
         _gate.owners.append(owner)
 

@@ -2,7 +2,7 @@
 
 It follows the journal in the order in which events were stored, and is asked only after it has caught up; so whatever
 was acknowledged is found, by whichever process asks. It is a file of its own, derived and deletable: one that is
-damaged, or of another shape, is made anew.
+damaged, of another shape, or made of another journal, is made anew.
 
 Numbers carry what ranking needs most. A crystal's number is its row and its place there, so its neighbours are the
 numbers beside it; a passage's number is its crystal's, its place there and how long it is. So a word is looked up by
@@ -14,8 +14,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import log2
 from pathlib import Path
@@ -25,13 +27,13 @@ import apsw
 
 from inmind.crystals.crystal import PRIVATE, Crystal, owner_of
 from inmind.crystals.echo import is_echo, runs
-from inmind.crystals.glean import TALK, Gleaned, Said, gleaned, may_echo, words_shown
+from inmind.crystals.glean import TALK, Gleaned, Said, gleaned, may_echo, subjects, words_shown
 from inmind.crystals.lifecycle import after
 from inmind.crystals.passages import passages
 from inmind.crystals.standing import standing
 from inmind.crystals.when import Span
 from inmind.crystals.words import words
-from inmind.errors import Closed, StorageFull, StoreBusy
+from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.frozen import frozen
 from inmind.journal import (
     NOBODY,
@@ -51,19 +53,22 @@ from inmind.journal import (
 )
 from inmind.stores.base import Store
 from inmind.stores.files import create_private
-from inmind.stores.fork import hold_during_fork
+from inmind.stores.fork import hold_during_fork, keep_for_ever
+from inmind.stores.sqlite import is_full, set_journal_mode
 from inmind.stores.statements import named
 
 log = logging.getLogger("inmind")
 
-VERSION = 1
+VERSION = 2
 """Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500
 """Events that are followed in one transaction: others who want to write wait for no more than these."""
 
-COMMON = 20_000
-"""Passages that hold a word, from which on it says too little to be looked at beside others."""
+CHUNK = 120
+"""Passages that are kept together under a word: as many as fit into a page of the file beside others."""
+COMMON = 4_800
+"""Passages that are looked at for one word, the newest of those that hold it. A word that so many hold tells little."""
 
 MOST_SPEAKERS = 200
 
@@ -85,12 +90,13 @@ FOLLOWED = (
 """Kinds of events that deep memory takes something from."""
 
 _PLACES, _PARTS, _LENGTHS = 20, 12, 4
+_WITHIN, _GRADE = _PARTS + _LENGTHS, (1 << _LENGTHS) - 1
 _sql = named("index")
 
 
 def crystal_of(passage: int) -> int:
     """The number of the crystal that a passage belongs to."""
-    return passage >> (_PARTS + _LENGTHS)
+    return passage >> _WITHIN
 
 
 def part_of(passage: int) -> int:
@@ -98,15 +104,22 @@ def part_of(passage: int) -> int:
     return (passage >> _LENGTHS) & ((1 << _PARTS) - 1)
 
 
-def length_of(passage: int) -> float:
-    """About how many words it has."""
-    return 2 ** ((passage & ((1 << _LENGTHS) - 1)) / 2)
+def best_passages(worth: Mapping[int, float], by_length: Callable[[float], float]) -> dict[int, tuple[float, int]]:
+    """Of each crystal what its best passage is worth, and which that is. `by_length`: what its words make of that."""
+    grades = [by_length(2 ** (grade / 2)) for grade in range(1 << _LENGTHS)]
+    best: dict[int, tuple[float, int]] = {}
+    for passage, gain in worth.items():
+        one = (gain * grades[passage & _GRADE], passage)
+        crystal = passage >> _WITHIN
+        if crystal not in best or one > best[crystal]:
+            best[crystal] = one
+    return best
 
 
-def conversation_of(crystal: int) -> int:
-    """Which conversation a crystal stands in; one that stands in none is alone in its own."""
+def conversation_of(crystal: int) -> int | None:
+    """Which conversation a crystal stands in, if it does."""
     row = crystal >> _PLACES
-    return row if row & 1 else -crystal
+    return row if row & 1 else None
 
 
 def _passage(crystal: int, part: int, length: int) -> int:
@@ -146,7 +159,7 @@ class Record(NamedTuple):
     valence: float
     about: str
     echoes: str | None
-    gone: int
+    gone: int | None
     accesses: int
     accessed: int | None
     valid_from: int | None
@@ -163,7 +176,11 @@ class Record(NamedTuple):
     @property
     def found_again(self) -> bool:
         """May a search find it that looks back from now? What was merged is found as what it was merged into."""
-        return not self.gone and self.lifecycle not in ("archived", "expired")
+        return self.stood() and self.lifecycle not in ("archived", "expired")
+
+    def stood(self, day: datetime | None = None) -> bool:
+        """Is it neither taken back nor overtaken? Or was it not yet, on that day."""
+        return self.gone is None or (day is not None and self.gone > microseconds(day))
 
     @property
     def last(self) -> datetime:
@@ -218,6 +235,8 @@ class Index:
         self._lock = threading.RLock()
         self._connection: Any = None
         self._closed = False
+        self._broken = False
+        """Something has read there what cannot be: it is not taken for an index again."""
         hold_during_fork(self)
 
     # -- following the journal -----------------------------------------------------------------------------
@@ -239,7 +258,8 @@ class Index:
                 news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME)
                 if news:
                     _Follower(connection, self._store, self._read).take(event for _, event in news)
-                    connection.execute(_sql("follow"), (news[-1][0],))
+                    last, event = news[-1]
+                    connection.execute(_sql("follow"), (last, event.id, microseconds(event.at)))
             return bool(news)
 
     # -- asking --------------------------------------------------------------------------------------------
@@ -253,11 +273,12 @@ class Index:
         with self._using() as connection:
             return [name for (name,) in connection.execute(_sql("resource_names")).fetchall()]
 
-    def holding(self, scope: Scope, word: str) -> list[int]:
+    def holding(self, scope: Scope, word: str) -> Sequence[int]:
         """Passages that hold a word; at most COMMON of them, the newest."""
         with self._using() as connection:
-            rows = connection.execute(_sql("holding"), (f'"{_marked(scope.id, word)}"', COMMON)).fetchall()
-        return [number for (number,) in rows]
+            bounds = (scope.id, word, COMMON // CHUNK)
+            rows = connection.execute(_sql("holding"), bounds).fetchall()
+        return array("q", b"".join(chunk for (chunk,) in rows))
 
     def speakers(self, scope: Scope) -> list[str]:
         with self._using() as connection:
@@ -299,7 +320,7 @@ class Index:
     def embedded(self, embedder: str, *, upto: int, vectors: Sequence[tuple[int, int, bytes]]) -> None:
         """Keep vectors (resource, passage, numbers), and that the embedder has been through all up to a crystal."""
         with self._using() as connection, _transaction(connection):
-            number, known = _embedder(connection, embedder)
+            number, known = connection.execute(_sql("add_embedder"), (embedder,)).fetchone()
             for resource, passage, numbers in vectors:
                 connection.execute(_sql("add_vector"), (number, resource, passage, numbers))
             connection.execute(_sql("embedded_upto"), (number, max(upto, known)))
@@ -309,6 +330,11 @@ class Index:
         with self._using() as connection:
             number, _ = _embedder(connection, embedder)
             return connection.execute(_sql("vectors"), (number, scope.id, after, most)).fetchall()
+
+    def identity(self) -> bytes:
+        """Of all that is here: one that was made anew is another, and numbers its rows from the beginning."""
+        with self._using() as connection:
+            return connection.execute(_sql("identity")).get
 
     def forget_others(self, embedder: str) -> None:
         """Once all is embedded anew, the vectors of embedders that came before are of no use."""
@@ -326,55 +352,105 @@ class Index:
 
     @contextlib.contextmanager
     def _using(self) -> Generator[Any]:
-        """The connection. What is damaged is deleted and made anew by the next who asks, since nothing is lost."""
+        """The connection. Damaged with the place of this file: whoever asks starts anew, since nothing is lost."""
         with self._lock:
             if self._closed:
                 raise Closed
+            if self._connection is None:
+                self._connection = self._connect()
+            connection = self._connection
             try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                yield self._connection
-            except (apsw.BusyError, apsw.LockedError) as error:
-                raise StoreBusy(place=str(self.path), seconds=self._busy_seconds) from error
-            except apsw.FullError as error:
-                raise StorageFull(place=str(self.path)) from error
+                yield connection
+            except apsw.Error as error:
+                raise self._translated(error, connection) from error
+
+    def _translated(self, error: apsw.Error, connection: Any) -> StoreError:
+        """Whatever else SQLite says of it, that a table is missing or a file has moved: it is no index of ours."""
+        if isinstance(error, apsw.BusyError | apsw.LockedError):
+            return StoreBusy(place=str(self.path), seconds=self._busy_seconds)
+        if is_full(error, connection):
+            return StorageFull(place=str(self.path))
+        return Damaged(place=str(self.path), reason=str(error))
 
     def _connect(self) -> Any:
-        for _ in range(2):
+        """What is no index, or not ours, is emptied, which others who have it open survive; deleted only if it must."""
+        for is_last in (False, True):
             create_private(self.path)
-            connection: Any = apsw.Connection(str(self.path))
+            try:
+                connection: Any = apsw.Connection(str(self.path))
+            except apsw.Error as error:
+                raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
             try:
                 connection.set_busy_timeout(int(self._busy_seconds * 1000))
-                for pragma, value in _PRAGMAS:
-                    connection.pragma(pragma, value)
-                with _transaction(connection):
-                    if (version := connection.pragma("user_version")) == 0:
-                        connection.execute(_sql("schema"))
-                        connection.pragma("user_version", VERSION)
-                        version = VERSION
-                if version == VERSION:
-                    return connection
-                log.info("the index is of another version and is made anew")
-            except (apsw.CorruptError, apsw.NotADBError) as error:
-                log.warning("the index is damaged and is made anew: %s", error)
-            connection.close()
+                if not self._is_sound(connection):
+                    _empty(connection)
+                    self._set_up(connection)
+                self._broken = False
+                return connection
+            except apsw.Error as error:
+                translated = self._translated(error, connection)
+                connection.close()
+                if is_last or not isinstance(translated, Damaged):
+                    raise translated from error
+            except BaseException:
+                connection.close()
+                raise
             self._delete()
-        raise StoreBusy(place=str(self.path), seconds=self._busy_seconds)
+        raise AssertionError("the last try answers or raises")
+
+    def _is_sound(self, connection: Any) -> bool:
+        if self._broken:
+            return False
+        try:
+            self._set_up(connection)
+            if self._is_ours(connection):
+                return True
+            log.info("the index is of another version or journal and is made anew")
+        except apsw.Error as error:
+            if not isinstance(translated := self._translated(error, connection), Damaged):
+                raise translated from error
+            log.warning("the index is damaged and is made anew: %s", error)
+        return False
+
+    def _set_up(self, connection: Any) -> None:
+        set_journal_mode(connection, place=self.path, busy_seconds=self._busy_seconds)
+        for pragma, value in _PRAGMAS:
+            connection.pragma(pragma, value)
+        with _transaction(connection):
+            if connection.pragma("user_version") == 0:
+                connection.execute(_sql("schema"))
+                connection.pragma("user_version", VERSION)
+
+    def _is_ours(self, connection: Any) -> bool:
+        """Of our shape, and made of this journal: the last event that it took in stands where it stood.
+
+        A home whose journal was brought back from a copy has other events there, or none.
+        """
+        if connection.pragma("user_version") != VERSION:
+            return False
+        upto, *last = connection.execute(_sql("followed")).fetchone() or (0,)
+        there = self._store.since(upto - 1, kinds=FOLLOWED, most=1) if upto else ()
+        return not upto or [(at, event.id, microseconds(event.at)) for at, event in there] == [(upto, *last)]
 
     def start_anew(self, reason: object) -> None:
-        """Delete the index; the next who asks makes it again."""
+        """Let go of an index that has turned out to be damaged; the next who asks makes it again."""
         log.warning("the index is damaged and is made anew: %s", reason)
         with self._lock:
             self._let_go()
-            self._delete()
+            self._broken = True
 
     def _delete(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        """What SQLite keeps beside it goes first: a new file that met an old log would be damaged by it."""
+        try:
+            for suffix in ("-wal", "-shm", "-journal", ""):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        except OSError as error:
+            raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
 
     def _let_go(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            with contextlib.suppress(apsw.Error):  # of a damaged one there is nothing to save
+                self._connection.close()
             self._connection = None
 
     def before_fork(self) -> None:
@@ -388,7 +464,9 @@ class Index:
         self._lock.release()
 
     def after_fork(self) -> None:
-        self._connection = None
+        if self._connection is not None:
+            keep_for_ever(self._connection)
+            self._connection = None
         self._lock = threading.RLock()
 
 
@@ -399,7 +477,10 @@ class _Follower:
         self._connection, self._store, self._read = connection, store, read
         self._resources: dict[str, int] = {}
         self._owners: dict[str, int] = {}
-        self._overturned: set[str] = set()
+        self._held: dict[tuple[int, str], array[int]] = {}
+        """Passages that hold words, and are yet to be kept under them."""
+        self._overturned: dict[str, datetime] = {}
+        """Streams in which something was taken back, and when that was."""
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -408,31 +489,32 @@ class _Follower:
                     self._owners[event.stream] = self._resource(owner_of(event.stream, resource))
                     self._row(event.stream, TALK)
                 case Reverted() | HistorySpliced():
-                    self._overturned.add(event.stream)
+                    self._overturned[event.stream] = event.at
                 case Searched() | Consolidated() | CrystalFrozen():
                     self._befall(event)
                 case MessageAdded() as message:
                     self._glean(event, self._read(message))
                 case _:
                     self._glean(event, None)
-        for stream in self._overturned:
-            self._settle(stream)
+        for stream, at in self._overturned.items():
+            self._settle(stream, at)
+        for (resource, word), numbers in self._held.items():
+            self._hold(resource, word, numbers)
 
     def _glean(self, event: Event, said: Said | None) -> None:
         for text in words_shown(event, said):
             row = self._row(event.stream, TALK)
             for run in runs(text):
                 self._connection.execute(_sql("show"), (row.id, run))
+        for row, about in subjects(event):
+            first = self._row(event.stream, row).id << _PLACES
+            bounds = (first, first | ((1 << _PLACES) - 1), about, microseconds(event.at))
+            self._connection.execute(_sql("overtake"), bounds)
         for found in gleaned(event, said):
             self._add(event, found)
 
     def _add(self, event: Event, found: Gleaned) -> None:
         row = self._row(event.stream, found.row)
-        if found.about:
-            first = row.id << _PLACES
-            whole_row = found.about == found.row
-            bounds = (first, first | ((1 << _PLACES) - 1), found.about, whole_row)
-            self._connection.execute(_sql("overtake"), bounds)
         texts = passages(found.text)[: 1 << _PARTS]
         echoes = self._echoes(event, texts)
         if len(echoes) == len(texts):
@@ -441,8 +523,9 @@ class _Follower:
         read = [words(text) for text in texts]
         for part, its_words in enumerate(read):
             if part not in echoes:
-                marked = " ".join(_marked(row.resource, word) for word in dict.fromkeys(its_words))
-                self._connection.execute(_sql("add_words"), (_passage(number, part, len(its_words)), marked))
+                passage = _passage(number, part, len(its_words))
+                for word in set(its_words):
+                    self._held.setdefault((row.resource, word), array("q")).append(passage)
         self._connection.execute(
             _sql("add_crystal"),
             (
@@ -473,6 +556,17 @@ class _Follower:
         self._connection.execute(_sql("grow_resource"), (row.resource, len(texts) - len(echoes)))
         if found.speaker:
             self._connection.execute(_sql("count_speaker"), (row.resource, found.speaker))
+
+    def _hold(self, resource: int, word: str, numbers: array[int]) -> None:
+        """Keep the numbers of passages under a word that they hold, behind those that are there."""
+        last = self._connection.execute(_sql("last_chunk"), (resource, word)).fetchone()
+        chunk, length = (last[0], last[1] // numbers.itemsize) if last else (0, 0)
+        while numbers:
+            if length >= CHUNK:
+                chunk, length = chunk + 1, 0
+            room = CHUNK - length
+            self._connection.execute(_sql("hold"), (resource, word, chunk, numbers[:room].tobytes()))
+            numbers, length = numbers[room:], CHUNK
 
     def _echoes(self, event: Event, texts: Sequence[str]) -> set[int]:
         """Places of those passages that only say what memory has shown."""
@@ -509,13 +603,23 @@ class _Follower:
                     ),
                 )
 
-    def _settle(self, stream: str) -> None:
-        """After an undo, or an edit: what stands in this stream is found, and nothing else."""
-        events = [event for kind in _STANDING for event in self._store.read(stream, kind=kind)]
-        stands = standing(sorted(events, key=lambda event: event.seq))
+    def _settle(self, stream: str, at: datetime) -> None:
+        """After an undo, or an edit: the last word on everything that stands in this stream is found, nothing else."""
+        events = sorted(
+            (event for kind in _STANDING for event in self._store.read(stream, kind=kind)), key=lambda event: event.seq
+        )
+        stands = standing(events)
+        last: dict[str, int] = {}
+        for event in events:
+            if event.seq in stands:
+                last |= {about: event.seq for _, about in subjects(event)}
         rows = self._connection.execute(_sql("of_stream"), (f"{stream}#", f"{stream}$")).fetchall()
-        for made, event in rows:
-            self._connection.execute(_sql("stand"), (made, int(event.rpartition("#")[2]) not in stands))
+        for made, event, about in rows:
+            of, _, number = event.rpartition("#")
+            if of == stream:  # a session may be called like another and what stands behind its "#"
+                seq = int(number)
+                found = seq in stands and last.get(about, seq) == seq
+                self._connection.execute(_sql("stand"), (made, None if found else microseconds(at)))
 
     def _row(self, stream: str, name: str) -> _Row:
         found = self._connection.execute(_sql("series"), (stream, name)).fetchone()
@@ -547,10 +651,10 @@ class _Row(NamedTuple):
     asks: int
 
 
-_STANDING = ("message", "splice", "reverted", "document", "left")
+_STANDING = ("message", "splice", "reverted", "note", "crystallised", "document", "left")
+"""What can be taken back, and what takes it back."""
 
 _PRAGMAS: tuple[tuple[str, Any], ...] = (
-    ("journal_mode", "wal"),
     ("synchronous", "normal"),
     ("trusted_schema", False),
     ("secure_delete", True),
@@ -564,24 +668,30 @@ def _transaction(connection: Any) -> Generator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
-            connection.execute("ROLLBACK")
+            with contextlib.suppress(apsw.Error):
+                connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
 
 
-def _marked(resource: int, word: str) -> str:
-    return f"{resource}z{word}"
+def _empty(connection: Any) -> None:
+    """SQLite's own way to begin again in a file that may hold anything."""
+    connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+
+
+_ID = re.compile(r"([^\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
 
 
 def _known(connection: Any, id: str) -> Record | None:
-    event, _, part = id.partition(".") if "." in id.rpartition("#")[2] else (id, "", "")
-    if part:
-        stream, _, rest = id.rpartition("#")
-        seq, _, part = rest.partition(".")
-        event = f"{stream}#{seq}"
-    row = connection.execute(_sql("known"), (event, int(part) if part.isdigit() else 0)).fetchone()
+    """By its id: that of its event, and of a part the number behind a full stop."""
+    named = _ID.fullmatch(id)
+    row = connection.execute(_sql("known"), (named[1], int(named[2] or 0))).fetchone() if named else None
     return Record(*row) if row else None
 
 
@@ -598,8 +708,8 @@ def _named(event: Event) -> set[str]:
 
 
 def _embedder(connection: Any, name: str) -> tuple[int, int]:
-    row = connection.execute(_sql("embedder"), (name,)).fetchone()
-    return row or (connection.execute(_sql("add_embedder"), (name,)).get, 0)
+    """Its number, and how far it is; one that has embedded nothing yet has none."""
+    return connection.execute(_sql("embedder"), (name,)).fetchone() or (0, 0)
 
 
 def _stamp(at: datetime | None) -> int | None:

@@ -40,7 +40,7 @@ from inmind.errors import (
 from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
 from inmind.stores.files import create_private
-from inmind.stores.fork import hold_during_fork
+from inmind.stores.fork import hold_during_fork, keep_for_ever
 from inmind.stores.statements import named, script
 
 log = logging.getLogger("inmind")
@@ -77,6 +77,27 @@ def journal_mode(library: str) -> str:
     version = tuple(int(number) for number in library.split("."))
     sound = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
     return "wal" if sound else "delete"
+
+
+def set_journal_mode(connection: Any, *, place: Path, busy_seconds: float) -> None:
+    """Switching needs the file for a moment alone, and SQLite does not wait for that by itself."""
+    mode = journal_mode(apsw.sqlite_lib_version())
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            if connection.pragma("journal_mode", mode) == mode:
+                return
+        except apsw.BusyError:
+            pass
+        if time.monotonic() > deadline:
+            raise StoreBusy(place=str(place), seconds=busy_seconds)
+        time.sleep(0.01)
+
+
+def is_full(error: apsw.Error, connection: Any) -> bool:
+    """Was there no room on the disk? SQLite tells that in two ways."""
+    failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
+    return isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _FULL)
 
 
 class _Cursor(Protocol):
@@ -268,14 +289,14 @@ class SqliteStore:
         place, reason = str(self.path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
-        failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
-        if isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _FULL):
+        if is_full(error, connection):
             return StorageFull(place=place)
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._refusal = f"the file is damaged ({reason})"
             return Damaged(place=place, reason=reason)
         if isinstance(error, apsw.ReadOnlyError):
             return ReadOnly(place=place, reason=reason)
+        failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
         unreadable = isinstance(error, apsw.CantOpenError) or getattr(error, "extendedresult", 0) in _UNREADABLE
         if failed_io and (writing or not unreadable):
             self._refusal = f"an earlier write was not confirmed by the disk ({reason}); open it again"
@@ -321,7 +342,7 @@ class SqliteStore:
         try:
             connection.set_busy_timeout(int(self._busy_seconds * 1000))
             self._refuse_foreign(connection)
-            self._set_journal_mode(connection)
+            set_journal_mode(connection, place=self.path, busy_seconds=self._busy_seconds)
             for pragma, value in _PRAGMAS:
                 connection.pragma(pragma, value)
             self._migrate(connection)
@@ -339,20 +360,6 @@ class SqliteStore:
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
         if tables and connection.pragma("application_id") != APPLICATION_ID:
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
-
-    def _set_journal_mode(self, connection: _Connection) -> None:
-        """Switching needs the file for a moment alone, and SQLite does not wait for that by itself."""
-        mode = journal_mode(apsw.sqlite_lib_version())
-        deadline = time.monotonic() + self._busy_seconds
-        while True:
-            try:
-                if connection.pragma("journal_mode", mode) == mode:
-                    return
-            except apsw.BusyError:
-                pass
-            if time.monotonic() > deadline:
-                raise StoreBusy(place=str(self.path), seconds=self._busy_seconds)
-            time.sleep(0.01)
 
     def _migrate(self, connection: _Connection) -> None:
         """Bring the file to our schema, a committed step at a time; of several processes, each step has one winner."""
@@ -398,9 +405,7 @@ class SqliteStore:
         It then has to stay as it is, beyond any destructor's reach.
         """
         if self._connection is not None:
-            import ctypes  # hardly any fork needs it
-
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            keep_for_ever(self._connection)
             self._connection = None
         self._lock = threading.RLock()
 

@@ -2,9 +2,10 @@
 -- its shape changes, its version is raised and it is made anew. It holds numbers and stems of words, and no text.
 
 -- name: schema
--- `upto` is how far the index has followed the journal.
-CREATE TABLE followed (upto INTEGER NOT NULL) STRICT;
-INSERT INTO followed VALUES (0);
+-- `upto` is how far the index has followed the journal, and beside it which event stood there. `identity` tells it from
+-- what was here before.
+CREATE TABLE followed (upto INTEGER NOT NULL, event TEXT NOT NULL, at INTEGER NOT NULL, identity BLOB NOT NULL) STRICT;
+INSERT INTO followed VALUES (0, '', 0, randomblob(16));
 CREATE TABLE resources (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -20,7 +21,8 @@ CREATE TABLE series (
     asks INTEGER NOT NULL DEFAULT 0,
     UNIQUE (stream, name)
 ) STRICT;
--- `made` only grows, so vectors can follow it. `number` says which series a crystal stands in, and at which place.
+-- `made` only grows, so vectors can follow it. `number` says which series a crystal stands in, and at which place. `gone`
+-- is when it was taken back, or said anew.
 CREATE TABLE crystals (
     made INTEGER PRIMARY KEY,
     number INTEGER NOT NULL UNIQUE,
@@ -40,7 +42,7 @@ CREATE TABLE crystals (
     valence REAL NOT NULL,
     about TEXT NOT NULL,
     echoes TEXT,
-    gone INTEGER NOT NULL DEFAULT 0,
+    gone INTEGER,
     accesses INTEGER NOT NULL DEFAULT 0,
     accessed INTEGER,
     valid_from INTEGER,
@@ -64,8 +66,15 @@ CREATE TABLE shown (
     run INTEGER NOT NULL,
     PRIMARY KEY (series, run)
 ) STRICT, WITHOUT ROWID;
--- Words are told apart by the resource in front of them, so one resource's search never meets another's passages.
-CREATE VIRTUAL TABLE words USING fts5 (held, content = '', detail = none, columnsize = 0, tokenize = 'ascii');
+-- Passages that hold a word, as numbers of 8 bytes end to end, a few together so that adding one is cheap. A word is
+-- one resource's, so that one resource's search never meets another's passages.
+CREATE TABLE held (
+    resource INTEGER NOT NULL,
+    word TEXT NOT NULL,
+    chunk INTEGER NOT NULL,
+    passages BLOB NOT NULL,
+    PRIMARY KEY (resource, word, chunk)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE embedders (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -84,8 +93,14 @@ CREATE INDEX vectors_by_resource ON vectors (embedder, resource, made);
 -- name: upto
 SELECT upto FROM followed;
 
+-- name: identity
+SELECT identity FROM followed;
+
+-- name: followed
+SELECT upto, event, at FROM followed;
+
 -- name: follow
-UPDATE followed SET upto = ?1;
+UPDATE followed SET upto = ?1, event = ?2, at = ?3;
 
 -- name: resource
 SELECT id, passages FROM resources WHERE name = ?1;
@@ -115,18 +130,23 @@ INSERT INTO crystals (number, event, part, resource, kind, source, origin, trust
     importance, valence, about, echoes, valid_from, valid_to, lifecycle)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20);
 
--- name: add_words
-INSERT INTO words (rowid, held) VALUES (?1, ?2);
+-- name: last_chunk
+SELECT chunk, length(passages) FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT 1;
+
+-- name: hold
+INSERT INTO held (resource, word, chunk, passages) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (resource, word, chunk) DO UPDATE SET passages = CAST(passages || excluded.passages AS BLOB);
 
 -- name: overtake
--- An earlier word on the same thing, in the same series, is found no more; of a page none of its parts is.
-UPDATE crystals SET gone = 1 WHERE number BETWEEN ?1 AND ?2 AND (about = ?3 OR ?4);
+-- An earlier word on the same thing, in the same series, is found no more.
+UPDATE crystals SET gone = ?4 WHERE number BETWEEN ?1 AND ?2 AND about = ?3 AND gone IS NULL;
 
 -- name: of_stream
-SELECT made, event FROM crystals WHERE event > ?1 AND event < ?2;
+SELECT made, event, about FROM crystals WHERE event > ?1 AND event < ?2;
 
 -- name: stand
-UPDATE crystals SET gone = ?2 WHERE made = ?1;
+-- With a time, since when it does no longer: the first one stays.
+UPDATE crystals SET gone = CASE WHEN ?2 IS NOT NULL THEN coalesce(gone, ?2) END WHERE made = ?1;
 
 -- name: count_speaker
 INSERT INTO speakers (resource, name, messages) VALUES (?1, ?2, 1)
@@ -145,8 +165,8 @@ SELECT 1 FROM shown WHERE series = ?1 AND run = ?2;
 SELECT 1 FROM shown WHERE series = ?1 LIMIT 1;
 
 -- name: holding
--- Passages that hold a word, the newest series first.
-SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2;
+-- Passages that hold a word, the newest first.
+SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
 
 -- name: placed
 SELECT * FROM crystals WHERE number IN (SELECT value FROM json_each(?1));
@@ -155,7 +175,7 @@ SELECT * FROM crystals WHERE number IN (SELECT value FROM json_each(?1));
 SELECT * FROM crystals WHERE event = ?1 AND part = ?2;
 
 -- name: amid
-SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone = 0 ORDER BY at DESC LIMIT ?4;
+SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone IS NULL ORDER BY at DESC LIMIT ?4;
 
 -- name: after_crystal
 UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by = ?5, merged_into = ?6, lineage = ?7,
@@ -163,18 +183,18 @@ UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by =
 
 -- name: written
 -- What was written down, in the order in which it was taken in.
-SELECT * FROM crystals WHERE resource = ?1 AND source = 'memory' AND gone = 0 ORDER BY made;
+SELECT * FROM crystals WHERE resource = ?1 AND source = 'memory' AND gone IS NULL ORDER BY made;
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
-SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone = 0 AND importance < 0.2
+SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL AND importance < 0.2
     AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
 -- name: embedder
 SELECT id, upto FROM embedders WHERE name = ?1;
 
 -- name: add_embedder
-INSERT INTO embedders (name) VALUES (?1) RETURNING id;
+INSERT INTO embedders (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET upto = upto RETURNING id, upto;
 
 -- name: other_embedders
 SELECT id FROM embedders WHERE name <> ?1;

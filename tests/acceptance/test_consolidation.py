@@ -1,0 +1,286 @@
+"""Deep memory while nobody asks: what says the same becomes one, what was said anew is marked, what faded leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, user
+from torture import finding
+from torture.harness import Running, ask
+
+from inmind import Memory, Origin, Session
+from inmind.consolidator import AT_A_TIME, Consolidation
+from inmind.crystals.query import Hit
+from inmind.errors import InvalidInput
+from inmind.journal import Draft
+from inmind.testing import ManualClock
+
+pytestmark = pytest.mark.spec("H5")
+
+DAY = 86_400
+
+
+@pytest.fixture
+def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+    with Memory.open(home, clock=clock, embedder=None) as opened:
+        yield opened
+
+
+def texts(hits: list[Hit]) -> list[str]:
+    return [hit.crystal.text for hit in hits]
+
+
+def consolidated(session: Session) -> list[Any]:
+    events = session._store.read("resource/ada", kind="consolidated")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
+    return [event.what for event in events]
+
+
+# -- merging and superseding -------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("H1")
+def test_what_says_the_same_becomes_one_that_names_both(memory: Memory, session: Session, clock: ManualClock) -> None:
+    first = session.note("User prefers tabs over spaces", kind="preference")
+    session.search("tabs")
+    clock.advance(seconds=DAY)
+    second = session.note("The user prefers tabs over spaces.", kind="preference")
+    assert len(session.search("tabs spaces")) == 2
+    assert memory.consolidate("ada") == Consolidation(merged=1)
+    (hit,) = session.search("tabs spaces")
+    other = memory.crystal(({first.id, second.id} - {hit.crystal.id}).pop())
+    assert set(hit.crystal.sources) == {first.id, second.id}
+    assert (other.merged_into, other.lifecycle) == (hit.crystal.id, "archived")
+    assert memory.crystal(hit.crystal.id).accesses >= 3
+    assert hit.crystal.importance == 0.7
+
+
+def test_what_was_said_anew_comes_first_and_the_older_is_told_with_its_end(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    older = session.note("The deadline of the harbour project is March 20")
+    clock.advance(seconds=10 * DAY)
+    newer = session.note("The deadline of the harbour project is April 2")
+    assert memory.consolidate("ada") == Consolidation(superseded=1)
+    assert [hit.crystal.id for hit in session.search("deadline of the harbour project")] == [newer.id, older.id]
+    crystal = memory.crystal(older.id)
+    assert (crystal.superseded_by, crystal.valid_to) == (newer.id, newer.at)
+    session.prepare([user("hello")])
+    (told,) = session.record(a_call("c", "memory_search", '{"query": "deadline harbour project"}')).results
+    assert "until 2026-01-11" in told["content"]
+    assert told["content"].index("April 2") < told["content"].index("March 20")
+
+
+@pytest.mark.spec("J5")
+def test_what_a_tool_said_takes_nothing_back_that_a_person_said(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    session.note("The deadline of the harbour project is March 20", origin=Origin.USER)
+    clock.advance(seconds=DAY)
+    session.note("The deadline of the harbour project is April 2", origin=Origin.WEB)
+    assert memory.consolidate("ada") == Consolidation()
+
+
+def test_what_people_say_in_sessions_is_evidence_and_never_merged(memory: Memory, session: Session) -> None:
+    session.add([user("I prefer tabs"), assistant("Fine."), user("I prefer tabs"), user("I now prefer spaces")])
+    assert memory.consolidate("ada") == Consolidation()
+    assert texts(session.search("which do I prefer, tabs?")).count("I prefer tabs") == 2
+
+
+def test_resources_are_consolidated_apart(memory: Memory) -> None:
+    for name in ("ada", "bob"):
+        memory.session(name, resource=name).note("The user prefers tabs over spaces")
+    assert memory.consolidate("ada") == memory.consolidate("bob") == Consolidation()
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("seconds", [-1, "1", float("nan"), True])
+def test_a_time_that_is_none_is_refused(memory: Memory, seconds: Any) -> None:
+    for call in (lambda: memory.consolidate("ada", seconds=seconds), lambda: memory.upkeep(seconds=seconds)):
+        with pytest.raises(InvalidInput, match="seconds"):
+            call()
+
+
+# -- fading ------------------------------------------------------------------------------------------------
+
+
+def with_the_output_of_a_tool(session: Session, number: int = 1) -> None:
+    for n in range(number):
+        session.add([a_call(f"c{n}", "gauge", "{}"), a_result(f"c{n}", f"gauge {n}: the barometer stands at {900 + n}")])
+
+
+@pytest.mark.spec("H2", "H7")
+def test_what_tools_answered_leaves_search_in_time_and_nothing_else(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    with_the_output_of_a_tool(session)
+    session.add([user("The barometer is broken")])
+    session.note("Barometers lie", importance=0.2)
+    then = clock().date()
+    assert len(session.search("barometer", limit=50)) >= 3
+    clock.advance(seconds=60 * DAY)
+    assert memory.consolidate("ada").expired >= 1
+    left = texts(session.search("barometer", limit=50))
+    assert "The barometer is broken" in left
+    assert "Barometers lie" in left
+    assert not any("stands at" in text for text in left)
+    result = next(event for event in session.journal() if "stands at" in str(event.what))
+    crystal = memory.crystal(result.id)
+    assert (crystal.lifecycle, "stands at 900" in crystal.text) == ("expired", True)
+    assert any("stands at" in text for text in texts(memory.search("barometer", as_of=then)))
+
+
+@pytest.mark.spec("H2")
+def test_what_was_looked_up_stays_longer(memory: Memory, session: Session, clock: ManualClock) -> None:
+    with_the_output_of_a_tool(session)
+    clock.advance(seconds=50 * DAY)
+    session.search("what did the barometer gauge say")
+    clock.advance(seconds=10 * DAY)
+    memory.consolidate("ada")
+    assert any("stands at" in text for text in texts(session.search("barometer")))
+
+
+@pytest.mark.spec("H2", "A6")
+def test_what_is_frozen_never_fades_until_it_is_thawed(memory: Memory, session: Session, clock: ManualClock) -> None:
+    note = session.note("The barometer was a gift", importance=0.0)
+    assert memory.freeze(note.id, key="k").lifecycle == memory.freeze(note.id, key="k").lifecycle == "frozen"
+    clock.advance(seconds=400 * DAY)
+    assert memory.consolidate("ada") == Consolidation()
+    assert texts(session.search("barometer")) == ["The barometer was a gift"]
+    assert memory.thaw(note.id).lifecycle == "consolidated"
+    clock.advance(seconds=400 * DAY)
+    assert memory.consolidate("ada") == Consolidation(expired=1)
+    assert session.search("barometer") == []
+    assert memory.freeze(note.id).lifecycle == "frozen"
+    assert texts(session.search("barometer")) == ["The barometer was a gift"]
+
+
+@pytest.mark.spec("H2")
+def test_a_crystal_of_nobodys_session_can_be_frozen_too(memory: Memory) -> None:
+    session = memory.session("mine")
+    note = session.note("The barometer was a gift")
+    assert memory.freeze(note.id).lifecycle == "frozen"
+    assert session.search("barometer")[0].crystal.lifecycle == "frozen"
+
+
+# -- as of a day -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("H7")
+def test_what_was_known_on_a_day_is_found_as_it_was_known(memory: Memory, session: Session, clock: ManualClock) -> None:
+    session.note("The deadline of the harbour project is March 20")
+    clock.advance(seconds=10 * DAY)
+    session.note("The deadline of the harbour project is April 2")
+    memory.consolidate("ada")
+    query = "deadline of the harbour project"
+    assert session.search(query, as_of="2025-12-31") == []
+    assert texts(session.search(query, as_of="2026-01-05")) == ["The deadline of the harbour project is March 20"]
+    assert texts(session.search(query, as_of="2026-01-20")) == ["The deadline of the harbour project is April 2"]
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert texts(memory.search(query, as_of=moment)) == ["The deadline of the harbour project is March 20"]
+
+
+@pytest.mark.spec("H7")
+def test_what_was_true_for_a_time_is_found_as_of_that_time(memory: Memory, session: Session) -> None:
+    session.note("Gustav is on leave", valid_from="2026-03-01", valid_to="2026-03-14")
+    assert session.search("Gustav leave", as_of="2026-02-20") == []
+    assert session.search("Gustav leave", as_of="2026-03-10")
+    assert session.search("Gustav leave", as_of="2026-03-20") == []
+    assert session.search("Gustav leave")
+
+
+@pytest.mark.spec("H7")
+def test_what_was_taken_back_or_written_anew_since_is_found_as_of_before(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    session.write("detail/harbour.md", "The crane is yellow.\n")
+    session.add([user("The derrick is rusty")])
+    clock.advance(seconds=10 * DAY)
+    session.undo()
+    session.write("detail/harbour.md", "The crane is blue.\n")
+    assert [text.strip() for text in texts(session.search("crane"))] == ["The crane is blue."]
+    assert session.search("derrick") == []
+    assert [text.strip() for text in texts(session.search("crane", as_of="2026-01-05"))] == ["The crane is yellow."]
+    assert texts(session.search("derrick", as_of="2026-01-05"))[0] == "The derrick is rusty"
+    assert [text.strip() for text in texts(session.search("crane", as_of="2026-01-12"))] == ["The crane is blue."]
+
+
+# -- in pieces ---------------------------------------------------------------------------------------------
+
+
+def test_a_second_pass_finds_nothing_to_do_and_writes_nothing(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
+        session.note(text)
+    with_the_output_of_a_tool(session)
+    clock.advance(seconds=60 * DAY)
+    first = memory.consolidate("ada")
+    assert first.finished
+    assert first.merged == 1
+    written = consolidated(session)
+    assert memory.consolidate("ada") == Consolidation()
+    assert consolidated(session) == written
+
+
+def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    number = AT_A_TIME + 50
+    with_the_output_of_a_tool(session, number)
+    clock.advance(seconds=60 * DAY)
+    first = memory.consolidate("ada", seconds=0)
+    assert (first.finished, 0 < first.expired <= AT_A_TIME) == (False, True)
+    done = [first]
+    while not done[-1].finished:
+        done.append(memory.consolidate("ada", seconds=0))
+    assert sum(one.expired for one in done) == number
+    assert session.search("barometer") == []
+
+
+@pytest.mark.spec("J1")
+def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Path) -> None:
+    number = AT_A_TIME + 50
+    clock = ManualClock()
+    with Memory.open(home, clock=clock, embedder=None) as memory:
+        with_the_output_of_a_tool(memory.session("s", resource="ada", cwd="/w"), number)
+    killed = Running(finding.consolidate_once_and_wait, home=str(home), days=60)
+    (first,) = killed.hear_until("batch")
+    killed.kill()
+    assert killed.finish().killed, "it ended before it could be killed"
+    rest = ask(finding.consolidate, home=str(home), days=60)
+    assert (first + rest["expired"], rest["finished"]) == (number, True)
+    assert ask(finding.consolidate, home=str(home), days=60)["expired"] == 0
+
+
+@pytest.mark.spec("J2")
+def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memory, session: Session) -> None:
+    """What was found of both counts for the one that stays, and only once."""
+    for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
+        session.note(text)
+        session.search("tabs", limit=1)
+    memory.consolidate("ada")
+    (merged,) = consolidated(session)
+    store = memory._store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
+    again = Draft(what=merged, origin=Origin.OPERATOR)
+    store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.journal()[0].at)
+    (hit,) = memory.search("tabs spaces")
+    assert (hit.crystal.accesses, len(hit.crystal.sources)) == (2, 2)
+
+
+@pytest.mark.spec("H4")
+def test_upkeep_consolidates_what_is_due_every_half_hour(memory: Memory, session: Session, clock: ManualClock) -> None:
+    for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
+        session.note(text)
+    memory.upkeep()
+    assert len(consolidated(session)) == 1
+    session.note("User prefers tabs over spaces!")
+    clock.advance(seconds=29 * 60)
+    memory.upkeep()
+    assert len(consolidated(session)) == 1
+    clock.advance(seconds=60)
+    memory.upkeep()
+    assert len(consolidated(session)) == 2

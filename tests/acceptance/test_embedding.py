@@ -1,0 +1,227 @@
+"""Found by meaning: with any embedder, while it changes, and while it fails."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import apsw
+import pytest
+from builders import user
+
+from inmind import Memory
+from inmind.embedders import Called
+from inmind.errors import ModelFailed
+
+pytest.importorskip("numpy")
+
+pytestmark = pytest.mark.spec("H4")
+
+SUBJECTS = {
+    "animals": ("cat", "kitten", "dog", "puppy", "feline"),
+    "boats": ("boat", "ferry", "vessel", "kayak"),
+    "money": ("coin", "cash", "salary", "wage"),
+}
+
+
+def by_subject(*subjects: str, name: str = "by subject") -> Called:
+    """Texts that speak of the same subject are close, whatever their words; as many dimensions as subjects, and one."""
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[*(_speaks_of(text, subject) for subject in subjects), 0.01] for text in texts]
+
+    return Called(embed, name=name, dimensions=len(subjects) + 1)
+
+
+def _speaks_of(text: str, subject: str) -> float:
+    return float(any(word in text.lower() for word in SUBJECTS[subject]))
+
+
+def kept(home: Path) -> dict[str, set[int]]:
+    """How long the vectors are that are stored, by embedder."""
+    connection = apsw.Connection(str(home / "index.db"))
+    rows = connection.execute(
+        "SELECT embedders.name, length(numbers) / 2 FROM vectors JOIN embedders ON embedders.id = vectors.embedder"
+    ).fetchall()
+    connection.close()
+    return {name: {length for other, length in rows if other == name} for name, _ in rows}
+
+
+def found(memory: Memory, query: str) -> list[str]:
+    return [hit.crystal.text for hit in memory.search(query, resource="ada")]
+
+
+def some_notes(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("s", resource="ada")
+        for text in ("The kitten sleeps on the sofa", "Our kayak leaks", "The wage is paid on Fridays"):
+            session.note(text)
+
+
+def test_what_shares_no_word_with_the_query_is_found_by_its_meaning(home: Path) -> None:
+    some_notes(home)
+    with Memory.open(home, embedder=None) as memory:
+        assert found(memory, "a feline") == []
+    with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
+        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+        assert found(memory, "any vessel")[0] == "Our kayak leaks"
+
+
+def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is_done(home: Path) -> None:
+    embedded: list[str] = []
+    inner = by_subject(*SUBJECTS)
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        embedded.extend(texts)
+        return inner.embed(texts).tolist()
+
+    with Memory.open(home, embedder=Called(embed, name="seen", dimensions=4)) as memory:
+        session = memory.session("s", resource="ada")
+        memory.search("warm up")
+        session.note("The puppy chews shoes")
+        session.add([user("Our kayak leaks")])
+        memory.flush()
+        assert any("puppy" in text for text in embedded)
+        assert any("kayak" in text for text in embedded)
+        embedded.clear()
+        assert found(memory, "feline")[0] == "The puppy chews shoes"
+        assert embedded == ["feline"], "what was embedded in the background is not embedded again"
+
+
+def test_after_a_change_of_embedder_all_is_embedded_anew_and_vectors_never_mix(home: Path) -> None:
+    some_notes(home)
+    first, second = by_subject("animals"), by_subject("boats", "money", name="another")
+    with Memory.open(home, embedder=first) as memory:
+        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+    with Memory.open(home, embedder=second) as memory:
+        assert found(memory, "some vessel")[0] == "Our kayak leaks"
+        assert found(memory, "the kitten")[0] == "The kitten sleeps on the sofa"
+        assert kept(home) == {first.name: {2}, second.name: {3}}
+        memory.upkeep()
+        assert kept(home) == {second.name: {3}}
+    with Memory.open(home, embedder=first) as memory:
+        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+
+
+def test_an_embedder_of_the_same_name_and_other_dimensions_is_another(home: Path) -> None:
+    some_notes(home)
+    for embedder in (by_subject("animals", name="m"), by_subject("animals", "boats", name="m")):
+        with Memory.open(home, embedder=embedder) as memory:
+            assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+    assert kept(home) == {"m#2": {2}, "m#3": {3}}
+
+
+def test_search_goes_on_while_everything_is_embedded_anew(home: Path) -> None:
+    """One that is stuck in the middle of it holds up nobody, and what it has done so far outranks nothing."""
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("s", resource="ada")
+        for number in range(300):
+            session.note(f"The cat number {number} is called {number * 7}")
+        session.note("The vessel for the flowers is green")
+    reached, go_on = threading.Event(), threading.Event()
+    inner = by_subject(*SUBJECTS)
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if threading.current_thread() is not threading.main_thread():
+            reached.set()
+            assert go_on.wait(timeout=60)
+        elif len(texts) > 1:
+            raise ModelFailed(model="slow", reason="busy with something else")
+        return inner.embed(texts).tolist()
+
+    with Memory.open(home, embedder=Called(embed, name="slow", dimensions=4)) as memory:
+        upkeep = threading.Thread(target=memory.upkeep)
+        upkeep.start()
+        assert reached.wait(timeout=60)
+        memory.session("s").note("The vessel for tea is blue")
+        assert set(found(memory, "vessel for")) == {"The vessel for the flowers is green", "The vessel for tea is blue"}
+        go_on.set()
+        upkeep.join(timeout=60)
+        assert found(memory, "some kayak")[:2].count("The vessel for tea is blue") == 1
+
+
+def failing(always: Callable[[Sequence[str]], bool]) -> Called:
+    inner = by_subject(*SUBJECTS)
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if always(texts):
+            raise RuntimeError("the model is out to lunch")
+        return inner.embed(texts).tolist()
+
+    return Called(embed, name="failing", dimensions=4)
+
+
+def test_with_an_embedder_that_fails_words_find_and_the_log_tells(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    some_notes(home)
+    with caplog.at_level(logging.WARNING, "inmind"), Memory.open(home, embedder=failing(lambda _: True)) as memory:
+        assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]
+        memory.session("s").note("The kitten is called Tom")
+        memory.flush()
+        assert len(found(memory, "kitten")) == 2
+    assert "out to lunch" in caplog.text
+
+
+def test_an_embedder_that_has_recovered_embeds_what_it_had_missed(home: Path) -> None:
+    some_notes(home)
+    broken = [True]
+    with Memory.open(home, embedder=failing(lambda _: broken[0])) as memory:
+        assert found(memory, "a feline") == []
+        broken[0] = False
+        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+
+
+def test_one_that_fails_for_questions_alone_searches_by_words(home: Path) -> None:
+    some_notes(home)
+    with Memory.open(home, embedder=failing(lambda texts: list(texts) == ["kitten"])) as memory:
+        assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]
+        assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
+
+
+@pytest.mark.spec("J2")
+def test_two_memories_embed_the_same_at_once(home: Path) -> None:
+    some_notes(home)
+    start = threading.Barrier(4)
+    wrong: list[object] = []
+
+    def search() -> None:
+        with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
+            start.wait(timeout=30)
+            try:
+                if found(memory, "a feline")[:1] != ["The kitten sleeps on the sofa"]:
+                    wrong.append("not found")
+            except Exception as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert wrong == []
+    assert kept(home) == {"by subject#4": {4}}
+
+
+def test_what_is_found_by_meaning_belongs_to_who_asks(home: Path) -> None:
+    with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
+        ada, bob = (memory.session(name, resource=name) for name in ("ada", "bob"))
+        ada.note("The kitten sleeps on the sofa")
+        bob.note("The puppy chews shoes")
+        memory.session("nobody").note("My cat is secret")
+        assert [hit.crystal.text for hit in ada.search("feline")] == ["The kitten sleeps on the sofa"]
+        assert [hit.crystal.text for hit in bob.search("feline")] == ["The puppy chews shoes"]
+
+
+def test_what_was_taken_back_is_not_found_by_meaning_either(home: Path) -> None:
+    with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
+        session = memory.session("s", resource="ada")
+        session.add([user("The kitten sleeps on the sofa")])
+        there = session.mind.seq
+        assert session.search("feline")
+        session.undo()
+        assert session.search("feline") == []
+        session.undo(to=there)
+        assert session.search("feline")

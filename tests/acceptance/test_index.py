@@ -1,0 +1,213 @@
+"""The index is derived: whatever happens to its file, search answers again and nothing is lost.
+
+The tables of faults call this M39.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from builders import user
+from torture import finding
+from torture.harness import Running, ask, together
+
+from inmind import Memory
+from inmind.errors import UnsafeStorage
+from inmind.stores.index import VERSION
+
+pytestmark = pytest.mark.spec("M39")
+
+FOUND = ["The ferry is blue", "The ferry leaves at nine"]
+
+
+def connected(home: Path) -> Any:
+    return apsw.Connection(str(home / "index.db"))
+
+
+def execute(home: Path, *statements: str) -> None:
+    connection = connected(home)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def overwrite(home: Path, content: bytes) -> None:
+    (home / "index.db").write_bytes(content)
+
+
+def in_the_middle(home: Path) -> None:
+    file = home / "index.db"
+    content = bytearray(file.read_bytes())
+    content[4_096:] = bytes(byte ^ 0x5A for byte in content[4_096:])
+    file.write_bytes(content)
+
+
+def remove_all(home: Path) -> None:
+    for file in home.glob("index.db*"):
+        file.unlink()
+
+
+def tables(home: Path) -> None:
+    """All of them, by name: whatever a later version calls them."""
+    connection = connected(home)
+    names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%SHADOW%'")
+    for name in [name for (name,) in names.fetchall() if "_" not in name]:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+    connection.close()
+
+
+def another_program(home: Path) -> None:
+    other = home.parent / "other"
+    other.mkdir()
+    execute(other, "CREATE TABLE mine (a)", f"PRAGMA user_version = {VERSION}")
+    (other / "index.db").rename(home / "index.db")
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "deleted": lambda home: (home / "index.db").unlink(),
+    "deleted with all beside it": remove_all,
+    "empty": lambda home: overwrite(home, b""),
+    "text": lambda home: overwrite(home, b"this is no database\n" * 1_000),
+    "bytes": lambda home: overwrite(home, os.urandom(50_000)),
+    "NUL bytes": lambda home: overwrite(home, bytes(50_000)),
+    "cut": lambda home: os.truncate(home / "index.db", (home / "index.db").stat().st_size // 2 + 7),
+    "flipped in the middle": in_the_middle,
+    "without its tables": tables,
+    "of an older version": lambda home: execute(home, "PRAGMA user_version = 99"),
+    "of another shape": lambda home: execute(home, "ALTER TABLE crystals RENAME TO other"),
+    "of another program": another_program,
+    "with a strange log": lambda home: (home / "index.db-wal").write_bytes(os.urandom(9_000)),
+}
+
+
+def noted(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("s", resource="ada", cwd="/w")
+        session.note("The ferry leaves at nine")
+        session.add([user("The ferry is blue")])
+        found(memory)
+
+
+def found(memory: Memory) -> list[str]:
+    return sorted(hit.crystal.text for hit in memory.search("ferry", resource="ada"))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_whatever_became_of_the_index_search_answers_and_notes_are_untouched(home: Path, damage: str) -> None:
+    noted(home)
+    DAMAGE[damage](home)
+    with Memory.open(home, embedder=None) as memory:
+        assert found(memory) == FOUND
+        assert memory.crystal("resource/ada#1").text == "The ferry leaves at nine"
+        session = memory.session("s")
+        assert "The ferry leaves at nine" in session.read("memory/scratch.md")
+        session.note("The ferry is late")
+        assert found(memory) == [*FOUND[:1], "The ferry is late", *FOUND[1:]]
+
+
+@pytest.mark.spec("J1")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damage: str) -> None:
+    """By another process, as such things are; this one had it open all the while."""
+    noted(home)
+    user_of_it = Running(finding.search_again, home=str(home))
+    assert user_of_it.hear_until("found") == [FOUND]
+    DAMAGE[damage](home)
+    user_of_it.go_on()
+    assert user_of_it.hear_until("found") == [sorted([*FOUND, "The ferry was late again"])]
+    assert ask(finding.search_texts, home=str(home), query="ferry") == sorted([*FOUND, "The ferry was late again"])
+    user_of_it.go_on()
+    assert user_of_it.finish().answer == sorted([*FOUND, "The ferry was late again", "and again the ferry"])
+    assert len(ask(finding.search_texts, home=str(home), query="ferry")) == 4
+
+
+@pytest.mark.parametrize(
+    "ask_for",
+    [
+        lambda memory: memory.crystal("resource/ada#1"),
+        lambda memory: memory.freeze("resource/ada#1"),
+        lambda memory: memory.consolidate("ada"),
+        lambda memory: memory.upkeep(),
+    ],
+)
+def test_not_only_search_survives_it(home: Path, ask_for: Callable[[Memory], object]) -> None:
+    noted(home)
+    with Memory.open(home, embedder=None) as memory:
+        found(memory)
+        tables(home)
+        ask_for(memory)
+        assert found(memory) == FOUND
+
+
+def test_what_cannot_be_made_anew_is_said(home: Path) -> None:
+    noted(home)
+    remove_all(home)
+    (home / "index.db").mkdir()
+    with Memory.open(home, embedder=None) as memory:
+        with pytest.raises(UnsafeStorage, match=r"index\.db"):
+            found(memory)
+        memory.session("s").note("The ferry is late")
+        (home / "index.db").rmdir()
+        assert len(found(memory)) == 3
+
+
+@pytest.mark.spec("J1")
+def test_an_index_of_a_later_journal_is_not_believed(home: Path, tmp_path: Path) -> None:
+    """A home that was brought back from a copy: the same numbers stand for other events by now."""
+    noted(home)
+    shutil.copytree(home, tmp_path / "copy", ignore=shutil.ignore_patterns("index.db*"))
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s").note("The ferry sinks")
+        assert len(found(memory)) == 3
+    for file in home.glob("inmind.db*"):
+        file.unlink()
+    shutil.copy(tmp_path / "copy" / "inmind.db", home / "inmind.db")
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s").note("The ferry floats")
+        assert found(memory) == ["The ferry floats", *FOUND]
+
+
+@pytest.mark.spec("J2")
+def test_threads_that_search_and_write_find_all_that_was_written_before(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        wrong: list[object] = []
+
+        def work(name: int) -> None:
+            try:
+                session = memory.session(f"s{name}", resource="ada")
+                for n in range(15):
+                    id = session.note(f"ferry {name} trip {n}").id
+                    if id not in [hit.crystal.id for hit in session.search(f"ferry {name} trip {n}", limit=200)]:
+                        wrong.append(id)
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+        assert wrong == []
+        assert len(memory.search("ferry", limit=200)) == 60
+
+
+@pytest.mark.spec("J2")
+def test_processes_that_search_and_write_at_once_find_their_own_at_once_and_all_in_the_end(home: Path) -> None:
+    """On a home whose index nobody has made yet: who comes first makes it, and nobody is told that it is locked."""
+    noted_by = [Running(finding.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
+    together(noted_by)
+    assert len(ask(finding.search, home=str(home), query="ferry", resource="ada", limit=100)) == 36
+
+
+@pytest.mark.spec("J2")
+def test_parent_and_child_of_a_fork_search_on(home: Path) -> None:
+    ended = Running(finding.search_in_both, fresh=True, home=str(home)).finish()
+    assert ended.code == 0, ended.said
+    assert ended.all("found") == [[["before", "by the child", "by the parent"]]]

@@ -1,0 +1,620 @@
+"""Deep memory is asked: what was ever said, noted or seen is found, by whoever may find it and by nobody else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, turns, user
+from torture import finding
+from torture.harness import Running, ask
+
+from inmind import EntityRules, Memory, Origin, Session, Trust
+from inmind.crystals.query import Hit
+from inmind.errors import Closed, InvalidInput, KeyReused, NotFound
+from inmind.journal import Crystallised, Draft
+from inmind.testing import ManualClock
+
+pytestmark = pytest.mark.spec("H3")
+
+FIXED = "Fixed by tweaking the peer scoring thresholds"
+
+
+@pytest.fixture
+def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+    """Without vectors: what is found here is found in the core install."""
+    with Memory.open(home, clock=clock, embedder=None) as opened:
+        yield opened
+
+
+def texts(hits: Sequence[Hit]) -> list[str]:
+    return [hit.crystal.text for hit in hits]
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.crystal.id for hit in hits]
+
+
+def inmind(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", "--home", str(home), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+# -- at once, and everywhere -------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("G2", "H1")
+def test_a_note_is_found_a_moment_after_it_was_written(memory: Memory, session: Session) -> None:
+    note = session.note("The staging password rotates every Tuesday", kind="fact", importance=0.9, valence=-0.5)
+    (hit,) = session.search("when does the password rotate")
+    crystal = hit.crystal
+    assert (crystal.id, crystal.at, crystal.text) == (note.id, note.at, "The staging password rotates every Tuesday")
+    assert (crystal.kind, crystal.source, crystal.importance, crystal.valence) == ("fact", "memory", 0.9, -0.5)
+    assert (crystal.resource, crystal.session, crystal.sources) == ("ada", "", (note.id,))
+    assert (crystal.origin, crystal.trust, crystal.lifecycle) == (Origin.ASSISTANT, Trust.AGENT, "generated")
+    assert memory.session("another", resource="ada").search("password")[0].crystal.id == note.id
+
+
+def test_each_hit_says_what_its_score_is_made_of_where_it_is_from_and_when_it_was(
+    session: Session, clock: ManualClock
+) -> None:
+    session.add([user("Which port does the proxy listen on?"), assistant("It is 8443."), user("Thanks")])
+    hit = session.search("which port does the proxy listen on")[0]
+    assert 0 < hit.score
+    assert set(hit.parts) >= {"itself", "neighbours", "conversation"}
+    assert (hit.crystal.source, hit.crystal.session, hit.crystal.at) == ("sessions", "support-42", clock())
+    assert (hit.passage, hit.before, hit.after) == ("Which port does the proxy listen on?", "", "It is 8443.")
+    by_score = session.search("proxy port")
+    assert [hit.score for hit in by_score] == sorted((hit.score for hit in by_score), reverse=True)
+
+
+@pytest.mark.spec("H1", "J5")
+def test_messages_of_sessions_are_found_at_once_with_whose_words_they_are(session: Session) -> None:
+    said = [
+        {"role": "user", "name": "Mei", "content": "The invoice for the zeppelin is overdue"},
+        assistant("I will look up the zeppelin invoice."),
+        a_call("c1", "get_invoice", '{"about": "zeppelin"}'),
+        a_result("c1", "zeppelin invoice: 42 EUR, due since May"),
+    ]
+    session.add([{"role": "system", "content": "You bill zeppelin owners."}, *said])
+    found = {hit.crystal.speaker: hit.crystal for hit in session.search("zeppelin invoice")}
+    assert set(found) == {"Mei", "assistant", "tool"}
+    assert (found["Mei"].trust, found["tool"].trust) == (Trust.PERSON, Trust.DATA)
+    assert {crystal.kind for crystal in found.values()} == {"episode"}
+    assert session.search("overdue")[0].crystal.session == "support-42"
+
+
+@pytest.mark.spec("J1", "J2")
+@pytest.mark.parametrize("how", ["note", "say"])
+def test_what_was_acknowledged_is_found_by_another_process_though_its_writer_was_killed(home: Path, how: str) -> None:
+    writer = Running(finding.write_and_wait, home=str(home), how=how, text="The lighthouse keeper is called Gustav")
+    (id,) = writer.hear_until("wrote")
+    writer.kill()
+    assert writer.finish().killed, "it ended before it could be killed"
+    assert ask(finding.search, home=str(home), query="lighthouse keeper", resource="ada") == [id]
+    with Memory.open(home, embedder=None) as memory:
+        assert ids(memory.search("who keeps the lighthouse")) == [id]
+
+
+@pytest.mark.spec("J2")
+def test_what_another_process_has_written_is_found_by_one_that_has_searched_before(
+    home: Path, memory: Memory, session: Session
+) -> None:
+    session.note("The first lighthouse is red")
+    assert len(session.search("lighthouse")) == 1
+    ask(finding.note, home=str(home), text="The second lighthouse is green")
+    assert len(session.search("lighthouse")) == 2
+    assert len(ask(finding.search, home=str(home), query="lighthouse", resource="ada")) == 2
+
+
+def test_a_line_is_found_through_those_around_it(home: Path) -> None:
+    a_long_story(home)
+    with Memory.open(home, embedder=None) as memory:
+        assert FIXED in [hit.crystal.text for hit in memory.search("when did we fix CORS")[:3]]
+
+
+@pytest.mark.spec("H4")
+def test_a_line_is_found_through_those_around_it_with_vectors_too(home: Path) -> None:
+    pytest.importorskip("wordllama")
+    a_long_story(home)
+    with Memory.open(home, embedder="wordllama") as memory:
+        assert FIXED in [hit.crystal.text for hit in memory.search("when did we fix CORS")[:3]]
+
+
+def test_the_command_finds_it_too_and_tells_who_said_it_when(home: Path) -> None:
+    a_long_story(home)
+    ran = inmind("search", "when did we fix CORS", "--limit", "3", home=home)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert FIXED in ran.stdout
+    assert "[2026-01-03 " in ran.stdout
+    found = json.loads(inmind("search", "when did we fix CORS", "--limit", "3", "--json", home=home).stdout)
+    (line,) = [hit for hit in found if hit["text"] == FIXED]
+    assert (line["session"], line["resource"], line["source"]) == ("day-2", "ada", "sessions")
+    assert line["score"] > 0
+    assert line["at"].startswith("2026-01-03")
+
+
+def a_long_story(home: Path) -> None:
+    """Five days of other things, and one short exchange among them that never says its subject twice."""
+    small_talk = [
+        "The header of the landing page is still too tall",
+        "Which fonts did the designer send?",
+        "Let us fix the date of the release party",
+        "The tests of the parser are green again",
+        "I fixed the typo in the invoice template",
+        "Can you rename the staging bucket?",
+        "When did the domain expire?",
+        "We should ask Mei about the logo",
+        "The build takes eleven minutes",
+        "Did we ever fix the flaky login test?",
+    ]
+    clock = ManualClock()
+    with Memory.open(home, clock=clock, embedder=None) as memory:
+        for day in range(5):
+            session = memory.session(f"day-{day}", resource="ada", cwd="/w")
+            for number, line in enumerate(small_talk):
+                session.add([user(f"{line}, as on day {day}"), assistant(f"Noted, item {number}.")])
+                if (day, number) == (2, 4):
+                    session.add([user("The browser still blocks the API because of CORS"), assistant(FIXED)])
+                clock.advance(seconds=60)
+            clock.advance(seconds=86_400 - 600)
+
+
+# -- what there is to find ---------------------------------------------------------------------------------
+
+
+def test_what_was_compacted_is_found_as_what_was_said_and_not_as_its_archive_too(session: Session) -> None:
+    session.add([user("The walrus protocol needs version nine"), assistant("Understood."), *turns(30, words=40)])
+    assert session.compact("conversation").messages
+    assert any(path.startswith("archive/") for path in session.documents())
+    assert texts(session.search("walrus protocol", limit=50))[0] == "The walrus protocol needs version nine"
+    naming = [hit for hit in session.search("walrus protocol", limit=50) if "walrus" in hit.crystal.text]
+    assert [hit.crystal.source for hit in naming] == ["sessions"]
+
+
+def test_pages_of_people_and_models_are_found_in_their_newest_version_alone(
+    session: Session, home: Path, clock: ManualClock
+) -> None:
+    session.write("detail/harbour.md", "# Harbour\n\nThe crane is yellow.\n\n# Depot\n\nThe gate is green.\n")
+    assert [hit.passage for hit in session.search("crane", sources=["memory"])] == ["# Harbour\n\nThe crane is yellow."]
+    file = home / "sessions/--website--/support-42/working-memory/detail/harbour.md"
+    file.write_text("# Harbour\n\nThe crane is blue.\n")
+    session.prepare([user("hello")])
+    (hit,) = session.search("crane harbour")
+    assert (hit.passage, hit.crystal.origin) == ("# Harbour\n\nThe crane is blue.", Origin.FILE)
+    assert session.search("depot gate") == []
+
+
+def test_a_page_that_was_emptied_is_found_no_more(session: Session) -> None:
+    session.write("detail/harbour.md", "The crane is yellow.\n")
+    assert session.search("crane")
+    session.write("detail/harbour.md", "")
+    assert session.search("crane") == []
+
+
+def test_an_undo_in_one_session_touches_no_other_that_is_called_alike(memory: Memory) -> None:
+    """Names may hold the very sign that stands in front of an event's number."""
+    one, other = memory.session("a", resource="ada"), memory.session("a#1", resource="ada")
+    other.add([user("The derrick is rusty")])
+    one.add([user("Something")])
+    one.undo()
+    assert texts(one.search("derrick")) == ["The derrick is rusty"]
+
+
+def test_an_older_version_of_a_page_does_not_come_back_with_an_undo_of_something_else(session: Session) -> None:
+    session.write("detail/harbour.md", "The crane is yellow.\n")
+    session.write("detail/harbour.md", "The crane is blue.\n")
+    session.add([user("What about the derrick?")])
+    session.undo()
+    assert [text.strip() for text in texts(session.search("crane"))] == ["The crane is blue."]
+    session.undo()
+    assert [text.strip() for text in texts(session.search("crane"))] == ["The crane is yellow."]
+
+
+def test_a_thing_that_left_the_window_is_found(memory: Memory) -> None:
+    session = memory.session("s", resource="ada", entities=EntityRules(window=2))
+    for number, title in enumerate(("Tides", "Moons", "Comets", "Eclipses")):
+        session.observe("cms_createPage", {"title": title}, {"page": {"id": f"page-{number}", "title": title}})
+    hits = session.search("which page was about the tides", sources=["memory"])
+    assert "page-0" in hits[0].crystal.text
+    assert (hits[0].crystal.kind, hits[0].crystal.source) == ("fact", "memory")
+
+
+@pytest.mark.spec("H1")
+def test_what_was_crystallised_is_found(memory: Memory, session: Session) -> None:
+    what = Crystallised("Ada drinks lapsang in the morning", importance=0.8, about="preference", consolidated=True)
+    store = memory._store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
+    store.append("resource/ada", [Draft(what=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC))
+    (hit,) = session.search("what does Ada drink")
+    assert (hit.crystal.kind, hit.crystal.lifecycle) == ("preference", "consolidated")
+
+
+@pytest.mark.spec("G2")
+def test_a_note_of_a_megabyte_is_found_by_any_of_its_passages(session: Session) -> None:
+    filler = "Nothing of interest happened on this day at sea. " * 20_000
+    session.note(f"{filler[:500_000]}The kraken was seen off Bergen. {filler[:490_000]}")
+    (hit,) = session.search("kraken Bergen")
+    assert "The kraken was seen off Bergen." in hit.passage
+    assert len(hit.passage) < 1_000
+
+
+# -- filters -----------------------------------------------------------------------------------------------
+
+
+def test_filters_leave_only_what_they_name(memory: Memory, session: Session, clock: ManualClock) -> None:
+    session.add([user("The violin is in the attic")])
+    clock.advance(seconds=86_400)
+    fact = session.note("The violin was built in 1890", kind="fact")
+    goal = session.note("Sell the violin", kind="goal")
+    clock.advance(seconds=86_400)
+    memory.session("other", resource="ada").add([user("Is the violin sold?")])
+
+    def found(**filters: Any) -> set[str]:
+        return set(ids(session.search("violin", **filters)))
+
+    first, last = "session/support-42#3", "session/other#3"
+    assert found() == {first, fact.id, goal.id, last}
+    assert found(kinds=["fact"]) == found(kinds="fact") == {fact.id}
+    assert found(kinds=["fact", "goal"]) == found(sources=["memory"]) == {fact.id, goal.id}
+    assert found(sources="sessions") == found(kinds=["episode"]) == {first, last}
+    assert found(since="2026-01-02") == {fact.id, goal.id, last}
+    assert found(since=date(2026, 1, 3)) == {last}
+    assert found(until="2026-01-01") == {first}
+    assert found(since="2026-01-02", until="2026-01-02") == {fact.id, goal.id}
+    assert found(until=datetime(2026, 1, 2, tzinfo=UTC)) == {first}
+    assert found(session="other") == {last}
+    assert found(session="nobody") == set()
+    assert found(session="support-42", since="2026-01-02") == set()
+    assert len(session.search("violin", limit=2)) == 2
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"kind": "fact"},
+        {"colour": "red"},
+        {"kinds": ["whim"]},
+        {"sources": ["web"]},
+        {"sources": 7},
+        {"since": "2026-02-30"},
+        {"since": "yesterday"},
+        {"until": 17},
+        {"since": "2026-02-02", "until": "2026-02-01"},
+        {"as_of": "someday"},
+        {"limit": 0},
+        {"limit": 1_000},
+        {"limit": True},
+        {"limit": "many"},
+        {"session": 5},
+    ],
+    ids=str,
+)
+def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
+    memory: Memory, session: Session, filters: dict[str, Any]
+) -> None:
+    session.note("The violin is red")
+    for search in (session.search, memory.search):
+        with pytest.raises(InvalidInput) as refused:
+            search("violin", **filters)
+        assert refused.value.field in filters
+    assert "searched" not in [event.kind for event in session.journal()]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9])
+def test_what_is_no_query_is_refused(memory: Memory, session: Session, query: Any) -> None:
+    for search in (session.search, memory.search):
+        with pytest.raises(InvalidInput, match="query"):
+            search(query)
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        " \t\n",
+        '"',
+        '"violin',
+        "'violin''",
+        "violin AND",
+        "violin OR NOT (",
+        "NEAR(violin, 2)",
+        "violin*",
+        "held:violin",
+        "^violin",
+        "-violin",
+        "well-tempered - violin --",
+        "violin \U0001f3bb\u200d\u2640\ufe0f",
+        "violin\x00attic",
+        "\x00",
+        "violin \ud800",
+        "\udfff",
+        "\ufffe\uffff violin",
+        "%_'; DROP TABLE crystals; -- violin",
+        "violin\u202e\u0301",
+        "the of and",
+        "?!",
+        "v" * 10_000,
+    ],
+    ids=lambda query: ascii(query)[:40],
+)
+def test_no_query_breaks_anything(memory: Memory, session: Session, query: str) -> None:
+    session.add([user("The violin is in the attic")])
+    hits = session.search(query)
+    assert ids(memory.search(query)) == ids(hits)
+    if "violin" in query and "\x00" not in query:
+        assert texts(hits) == ["The violin is in the attic"] or query == "violin\u202e\u0301"
+    assert texts(session.search("violin")) == ["The violin is in the attic"]
+
+
+# -- what was taken back -----------------------------------------------------------------------------------
+
+
+def test_what_was_undone_is_found_no_more_until_that_is_undone_too(session: Session) -> None:
+    session.add([user("The password is swordfish")])
+    assert len(session.search("swordfish")) == 1
+    there = session.mind.seq
+    session.undo()
+    assert session.search("swordfish") == []
+    session.undo(to=there)
+    assert texts(session.search("swordfish")) == ["The password is swordfish"]
+
+
+def test_undoing_a_reply_takes_back_what_was_said_and_leaves_what_was_noted_for_the_resource(session: Session) -> None:
+    session.prepare([user("Remember the swordfish")])
+    session.record(a_call("c1", "working_memory_note", '{"note": "The swordfish is fresh on Fridays"}'))
+    session.add([assistant("The swordfish is remembered.")])
+    session.undo()
+    session.undo()
+    assert texts(session.search("swordfish", sources=["memory"])) == ["The swordfish is fresh on Fridays"]
+    assert texts(session.search("swordfish", sources=["sessions"])) == ["Remember the swordfish"]
+
+
+def test_a_note_of_nobodys_session_goes_and_comes_with_an_undo(memory: Memory) -> None:
+    """There a note is the session's own, and an undo takes it off its page too."""
+    session = memory.session("mine")
+    session.note("The swordfish is fresh on Fridays")
+    session.add([user("Something else")])
+    session.undo()
+    assert texts(session.search("swordfish")) == ["The swordfish is fresh on Fridays"]
+    there = session.mind.seq
+    session.undo()
+    assert session.search("swordfish") == []
+    session.undo(to=there)
+    assert texts(session.search("swordfish")) == ["The swordfish is fresh on Fridays"]
+
+
+def test_an_answer_that_was_given_anew_is_found_and_the_one_before_it_is_not(session: Session) -> None:
+    asked = [user("hello"), assistant("Hi."), user("Where is the anchor?")]
+    session.prepare([*asked])
+    session.prepare([*asked, assistant("The anchor is in Bergen."), user("Sure?")])
+    session.prepare([*asked, assistant("The anchor is in Oslo."), user("Thanks")])
+    found = texts(session.search("anchor", limit=50))
+    assert "The anchor is in Oslo." in found
+    assert "The anchor is in Bergen." not in found
+
+
+def test_what_a_host_has_dropped_from_the_front_is_found_still(session: Session) -> None:
+    said = [user("The anchor is in Bergen"), assistant("Noted."), *turns(4)]
+    session.prepare(said)
+    session.prepare([*said[4:], assistant("Well."), user("go on")])
+    assert texts(session.search("anchor"))[0] == "The anchor is in Bergen"
+
+
+@pytest.mark.spec("A6")
+def test_the_same_message_handed_in_again_is_found_once(session: Session) -> None:
+    said = [user("The anchor is in Bergen"), assistant("Noted.")]
+    session.prepare(said)
+    session.prepare([*said, user("go on")])
+    session.add([user("The anchor weighs a ton")], key="k")
+    session.add([user("The anchor weighs a ton")], key="k")
+    session.note("Anchors are heavy", key="n")
+    session.note("Anchors are heavy", key="n")
+    naming = sorted(text for text in texts(session.search("anchor", limit=50)) if "nchor" in text)
+    assert naming == ["Anchors are heavy", "The anchor is in Bergen", "The anchor weighs a ton"]
+
+
+# -- whose it is -------------------------------------------------------------------------------------------
+
+
+def test_resources_never_find_each_others_things(memory: Memory) -> None:
+    ada, bob = memory.session("a", resource="ada"), memory.session("b", resource="bob")
+    for session, colour in ((ada, "red"), (bob, "blue")):
+        session.note(f"The bicycle of mine is {colour}")
+        session.add([user(f"I love {colour} bicycles")])
+        session.write("detail/bicycle.md", f"Bicycle: {colour}\n")
+    for session, colour, other in ((ada, "red", "blue"), (bob, "blue", "red")):
+        found = " ".join(texts(session.search(f"bicycle {colour} {other}", limit=50)))
+        assert (found.count(colour), other in found) == (3, False)
+    assert ada.search("bicycle", session="b") == []
+    assert len(memory.search("bicycle")) == 6
+    assert {hit.crystal.resource for hit in memory.search("bicycle")} == {"ada", "bob"}
+    assert {hit.crystal.resource for hit in memory.search("bicycle", resource="bob")} == {"bob"}
+    assert memory.search("bicycle", resource="nobody-at-all") == []
+
+
+def test_sessions_of_nobody_in_particular_never_find_each_others_things(memory: Memory, home: Path) -> None:
+    one, other = memory.session("one"), memory.session("other")
+    one.note("My card ends in 4242")
+    one.add([user("Please charge the card that ends in 4242")])
+    one.write("detail/card.md", "The card: 4242\n")
+    assert len(one.search("card 4242")) == 3
+    assert other.search("card 4242") == []
+    assert other.search("card 4242", session="one") == []
+    assert memory.session("third", resource="ada").search("card 4242") == []
+    assert {hit.crystal.resource for hit in memory.search("card 4242")} == {"default"}
+    assert len(memory.search("card 4242")) == 3
+    assert len(inmind("search", "card 4242", "--json", home=home).stdout) > 100
+
+
+# -- looking leaves a trace --------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("H2")
+def test_what_a_session_finds_is_worth_more_and_what_is_looked_up_from_outside_is_not(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    note = session.note("The ferry leaves at nine")
+    memory.search("ferry")
+    assert (memory.crystal(note.id).accesses, memory.crystal(note.id).lifecycle) == (0, "generated")
+    clock.advance(seconds=60)
+    session.search("ferry")
+    crystal = memory.crystal(note.id)
+    assert (crystal.accesses, crystal.accessed, crystal.lifecycle) == (1, clock(), "activated")
+    assert crystal.importance == 0.7
+
+
+@pytest.mark.spec("A6")
+def test_a_search_that_is_tried_again_counts_once(memory: Memory, session: Session) -> None:
+    note = session.note("The ferry leaves at nine")
+    since = datetime(2025, 12, 31, tzinfo=UTC)
+    for _ in range(2):
+        assert session.search("ferry", key="k", since=since)
+    assert memory.crystal(note.id).accesses == 1
+    with pytest.raises(KeyReused):
+        session.search("ferry nine", key="k")
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "id", ["", "nonsense", "session/x", "resource/ada#2", "resource/ada#1.2", "resource/ada#1.²", f"a#1.{9**30}", "a\ud800#1"]
+)
+def test_a_crystal_that_is_not_there_is_said_to_be_missing(memory: Memory, session: Session, id: str) -> None:
+    session.note("The ferry leaves at nine")
+    for call in (memory.crystal, memory.freeze, memory.thaw):
+        with pytest.raises(NotFound):
+            call(id)
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("id", [None, 5, b"resource/ada#1"])
+def test_what_is_no_id_is_refused(memory: Memory, id: Any) -> None:
+    with pytest.raises(InvalidInput, match="id"):
+        memory.crystal(id)
+
+
+def test_a_closed_memory_is_asked_nothing(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("s", resource="ada")
+        session.note("The ferry leaves at nine")
+        session.search("ferry")
+    calls = [
+        lambda: memory.search("ferry"),
+        lambda: session.search("ferry"),
+        lambda: memory.crystal("resource/ada#1"),
+        lambda: memory.consolidate("ada"),
+        lambda: memory.upkeep(),
+    ]
+    for call in calls:
+        with pytest.raises(Closed):
+            call()
+
+
+# -- the model asks ----------------------------------------------------------------------------------------
+
+
+def asking(format: str, arguments: dict[str, Any], id: str = "c1") -> Any:
+    if format == "anthropic":
+        use = {"type": "tool_use", "id": id, "name": "memory_search", "input": arguments}
+        return {"id": f"msg_{id}", "type": "message", "role": "assistant", "model": "m", "content": [use]}
+    if format == "responses":
+        call = {"type": "function_call", "call_id": id, "name": "memory_search", "arguments": json.dumps(arguments)}
+        return [{**call, "id": f"fc_{id}", "status": "completed"}]
+    return a_call(id, "memory_search", json.dumps(arguments))
+
+
+def answered(session: Session, format: str, arguments: dict[str, Any]) -> str:
+    return json.dumps(session.record(asking(format, arguments), format=format).results, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+def test_a_model_of_any_provider_is_answered_and_what_it_found_counts_as_found(
+    memory: Memory, session: Session, format: str
+) -> None:
+    note = session.note("The ferry leaves at nine")
+    session.prepare([user("hello")], format=format)
+    said = answered(session, format, {"query": "when does the ferry leave", "limit": 3, "sources": ["memory"]})
+    assert "The ferry leaves at nine" in said
+    assert note.id in said
+    assert "2026-01-01" in said
+    assert memory.crystal(note.id).accesses == 1
+    (searched,) = [event for event in session.journal() if event.kind == "searched"]
+    assert searched.origin is Origin.ASSISTANT
+    assert searched.what.found == (note.id,)  # pyright: ignore[reportAttributeAccessIssue] -- of that kind
+
+
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"query": "ferry", "color": "red"}, "color"),
+        ({"query": "ferry", "kinds": ["whim"]}, "kinds: expected one of fact"),
+        ({"query": "ferry", "since": "2026-02-30"}, "since"),
+        ({"query": "ferry", "limit": 0}, "limit"),
+        ({"query": "x" * 100_000}, "query"),
+        ({"question": "ferry"}, "query"),
+        ({"query": 7}, "query"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_a_model_is_told_what_is_wrong_with_its_question(
+    session: Session, format: str, arguments: dict[str, Any], said: str
+) -> None:
+    session.note("The ferry leaves at nine")
+    session.prepare([user("hello")], format=format)
+    answer = answered(session, format, arguments)
+    assert "Error" in answer or '"is_error": true' in answer
+    assert said in answer
+    assert "searched" not in [event.kind for event in session.journal()]
+
+
+@pytest.mark.parametrize("query", ["nothing of the kind", "", "\ud800 ferry \x00"])
+def test_a_model_that_asks_oddly_is_answered_all_the_same(session: Session, query: str) -> None:
+    session.note("The ferry leaves at nine")
+    session.prepare([user("hello")])
+    answer = answered(session, "openai", {"query": query})
+    assert ("Nothing was found" in answer) == ("ferry" not in query)
+
+
+@pytest.mark.spec("A6")
+def test_a_reply_that_is_recorded_twice_has_searched_once(memory: Memory, session: Session) -> None:
+    note = session.note("The ferry leaves at nine")
+    session.prepare([user("hello")])
+    assert answered(session, "openai", {"query": "ferry"}) == answered(session, "openai", {"query": "ferry"})
+    assert memory.crystal(note.id).accesses == 1
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+def test_the_command_notes_and_finds_with_the_same_filters(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s", resource="ada").add([user("Is the violin sold?")])
+    assert inmind("note", "The violin was built in 1890", "--kind", "fact", "--session", "s", home=home).returncode == 0
+    found = json.loads(inmind("search", "violin", "--json", home=home).stdout)
+    assert {hit["kind"] for hit in found} == {"fact", "episode"}
+    for narrow in (["--kind", "fact"], ["--source", "memory"]):
+        only = json.loads(inmind("search", "violin", "--json", *narrow, home=home).stdout)
+        assert [hit["text"] for hit in only] == ["The violin was built in 1890"]
+    assert json.loads(inmind("search", "violin", "--json", "--until", "2020-01-01", home=home).stdout) == []
+    assert "Nothing was found." in inmind("search", "violin", "--resource", "bob", home=home).stdout
+
+
+@pytest.mark.spec("J3", "J4")
+def test_the_command_refuses_in_one_line_and_shows_no_character_that_acts(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s", resource="ada").note("The violin \x1b[2J is red")
+    assert "\x1b" not in inmind("search", "violin", home=home).stdout
+    for wrong in (["--kind", "whim"], ["--since", "never"], ["--limit", "0"]):
+        ran = inmind("search", "violin", *wrong, home=home)
+        assert ran.returncode != 0
+        assert "Traceback" not in ran.stderr
+        assert len(ran.stderr.strip().splitlines()) == 1
