@@ -681,9 +681,7 @@ def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bo
         reserve = min(RESERVE, window // 2)
     if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < window:
         raise InvalidInput(field="reserve", value=reserve, expected="0 or more tokens, and less than the window")
-    return Limits(
-        window=window, reserve=reserve, exact=exact, cache_seconds=_seconds(cache_seconds, "cache_seconds")
-    )
+    return Limits(window=window, reserve=reserve, exact=exact, cache_seconds=_seconds(cache_seconds, "cache_seconds"))
 
 
 def _seconds(value: object, field: str) -> float:

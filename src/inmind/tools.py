@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from inmind.crystals.crystal import KINDS, SOURCES
+from inmind.crystals.crystal import SOURCES
 from inmind.crystals.note import IMPORTANCE, checked_note
 from inmind.crystals.query import Hit, Query, checked_filters, checked_query
 from inmind.crystals.telling import told
@@ -461,13 +461,12 @@ TOOLS: tuple[Tool, ...] = (
         reads_only=True,
         layer=lambda layer: isinstance(layer, DocumentLayer) and layer.path == SCRATCH,
         declare=_always(
-            "Search all that was ever said, noted or seen, in this and earlier sessions. since and until are days as "
-            "2026-01-31.",
+            "Search all that was said, noted or seen, in this and earlier sessions. Days are 2026-01-31.",
             _object(
                 {
                     "query": _TEXT,
                     "limit": _NUMBER,
-                    "kinds": {"type": "array", "items": {"type": "string", "enum": list(KINDS)}},
+                    "kinds": {"type": "array", "items": _TEXT},
                     "sources": {"type": "array", "items": {"type": "string", "enum": list(SOURCES)}},
                     "since": _TEXT,
                     "until": _TEXT,

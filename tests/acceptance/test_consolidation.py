@@ -109,7 +109,9 @@ def test_a_time_that_is_none_is_refused(memory: Memory, seconds: Any) -> None:
 
 def with_the_output_of_a_tool(session: Session, number: int = 1) -> None:
     for n in range(number):
-        session.add([a_call(f"c{n}", "gauge", "{}"), a_result(f"c{n}", f"gauge {n}: the barometer stands at {900 + n}")])
+        session.add(
+            [a_call(f"c{n}", "gauge", "{}"), a_result(f"c{n}", f"gauge {n}: the barometer stands at {900 + n}")]
+        )
 
 
 @pytest.mark.spec("H2", "H7")

@@ -77,7 +77,9 @@ def test_a_person_who_says_the_same_is_heard(memory: Memory) -> None:
 def test_what_a_model_adds_to_what_it_was_shown_is_found(session: Session) -> None:
     session.note(NOTE)
     session.prepare([user("hello")])
-    session.record(assistant("Bergen's fishmongers open their stalls at six, long before any deadline matters to them."))
+    session.record(
+        assistant("Bergen's fishmongers open their stalls at six, long before any deadline matters to them.")
+    )
     assert found(session, "when do fishmongers open their stalls") == ["assistant"]
 
 

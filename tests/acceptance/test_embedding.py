@@ -153,9 +153,7 @@ def failing(always: Callable[[Sequence[str]], bool]) -> Called:
     return Called(embed, name="failing", dimensions=4)
 
 
-def test_with_an_embedder_that_fails_words_find_and_the_log_tells(
-    home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_with_an_embedder_that_fails_words_find_and_the_log_tells(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     some_notes(home)
     with caplog.at_level(logging.WARNING, "inmind"), Memory.open(home, embedder=failing(lambda _: True)) as memory:
         assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]

@@ -362,7 +362,7 @@ def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: 
 def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
     tools = {tool["name"]: tool for tool in session.tools("mcp")}
     pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
-    assert list(tools) == ["working_memory_update", "working_memory_note", *pages, "resolve_reference"]
+    assert list(tools) == ["working_memory_update", "working_memory_note", "memory_search", *pages, "resolve_reference"]
     assert tools["memory_list"]["annotations"]["readOnlyHint"]
     assert tools["memory_write"]["inputSchema"]["required"] == ["path", "text"]
     with pytest.raises(InvalidInput):
@@ -938,7 +938,7 @@ def test_a_page_that_was_whole_in_one_prompt_and_is_cut_in_the_next_is_not_known
     session = memory.session("one", window=12_000, reserve=500)
     session.write("overview.md", text)
     assert "Section 39" in str(session.prepare([user("hi")]).messages)
-    session = memory.session("one", window=3_000, reserve=500)
+    session = memory.session("one", window=3_200, reserve=500)
     prompt = session.prepare([user("hi"), assistant("hm"), user("word " * 900)])
     assert "Section 39" not in str(prompt.messages)
     write = {"path": "overview.md", "text": "mine"}

@@ -230,7 +230,9 @@ def test_a_thing_that_left_the_window_is_found(memory: Memory) -> None:
 def test_what_was_crystallised_is_found(memory: Memory, session: Session) -> None:
     what = Crystallised("Ada drinks lapsang in the morning", importance=0.8, about="preference", consolidated=True)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
-    store.append("resource/ada", [Draft(what=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC))
+    store.append(
+        "resource/ada", [Draft(what=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
     (hit,) = session.search("what does Ada drink")
     assert (hit.crystal.kind, hit.crystal.lifecycle) == ("preference", "consolidated")
 
@@ -308,7 +310,9 @@ def test_a_filter_that_means_nothing_is_refused_and_never_ignored(
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize("query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9])
+@pytest.mark.parametrize(
+    "query", ["x" * 100_000, "word " * 20_000, None, 7, b"violin", ["violin"]], ids=lambda q: str(q)[:9]
+)
 def test_what_is_no_query_is_refused(memory: Memory, session: Session, query: Any) -> None:
     for search in (session.search, memory.search):
         with pytest.raises(InvalidInput, match="query"):
@@ -485,7 +489,17 @@ def test_a_search_that_is_tried_again_counts_once(memory: Memory, session: Sessi
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(
-    "id", ["", "nonsense", "session/x", "resource/ada#2", "resource/ada#1.2", "resource/ada#1.²", f"a#1.{9**30}", "a\ud800#1"]
+    "id",
+    [
+        "",
+        "nonsense",
+        "session/x",
+        "resource/ada#2",
+        "resource/ada#1.2",
+        "resource/ada#1.²",
+        f"a#1.{9**30}",
+        "a\ud800#1",
+    ],
 )
 def test_a_crystal_that_is_not_there_is_said_to_be_missing(memory: Memory, session: Session, id: str) -> None:
     session.note("The ferry leaves at nine")

@@ -32,6 +32,23 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
             {"type": "object", "properties": {"note": TEXT, "importance": {"type": "number"}}, "required": ["note"]},
         ),
         tool(
+            "memory_search",
+            "Search all that was said, noted or seen, in this and earlier sessions. Days are 2026-01-31.",
+            {
+                "type": "object",
+                "properties": {
+                    "query": TEXT,
+                    "limit": {"type": "integer"},
+                    "kinds": {"type": "array", "items": TEXT},
+                    "sources": {"type": "array", "items": {"type": "string", "enum": ["memory", "sessions"]}},
+                    "since": TEXT,
+                    "until": TEXT,
+                    "session": TEXT,
+                },
+                "required": ["query"],
+            },
+        ),
+        tool(
             "memory_read",
             "Read overview.md, detail/<name>, archive/<name> or scratchpad.",
             {

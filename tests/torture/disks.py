@@ -130,6 +130,40 @@ def limit_size(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
     return rounds
 
 
+def search_when_full(voice: Voice, *, home: str, room: list[int]) -> list[list[Any]]:
+    """On a small disk: say much, leave so little room, search, make room, search again.
+
+    The journal has everything by then; only the index has to grow. With no room at all it is made from the beginning.
+    """
+    ballast = Path(home).parent / "ballast"
+    memory = Memory.open(home, embedder=None)
+    session = session_of(memory)
+    rounds: list[list[Any]] = []
+    for number, left in enumerate(room):
+        words = " ".join(f"w{number}x{n}" for n in range(4_000))
+        session.add([{"role": "user", "content": f"The ferry of round {number}: {words}"}])
+        _fill(ballast, left)
+        refused = ""
+        try:
+            memory.search(f"ferry round w{number}x77")
+        except InmindError as error:
+            refused = error.code
+        ballast.unlink()
+        hits = [hit.crystal.text for hit in memory.search("ferry", limit=200)]
+        assert len(hits) == number + 1, f"with room again, {len(hits)} of {number + 1} are found"
+        assert f"w{number}x77 " in memory.search(f"w{number}x77")[0].passage
+        rounds.append([left, refused])
+        voice.tell("round", left, refused)
+        if number % 4 == 3:
+            memory.close()
+            Path(home, "index.db").unlink()
+            memory = Memory.open(home, embedder=None)
+            session = session_of(memory)
+    memory.close()
+    sound(Path(home))
+    return rounds
+
+
 def look_at(home: str) -> None:
     memory = Memory.open(home)
     _agree(session_of(memory), home)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import signal
+import threading
 from typing import Any
 
 from torture.harness import Voice
@@ -107,3 +110,53 @@ def search_in_both(voice: Voice, *, home: str) -> None:
 
 def _texts(memory: Memory, query: str) -> list[str]:
     return sorted(hit.crystal.text for hit in memory.search(query, resource="ada"))
+
+
+def note_and_search_on(voice: Voice, *, home: str, name: str) -> None:
+    """For ever: note, tell it, find it, tell that."""
+    session = session_of(Memory.open(home, embedder=None), name)
+    for number in itertools.count():
+        id = session.note(f"The ferry {name} has made trip {number}").id
+        voice.tell("noted", id)
+        found = [hit.crystal.id for hit in session.search(f"ferry {name} trip {number}", limit=200)]
+        assert id in found, f"{id} is not among {found}"
+        voice.tell("found", id)
+
+
+def known(_: Voice, *, home: str, ids: list[str]) -> list[str]:
+    """Those of them that deep memory has."""
+    with Memory.open(home, embedder=None) as memory:
+        return [id for id in ids if memory.crystal(id).lifecycle]
+
+
+def fork_amid_searches(voice: Voice, *, home: str, forks: int) -> None:
+    """While threads write and search, this one forks; each child searches too, whatever lock was held just then."""
+    memory = Memory.open(home, embedder=None)
+    session = session_of(memory)
+    session.note("The ferry leaves at nine")
+    session.search("ferry")  # a module that another thread is importing for the first time can be imported by no child
+    over = threading.Event()
+
+    def work(name: str) -> None:
+        own = session_of(memory, name)
+        while not over.is_set():
+            own.note(f"The ferry {name}")
+            own.search("ferry")
+
+    threads = [threading.Thread(target=work, args=(f"thread{n}",)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(forks):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(30)
+                os._exit(0 if memory.search("ferry") else 1)
+            _, status = os.waitpid(pid, 0)
+            assert status == 0, f"a child ended with {status}"
+            voice.tell("forked")
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(timeout=30)
+    memory.close()

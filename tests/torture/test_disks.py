@@ -120,13 +120,7 @@ def test_every_call_may_fail_once(tmp_path: Path, calls: tuple[str, ...]) -> Non
 
 
 def fill(folder: Path, room: list[int], *, size: str) -> None:
-    need_namespaces()
-    mount = folder / "small"
-    mount.mkdir()
-    script = f"mount -t tmpfs -o size={size} tmpfs '{mount}' && exec \"$@\""
-    wrapped = ["unshare", "-Urm", "sh", "-c", script, "sh"]
-    ended = Running(disks.fill_up, wrapped=wrapped, home=str(mount / "home"), room=room).finish()
-    check_rounds(ended.answer)
+    check_rounds(on_a_small_disk(folder, disks.fill_up, room, size=size))
 
 
 def check_rounds(rounds: list[list[Any]]) -> None:
@@ -134,6 +128,15 @@ def check_rounds(rounds: list[list[Any]]) -> None:
     refusals = [len(refused) for _, refused in rounds]
     assert max(refusals) >= 5, "the disk was never full"
     assert len(set(refusals)) > 1, "it was never full in the middle of a call"
+
+
+def on_a_small_disk(folder: Path, actor: Any, room: list[int], *, size: str) -> Any:
+    need_namespaces()
+    mount = folder / "small"
+    mount.mkdir()
+    script = f"mount -t tmpfs -o size={size} tmpfs '{mount}' && exec \"$@\""
+    wrapped = ["unshare", "-Urm", "sh", "-c", script, "sh"]
+    return Running(actor, wrapped=wrapped, home=str(mount / "home"), room=room).finish().answer
 
 
 ROOM = [0, 4_096, 8_192, 20_480, 45_056, 61_440, 90_112, 131_072, 200_000]

@@ -83,6 +83,7 @@ def a_scene(
         page_then=lambda _: then,
         pad_seen=None,
         resolve=lambda text: f"what {text!r} means",
+        search=lambda _: [],
     )
 
 
@@ -134,7 +135,7 @@ def test_a_tool_is_offered_by_the_layer_that_it_works_on() -> None:
     assert names() == names(TextLayer("rules", "none")) == []
     assert names(DocumentLayer("overview", "overview.md")) == pages
     assert names(DocumentLayer("state", "MEMORY.md")) == []
-    assert names(NotesLayer()) == ["working_memory_note"]
+    assert names(NotesLayer()) == ["working_memory_note", "memory_search"]
     assert names(ScratchpadLayer()) == ["working_memory_update", "memory_read"]
     assert names(ScratchpadLayer(read_only=True)) == ["memory_read"]
     assert names(ViewLayer(ScratchpadLayer())) == ["memory_read"]

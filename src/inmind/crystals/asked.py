@@ -36,10 +36,9 @@ class Asked:
 def asked(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Asked:
     """`speakers`: names of those whose words are in memory."""
     found = words_asked(text)
-    telling = {word: WEAK if _is_weak(word) else 1.0 for word in found if word not in _SILENT and not _is_silent(word)}
     names = frozenset(name for name in speakers if (parts := words_asked(name)) and set(parts) <= set(found))
     return Asked(
-        words=telling or dict.fromkeys(found, 1.0),
+        words=_weights(text, found) or dict.fromkeys(found, 1.0),
         role="" if names else _role(text),
         names=names,
         span=span_in(text, now),
@@ -52,13 +51,25 @@ def _role(text: str) -> str:
     return "assistant" if _SECOND_PERSON.search(text) else ""
 
 
-def _is_silent(gram: str) -> bool:
-    return not gram.isascii() and any(character in _SILENT_CHARACTERS for character in gram)
+def _weights(text: str, found: Sequence[str]) -> dict[str, float]:
+    """What each word tells. What stands across a word that says nothing is most often no word, and now and then one."""
+    spaced = words_asked(_spaced(text))
+    across = [gram for gram in found if not gram.isascii() and _SILENT_CHARACTERS.isdisjoint(gram)]
+    weights = dict.fromkeys(across, WEAK) | {word: WEAK if _is_weak(word) else 1.0 for word in spaced}
+    return {word: weight for word, weight in weights.items() if word not in _SILENT}
+
+
+def _spaced(text: str) -> str:
+    """Spaces where words stand that say nothing, in scripts without any: of 我的猫叫什么名字 are left 猫 and 名字."""
+    if _KANA.search(text):
+        return _JAPANESE.sub(" ", text)
+    return _CHINESE.sub(lambda found: found[0] if found[0] in _OTHER_WORDS else " ", text)
 
 
 def _is_weak(word: str) -> bool:
-    """Japanese writes in hiragana what holds its sentences together, and most of what they are about in others."""
-    return word in _WEAK or all("\u3041" <= character <= "\u309f" for character in word)
+    """One character can be a word, and is more often a piece of one. Japanese writes in hiragana what holds sentences
+    together, and most of what they are about in others."""
+    return word in _WEAK or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
 
 
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself|we|our)\b|我|私|僕|俺", re.IGNORECASE)
@@ -84,9 +95,38 @@ _WEAK = frozenset(
         across aspect based bring brought chat comprehensive considering conversation currently different discuss
         discussion ever get give got help item kind know like list many mention might much only order plan please
         provide recently remind said say summarize summary talk tell think throughout told type use walk way
-        什么 时候 怎么 哪里 哪个 为什么 多少 有没有 是不是 我们 你们 关于
         """
     )
 )
 
-_SILENT_CHARACTERS = frozenset("的了吗呢吧啊是我你您他她它们和与就都而及着或谁")
+_KANA = re.compile("[\u3041-\u30ff]")
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
+
+_SILENT_CHARACTERS = frozenset("的了吗嗎呢吧啊呀嘛么麼是我你您他她它们們谁誰何")
+
+_ASKING = """
+什么 什么时候 时候 怎么 怎么样 怎么办 怎样 为什么 为何 如何 哪里 哪儿 哪个 哪些 哪天 哪种 多少 多久 多大 几个 有没有
+是不是 是否 能不能 可不可以 没有 我们 你们 他们 她们 咱们 自己 关于 对于 以及 还是 但是 因为 所以 如果 而且 一下 一共
+告诉 请问 记得 之前 以前 那个 这个 那些 这些 和 与 就 都 而 及 着 或 在 把 被 给 叫 去 要 会 几 哪 请
+什麼 什麼時候 時候 怎麼 怎麼樣 怎麼辦 怎樣 為什麼 為何 哪裡 哪個 哪種 幾個 沒有 關於 對於 還是 因為 如果 告訴 請問
+記得 那個 這個 給 會 幾 請
+""".split()
+"""Words of every Chinese question."""
+
+_OTHER_WORDS = frozenset(
+    """
+    目的 的士 了解 完了 终了 酒吧 网吧 吉他 其他 维他命 首都 成都 京都 古都 都市 都会 和平 和谐 温和 总和 饱和 共和
+    和服 参与 成就 就业 就诊 就职 埃及 普及 及格 着急 着陆 着装 着火 着手 着物 自我 现在 存在 在线 在庫 被子 去年
+    过去 去世 失去 重要 主要 需要 要求 必要 概要 摘要 要点 会议 开会 会员 会社 社会 机会 会计 聚会 约会 年会 例会
+    晚会 学会 协会 大会 會議 會員 社會 機會 茶几 几何 请求 请假 申请 邀请 供给 給料
+    """.split()
+)
+"""Words in which those characters say something."""
+
+_CHINESE = re.compile("|".join(sorted({*_SILENT_CHARACTERS, *_ASKING, *_OTHER_WORDS}, key=len, reverse=True)))
+
+_JAPANESE = re.compile(
+    "何|誰|私|僕|俺|[はがをにでとも]?(?:いつ|どこ|どれ|どの|どう|どんな|なぜ|いくら|いくつ)"
+    "|(?:でした|ました|です|ます)か?|ください|教えて|について|(?<=[^\u3041-\u309f])[はがをにでとものへか](?![\u3041-\u309f])"
+)
+"""A particle is one character among others than hiragana: beside them it may be a piece of any word."""
