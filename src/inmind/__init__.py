@@ -9,13 +9,29 @@ from inmind.errors import InmindError
 from inmind.journal import DocumentWritten, Draft, Event, Item, Origin, Part, ToolObserved, Trust
 from inmind.memory import Memory, SessionInfo, default_layers
 from inmind.mind import Mind
-from inmind.prompt.layer import Budget, DocumentLayer, EntityLayer, Layer, Moment, PlainLayer, Recalled, Slot, TextLayer
+from inmind.prompt.layer import (
+    Budget,
+    DocumentLayer,
+    EntityLayer,
+    Layer,
+    Moment,
+    NotesLayer,
+    PlainLayer,
+    Recalled,
+    Slot,
+    TextLayer,
+)
 from inmind.prompt.ledger import Ledger, Rates
 from inmind.prompt.policy import CompressionPolicy
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
     from inmind.clients import wrap
+    from inmind.consolidator import Consolidation
+    from inmind.crystals.crystal import Crystal
+    from inmind.crystals.embed import Embedder
+    from inmind.crystals.note import Note
+    from inmind.crystals.query import Hit
     from inmind.desk import Scratchpad, SetAside
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
@@ -35,15 +51,19 @@ __all__ = [
     "Clash",
     "CompactionReport",
     "CompressionPolicy",
+    "Consolidation",
+    "Crystal",
     "DocumentLayer",
     "DocumentWritten",
     "Draft",
+    "Embedder",
     "Entities",
     "Entity",
     "EntityLayer",
     "EntityRules",
     "Event",
     "Explanation",
+    "Hit",
     "HostCall",
     "InmindError",
     "Item",
@@ -55,6 +75,8 @@ __all__ = [
     "MergeReport",
     "Mind",
     "Moment",
+    "Note",
+    "NotesLayer",
     "Origin",
     "Part",
     "PlainLayer",
@@ -82,11 +104,16 @@ _LATE = {
     "CallCheck": "inmind.entities.ground",
     "Clash": "inmind.scratchpad.reconcile",
     "CompactionReport": "inmind.prompt.compacting.report",
+    "Consolidation": "inmind.consolidator",
+    "Crystal": "inmind.crystals.crystal",
+    "Embedder": "inmind.crystals.embed",
     "Explanation": "inmind.prompt.explain",
+    "Hit": "inmind.crystals.query",
     "HostCall": "inmind.prompt.recorded",
     "KeptItem": "inmind.prompt.compacting.report",
     "Lifted": "inmind.prompt.compacting.report",
     "MergeReport": "inmind.family.homecoming",
+    "Note": "inmind.crystals.note",
     "Prompt": "inmind.prompt.report",
     "Recorded": "inmind.prompt.recorded",
     "Report": "inmind.prompt.report",

@@ -52,7 +52,7 @@ log = logging.getLogger("inmind")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-BEST_BY_WORDS, BEST_BY_MEANING = 600, 200
+BEST_BY_WORDS, BEST_BY_MEANING = 600, 300
 """Passages that can bring their crystals and what stands by them to the front."""
 
 LOOKED_AT, IN_SPAN = 80, 300
@@ -61,7 +61,7 @@ LOOKED_AT, IN_SPAN = 80, 300
 FEW = 20
 """Passages of which nothing can be said about how close any of them is to anything."""
 
-UNRELATED = 0.2
+UNRELATED = 0.15
 """A cosine that texts have which share nothing but their language."""
 
 EMBEDDED_TOGETHER = 64
@@ -224,15 +224,16 @@ class DeepMemory:
             log.warning("searching by words alone: %s", error)
             return {}, 0.0
         with self._lock:
-            near = self._matrix(self.embedder, scope).nearest(vector, _wide(BEST_BY_MEANING, query))
+            matrix = self._matrix(self.embedder, scope)
+            held, near = len(matrix), matrix.nearest(vector, _wide(BEST_BY_MEANING, query))
         meaning: dict[int, float] = {}
         for passage, cosine in near:
             crystal = crystal_of(passage)
             if crystal not in meaning:
                 meaning[crystal] = cosine
                 best.setdefault(crystal, part_of(passage))
-        middle = near[len(near) // 2][1] if len(near) >= FEW else 0.0
-        return meaning, max(near[BEST_BY_MEANING - 1][1] if len(near) >= BEST_BY_MEANING else middle, UNRELATED)
+        usual = min(BEST_BY_MEANING, held // 2)
+        return meaning, max(near[usual - 1][1] if held >= FEW else 0.0, UNRELATED)
 
     def _candidates(self, field: Field, question: Asked, query: Query, scope: Scope) -> list[Record]:
         """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
@@ -354,6 +355,9 @@ class _Matrix:
             numbers = np.frombuffer(b"".join(vector for _, _, vector in rows), np.float16)
             self._nearest.add([passage for _, passage, _ in rows], numbers.reshape(len(rows), -1))
             self._upto = rows[-1][0]
+
+    def __len__(self) -> int:
+        return len(self._nearest)
 
     def nearest(self, vector: Iterable[float], most: int) -> list[tuple[int, float]]:
         import numpy as np

@@ -186,7 +186,7 @@ def test_what_was_known_on_a_day_is_found_as_it_was_known(memory: Memory, sessio
 
 
 @pytest.mark.spec("H7")
-def test_what_was_true_for_a_time_is_found_as_of_that_time(memory: Memory, session: Session) -> None:
+def test_what_was_true_for_a_time_is_found_as_of_that_time(session: Session) -> None:
     session.note("Gustav is on leave", valid_from="2026-03-01", valid_to="2026-03-14")
     assert session.search("Gustav leave", as_of="2026-02-20") == []
     assert session.search("Gustav leave", as_of="2026-03-10")
@@ -195,9 +195,7 @@ def test_what_was_true_for_a_time_is_found_as_of_that_time(memory: Memory, sessi
 
 
 @pytest.mark.spec("H7")
-def test_what_was_taken_back_or_written_anew_since_is_found_as_of_before(
-    memory: Memory, session: Session, clock: ManualClock
-) -> None:
+def test_what_was_taken_back_or_written_anew_since_is_found_as_of_before(session: Session, clock: ManualClock) -> None:
     session.write("detail/harbour.md", "The crane is yellow.\n")
     session.add([user("The derrick is rusty")])
     clock.advance(seconds=10 * DAY)

@@ -128,21 +128,21 @@ def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damag
     assert len(ask(finding.search_texts, home=str(home), query="ferry")) == 4
 
 
-@pytest.mark.parametrize(
-    "ask_for",
-    [
-        lambda memory: memory.crystal("resource/ada#1"),
-        lambda memory: memory.freeze("resource/ada#1"),
-        lambda memory: memory.consolidate("ada"),
-        lambda memory: memory.upkeep(),
-    ],
-)
-def test_not_only_search_survives_it(home: Path, ask_for: Callable[[Memory], object]) -> None:
+CALLS: dict[str, Callable[[Memory], object]] = {
+    "crystal": lambda memory: memory.crystal("resource/ada#1"),
+    "freeze": lambda memory: memory.freeze("resource/ada#1"),
+    "consolidate": lambda memory: memory.consolidate("ada"),
+    "upkeep": lambda memory: memory.upkeep(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_not_only_search_survives_it(home: Path, call: str) -> None:
     noted(home)
     with Memory.open(home, embedder=None) as memory:
         found(memory)
         tables(home)
-        ask_for(memory)
+        CALLS[call](memory)
         assert found(memory) == FOUND
 
 

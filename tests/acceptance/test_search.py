@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from torture.harness import Running, ask
 from inmind import EntityRules, Memory, Origin, Session, Trust
 from inmind.crystals.query import Hit
 from inmind.errors import Closed, InvalidInput, KeyReused, NotFound
-from inmind.journal import Crystallised, Draft
+from inmind.journal import Crystallised, Draft, Searched
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("H3")
@@ -66,7 +66,7 @@ def test_each_hit_says_what_its_score_is_made_of_where_it_is_from_and_when_it_wa
 ) -> None:
     session.add([user("Which port does the proxy listen on?"), assistant("It is 8443."), user("Thanks")])
     hit = session.search("which port does the proxy listen on")[0]
-    assert 0 < hit.score
+    assert hit.score > 0
     assert set(hit.parts) >= {"itself", "neighbours", "conversation"}
     assert (hit.crystal.source, hit.crystal.session, hit.crystal.at) == ("sessions", "support-42", clock())
     assert (hit.passage, hit.before, hit.after) == ("Which port does the proxy listen on?", "", "It is 8443.")
@@ -104,7 +104,7 @@ def test_what_was_acknowledged_is_found_by_another_process_though_its_writer_was
 
 @pytest.mark.spec("J2")
 def test_what_another_process_has_written_is_found_by_one_that_has_searched_before(
-    home: Path, memory: Memory, session: Session
+    home: Path, session: Session
 ) -> None:
     session.note("The first lighthouse is red")
     assert len(session.search("lighthouse")) == 1
@@ -178,9 +178,7 @@ def test_what_was_compacted_is_found_as_what_was_said_and_not_as_its_archive_too
     assert [hit.crystal.source for hit in naming] == ["sessions"]
 
 
-def test_pages_of_people_and_models_are_found_in_their_newest_version_alone(
-    session: Session, home: Path, clock: ManualClock
-) -> None:
+def test_pages_of_people_and_models_are_found_in_their_newest_version_alone(session: Session, home: Path) -> None:
     session.write("detail/harbour.md", "# Harbour\n\nThe crane is yellow.\n\n# Depot\n\nThe gate is green.\n")
     assert [hit.passage for hit in session.search("crane", sources=["memory"])] == ["# Harbour\n\nThe crane is yellow."]
     file = home / "sessions/--website--/support-42/working-memory/detail/harbour.md"
@@ -560,9 +558,11 @@ def test_a_model_of_any_provider_is_answered_and_what_it_found_counts_as_found(
     assert note.id in said
     assert "2026-01-01" in said
     assert memory.crystal(note.id).accesses == 1
-    (searched,) = [event for event in session.journal() if event.kind == "searched"]
-    assert searched.origin is Origin.ASSISTANT
-    assert searched.what.found == (note.id,)  # pyright: ignore[reportAttributeAccessIssue] -- of that kind
+    (searched,) = [event for event in session.journal() if isinstance(event.what, Searched)]
+    assert (searched.origin, searched.what) == (
+        Origin.ASSISTANT,
+        Searched("when does the ferry leave", (note.id,)),
+    )
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
@@ -596,6 +596,18 @@ def test_a_model_that_asks_oddly_is_answered_all_the_same(session: Session, quer
     session.prepare([user("hello")])
     answer = answered(session, "openai", {"query": query})
     assert ("Nothing was found" in answer) == ("ferry" not in query)
+
+
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+def test_a_model_does_not_find_the_question_that_it_is_being_asked(
+    memory: Memory, session: Session, format: str
+) -> None:
+    memory.session("before", resource="ada").add([user("The ferry leaves at nine"), user("When does the ferry leave?")])
+    session.prepare([user("When does the ferry leave?")], format=format)
+    said = answered(session, format, {"query": "When does the ferry leave?", "limit": 2})
+    assert "session/before#3" in said
+    assert "session/before#4" in said
+    assert "session/support-42#" not in said
 
 
 @pytest.mark.spec("A6")

@@ -22,17 +22,16 @@ from inmind.frozen import frozen
 MEANING = 0.3
 """The share of meaning in what a passage is worth by itself, beside its words."""
 
-NEXT_TO_IT, FARTHER = 0.4, 0.1
+NEXT_TO_IT, FARTHER = 0.5, 0.2
 """What the best neighbour adds, and the best of those beyond."""
-ANSWERS = 1.3
+ANSWERS = 1.2
 """How much more the line before counts when it asked something: this one is the answer."""
-FOLLOWS = 1.1
-CONVERSATION = 0.3
+CONVERSATION = 0.25
 """What the best line of the same conversation adds."""
-SHORT = 70
+SHORT = 90
 """Words up to which a message is taken to need its neighbours; twice as many need them half as much."""
 
-THEIR_OWN, NAMED = 1.4, 1.4
+THEIR_OWN, NAMED = 1.4, 1.3
 """For messages of whom the query means by "I" or "you", or by name."""
 IN_SPAN, IN_SPAN_ALONE = 2.0, 0.05
 """For what was said in the days that the query speaks of, and for having been said then, whatever it says."""
@@ -141,7 +140,7 @@ class Field:
         where = self._conversation(number)
         if where is None:
             return own(number, 0.0), 0.0, 0.0
-        before, behind = own(number - 1, 0.0), own(number + 1, 0.0) * FOLLOWS
+        before, behind = own(number - 1, 0.0), own(number + 1, 0.0)
         if answers:
             before *= ANSWERS
         farther = max(own(number - 2, 0.0), own(number + 2, 0.0))

@@ -331,7 +331,8 @@ def _exact() -> Iterator[tuple[str, _Made]]:
     yield r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _lately("two", "week", now)
     # A week.
     yield r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).first)
-    yield r"\b(?:this|the) weekend\b|[周週]末", lambda _, now: _weekend(now)
+    yield r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).holds(now) else None
+    yield r"\b(?:the|past) weekend\b|[周週]末", lambda _, now: _weekend(now)
     yield r"\b(last|previous|this) week\b", lambda m, now: _week(_BACK[m[1]], now)
     yield rf"{_LAST}(?:周|星期|礼拜|週)", lambda m, now: _week(_BACK[m[1]], now)
     # A month, or a part of it.
@@ -374,7 +375,7 @@ def _exact() -> Iterator[tuple[str, _Made]]:
     yield r"(今|去|昨|前)年[的の]?([春夏秋冬])", lambda m, now: _season(now.year - _BACK[m[1]], m[2], now)
     yield rf"\blast {_SEASON}\b", lambda m, now: _latest(lambda year: _season(year, m[1], now), now, over=True)
     yield (
-        rf"\b(?:this|(?:in|over|during) the) {_SEASON}\b",
+        rf"\b(?:this|(?:in|over|during) the) {_SEASON}(?=[?.!,;]|$)",
         lambda m, now: _latest(lambda year: _season(year, m[1], now), now),
     )
     # A year, or a part of it.

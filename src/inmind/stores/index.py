@@ -59,7 +59,7 @@ from inmind.stores.statements import named
 
 log = logging.getLogger("inmind")
 
-VERSION = 2
+VERSION = 3
 """Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500

@@ -1,0 +1,65 @@
+"""What was said weeks ago, in another session, is found again: by a word of the line before it, and as it was known then.
+
+An agent of a team talks about its gateway in March, notes what it learns, and is asked about it in May. Nothing here
+asks a model, and no vectors are made: words, neighbours and days are enough for this much. The clock is told the time,
+so that it is always the same May.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import UTC, datetime
+
+from inmind import Hit, Memory
+from inmind.testing import ManualClock
+
+DAY = 86_400
+
+TALK = (
+    ("user", "Since the upgrade browsers refuse every call: it is CORS again."),
+    ("assistant", "Fixed by allowing the shop's new origin on the gateway."),
+    ("user", "Good. And who looks after the gateway at night?"),
+    ("assistant", "Nobody so far. I will ask Mei."),
+)
+
+
+def march(memory: Memory, clock: ManualClock) -> None:
+    session = memory.session("gateway", resource="team")
+    session.add([{"role": role, "content": said} for role, said in TALK])
+    session.note("The deadline for the API is March 20.", kind="fact")
+    clock.advance(seconds=7 * DAY)
+    session.note("The deadline for the API moved to April 2.", kind="fact")
+    session.note(
+        "Mei wants to be called, and never mailed, when the gateway is down.", kind="preference", importance=0.9
+    )
+
+
+def may(memory: Memory) -> None:
+    session = memory.session("handover", resource="team")
+    ask("How did we solve CORS?", session.search("How did we solve CORS?", limit=2))
+    ask("When is the deadline for the API?", session.search("When is the deadline for the API?", limit=2))
+    ask("The same, as of March 11", session.search("When is the deadline for the API?", limit=2, as_of="2026-03-11"))
+    ask("What Mei likes", session.search("Mei", kinds=["preference"]))
+    ask("Said in March about the gateway", session.search("gateway", sources="sessions", until="2026-03-31", limit=1))
+
+
+def ask(question: str, hits: list[Hit]) -> None:
+    print(question)
+    for hit in hits:
+        crystal = hit.crystal
+        until = f", until {crystal.valid_to:%Y-%m-%d}" if crystal.valid_to else ""
+        print(f"  {crystal.at:%Y-%m-%d}, {crystal.speaker or crystal.kind}{until}: {hit.passage}")
+
+
+def main() -> None:
+    clock = ManualClock(datetime(2026, 3, 10, 9, tzinfo=UTC))
+    with tempfile.TemporaryDirectory() as home, Memory.open(home, clock=clock, embedder=None) as memory:
+        march(memory, clock)
+        clock.advance(seconds=60 * DAY)
+        done = memory.consolidate("team")
+        print(f"Consolidated: {done.merged} merged, {done.superseded} superseded, {done.expired} expired")
+        may(memory)
+
+
+if __name__ == "__main__":
+    main()
