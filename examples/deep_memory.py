@@ -1,4 +1,4 @@
-"""What was said weeks ago, in another session, is found again: by a word of the line before it, and as it was known then.
+"""What was said weeks ago, in another session, is found again: by the line before it, and as it was known then.
 
 An agent of a team talks about its gateway in March, notes what it learns, and is asked about it in May. Nothing here
 asks a model, and no vectors are made: words, neighbours and days are enough for this much. The clock is told the time,

@@ -32,12 +32,14 @@ class Afterwards:
         with self._changed:
             if self._closing:
                 return
+            idle = not self._waiting
             self._waiting[name] = work
             self._asked += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="inmind-afterwards", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
+            if idle:  # or it knows that there is something to do, and is waiting for more
+                self._changed.notify_all()
 
     def flush(self) -> None:
         """Come back when all that is known now has been done; but work that asks for this does not wait for itself."""

@@ -365,7 +365,8 @@ class Session:
         )
         taker = checked_taker(origin)
         stream = self._stream if self._alone else self._resource
-        appended = stream.append(Draft(what=what, origin=taker), key=key_for(key, "note", encode(what), taker))
+        named = None if key is None else key_for(key, "note", encode(what), taker)
+        appended = stream.append(Draft(what=what, origin=taker), key=named)
         self._parts.afterwards.soon(f"notes of {stream.name}", self._show_notes)
         self._parts.keep_found()
         return Note(at=appended.at, id=f"{stream.name}#{appended.first}", repeated=appended.repeated)

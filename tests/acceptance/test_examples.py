@@ -90,6 +90,21 @@ cut: failures: 4 lines
   218  history             included
    60  context_meta        included
 """,
+    "deep_memory": """\
+Consolidated: 0 merged, 1 superseded, 0 expired
+How did we solve CORS?
+  2026-03-10, user: Since the upgrade browsers refuse every call: it is CORS again.
+  2026-03-10, assistant: Fixed by allowing the shop's new origin on the gateway.
+When is the deadline for the API?
+  2026-03-17, fact: The deadline for the API moved to April 2.
+  2026-03-10, fact, until 2026-03-17: The deadline for the API is March 20.
+The same, as of March 11
+  2026-03-10, fact, until 2026-03-17: The deadline for the API is March 20.
+What Mei likes
+  2026-03-17, preference: Mei wants to be called, and never mailed, when the gateway is down.
+Said in March about the gateway
+  2026-03-10, assistant: Fixed by allowing the shop's new origin on the gateway.
+""",
     "task_scratchpad": """\
 Deploy v2 of the shop.
   memory: Updated: current_goal, completed_steps, blockers.
@@ -123,7 +138,7 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
 
 
-@pytest.mark.spec("C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9")
+@pytest.mark.spec("C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9", "H3", "H5", "H7")
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_always_did(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

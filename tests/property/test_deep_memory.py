@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,10 +39,8 @@ def empties(_: Memory, session: Session) -> None:
 
 
 def undoes(_: Memory, session: Session) -> None:
-    try:
+    with contextlib.suppress(NotFound):
         session.undo()
-    except NotFound:
-        pass
 
 
 def goes_to(back: int) -> Step:
