@@ -72,7 +72,7 @@ def _is_weak(word: str) -> bool:
     return word in _WEAK or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
 
 
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself|we|our)\b|我|私|僕|俺", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself)\b|我|私|僕|俺", re.IGNORECASE)
 _SECOND_PERSON = re.compile(r"\b(?:you|your)\b|你|您|あなた", re.IGNORECASE)
 
 _SILENT = frozenset(
@@ -84,7 +84,7 @@ _SILENT = frozenset(
         isn't it its itself just me more most my myself no nor not now of off on once only or other our ours ourselves
         out over own same she should so some such than that the their theirs them themselves then there these they this
         those through to too under until up us very was wasn't we were weren't what when where which while who whom
-        whose why will with won't would you your yours yourself yourselves
+        whose why will with won't would you your yours yourself yourselves d ll m re s t ve
         """
     )
 )

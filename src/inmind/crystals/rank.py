@@ -103,14 +103,13 @@ def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], 
     others is not close.
     """
     most = max(lexical.values(), default=0.0) or 1.0
-    if not meaning:
-        return {number: found / most for number, found in lexical.items()}
-    reach = max(max(meaning.values()) - floor, 1e-9)
-    return {
-        number: (1 - MEANING) * lexical.get(number, 0.0) / most
-        + MEANING * max(meaning.get(number, floor) - floor, 0.0) / reach
-        for number in {**lexical, **meaning}
-    }
+    by_words = (1 - MEANING if meaning else 1.0) / most
+    own = {number: found * by_words for number, found in lexical.items()}
+    by_meaning = MEANING / max(max(meaning.values(), default=0.0) - floor, 1e-9)
+    for number, cosine in meaning.items():
+        if cosine > floor:
+            own[number] = own.get(number, 0.0) + (cosine - floor) * by_meaning
+    return own
 
 
 class Field:
