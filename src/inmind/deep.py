@@ -28,7 +28,7 @@ from inmind.crystals.when import Span
 from inmind.documents import OVERVIEW
 from inmind.errors import Damaged, InmindError, NotFound
 from inmind.frozen import frozen
-from inmind.journal import MessageAdded, microseconds, moment
+from inmind.journal import Event, MessageAdded, microseconds, moment
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Text
 from inmind.stores.base import Clock, Store
@@ -119,6 +119,8 @@ class DeepMemory:
     def __init__(self, index: Index, store: Store, read: Read, clock: Clock, embedder: Embedder | None = None) -> None:
         self._index, self._store, self._read, self._clock = index, store, read, clock
         self.embedder = embedder
+        self.behind = False
+        """There was not time enough to embed all that a search could have found by its meaning."""
         self._matrices: dict[int, _Matrix] = {}
         self._lock = threading.Lock()
         tell_after_fork(self)
@@ -281,7 +283,7 @@ class DeepMemory:
         named = {event for event, _ in wanted}
         texts: dict[int, str] = {}
         for stream, first, last in _runs(named):
-            for event in self._store.read(stream, after=first - 1, until=last):
+            for event in self._events(stream, first, last):
                 if event.id in named:
                     said = self._read(event.what) if isinstance(event.what, MessageAdded) else None
                     texts |= {
@@ -290,6 +292,15 @@ class DeepMemory:
                         if (event.id, one.part) in wanted
                     }
         return texts
+
+    def _events(self, stream: str, first: int, last: int) -> Sequence[Event]:
+        """What is damaged among them is as good as not found."""
+        try:
+            return self._store.read(stream, after=first - 1, until=last)
+        except Damaged:
+            if first == last:
+                return ()
+        return [event for seq in range(first, last + 1) for event in self._events(stream, seq, seq)]
 
     # -- vectors -------------------------------------------------------------------------------------------
 
@@ -325,7 +336,7 @@ class DeepMemory:
 
     def _embed_for_a_moment(self) -> None:
         try:
-            self.embed(seconds=PATIENCE)
+            self.behind = not self.embed(seconds=PATIENCE)
         except InmindError as error:
             log.warning("what is new has no vectors yet: %s", error)
 

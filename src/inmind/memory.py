@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from inmind.consolidator import Consolidation, Consolidator
     from inmind.crystals.crystal import Crystal
     from inmind.crystals.embed import Embedder
-    from inmind.crystals.query import Hit
+    from inmind.crystals.query import Hit, Query
     from inmind.deep import DeepMemory
     from inmind.session import Session
 
@@ -277,7 +277,7 @@ class Memory:
         from inmind.crystals.query import checked_filters, checked_query
 
         asked = checked_query(query, **checked_filters(filters))
-        return self._deep().search(asked, None if resource is None else [_named(resource, "resource")])
+        return self._search(asked, None if resource is None else [_named(resource, "resource")])
 
     def crystal(self, id: str) -> Crystal:
         """One crystal by its id, as it stands now."""
@@ -398,9 +398,23 @@ class Memory:
                 self._deep_memory = DeepMemory(index, self._store, read, self._clock, embedder(self._embedder))
             return self._deep_memory
 
-    def _keep_found(self) -> None:
-        if self._deep_memory is not None and self._deep_memory.embedder is not None:
-            self._afterwards.soon("embed", self._deep_memory.embed)
+    def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
+        deep = self._deep()
+        hits = deep.search(query, resources)
+        if deep.behind:
+            self._keep_found()
+        return hits
+
+    def _keep_found(self, *, begin: bool = False) -> None:
+        """Make vectors of what is new, in the background; `begin`: even where nobody has searched so far."""
+        if self._deep_memory.embedder if self._deep_memory else begin and self._embedder is not None:
+            self._afterwards.soon("embed", self._embed)
+
+    def _embed(self) -> None:
+        from inmind.embedders import embedder
+
+        if embedder(self._embedder) is not None:
+            self._deep().embed()
 
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.consolidator import Consolidator
@@ -477,7 +491,7 @@ class Memory:
             setup=setup,
             stream_of=self._stream,
             afterwards=self._afterwards,
-            deep=self._deep,
+            search=self._search,
             keep_found=self._keep_found,
         )
 

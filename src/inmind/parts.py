@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from inmind.afterwards import Afterwards
@@ -21,7 +21,7 @@ from inmind.tokens import Counter
 
 if TYPE_CHECKING:
     from inmind.attention import Attention
-    from inmind.deep import DeepMemory
+    from inmind.crystals.query import Hit, Query
     from inmind.desk import Scratchpad
 
 
@@ -57,7 +57,8 @@ class Parts:
     setup: Setup
     stream_of: Callable[[str], Stream[Mind]]
     afterwards: Afterwards
-    deep: Callable[[], DeepMemory]
-    """Deep memory, which begins when somebody first asks for it."""
-    keep_found: Callable[[], None]
-    """See to it, behind everybody's back, that what is new will also be found by its meaning."""
+    search: Callable[[Query, Sequence[str]], list[Hit]]
+    """What deep memory answers, of some resources."""
+    keep_found: Callable[..., None]
+    """See to it, in the background, that what is new will also be found by its meaning. `begin`: even where nobody has
+    searched so far."""

@@ -368,7 +368,7 @@ class Session:
         named = None if key is None else key_for(key, "note", encode(what), taker)
         appended = stream.append(Draft(what=what, origin=taker), key=named)
         self._parts.afterwards.soon(f"notes of {stream.name}", self._show_notes)
-        self._parts.keep_found()
+        self._parts.keep_found(begin=True)
         return Note(at=appended.at, id=f"{stream.name}#{appended.first}", repeated=appended.repeated)
 
     def search(self, query: str, *, key: str | None = None, **filters: Any) -> list[Hit]:
@@ -388,7 +388,7 @@ class Session:
 
     def _search_for(self, query: Query) -> list[Hit]:
         """Among the crystals of its resource, or of nobody's in particular its own."""
-        return self._parts.deep().search(query, [owner_of(self._stream.name, self.resource)])
+        return self._parts.search(query, [owner_of(self._stream.name, self.resource)])
 
     # -- documents -----------------------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ class InMemoryStore:
             events = self._events.get(stream, [])[max(after, 0) : until]
             return [event for event in events if kind is None or event.kind == kind]
 
-    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event]]:
+    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event | None]]:
         with self._open():
             behind = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
             return list(islice(((place, event) for place, event in behind if event.kind in kinds), most))

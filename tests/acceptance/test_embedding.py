@@ -223,3 +223,21 @@ def test_what_was_taken_back_is_not_found_by_meaning_either(home: Path) -> None:
         assert session.search("feline") == []
         session.undo(to=there)
         assert session.search("feline")
+
+
+def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Path) -> None:
+    """A search spends a moment on vectors and no more; what is left must not wait for somebody to write."""
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s", resource="ada").add([user(f"Boat number {number} is here") for number in range(100)])
+    embedded: list[str] = []
+
+    def slowly(texts: Sequence[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        threading.Event().wait(0.03 * len(texts))
+        return [[1.0] for _ in texts]
+
+    with Memory.open(home, embedder=Called(slowly, name="slow", dimensions=1)) as memory:
+        memory.search("boat")
+        assert len(embedded) < 100
+        memory.flush()
+        assert len({text for text in embedded if "number" in text}) == 100

@@ -211,3 +211,32 @@ def test_parent_and_child_of_a_fork_search_on(home: Path) -> None:
     ended = Running(finding.search_in_both, fresh=True, home=str(home)).finish()
     assert ended.code == 0, ended.said
     assert ended.all("found") == [[["before", "by the child", "by the parent"]]]
+
+
+@pytest.mark.spec("M39", "J1")
+def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("s", resource="ada")
+        session.add([user("The ferry leaves at nine"), user("The ferry is late today"), user("The ferry is blue")])
+    journal: Any = apsw.Connection(str(home / "inmind.db"))
+    journal.execute("UPDATE events SET body = '{' WHERE body LIKE '%late%'")
+    assert journal.changes() == 1
+    journal.close()
+    with Memory.open(home, embedder=None) as memory:
+        assert sorted(hit.crystal.text for hit in memory.search("ferry")) == sorted(FOUND)
+        memory.session("t", resource="ada").note("The ferry has a new captain")
+        assert len(memory.search("ferry")) == 3
+
+
+def test_a_series_that_has_no_place_left_goes_on_in_another(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inmind.stores.index._PLACES", 2)
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("s", resource="ada")
+        lines = [f"The ferry has number {number}" for number in range(11)]
+        session.add([user(line) for line in lines])
+        for line in lines:
+            session.note(f"Noted: {line}")
+        hits = memory.search("ferry", limit=50)
+        assert sorted(hit.crystal.text for hit in hits) == sorted([*lines, *(f"Noted: {line}" for line in lines)])
+        [middle] = [hit for hit in hits if hit.crystal.text == lines[9]]
+        assert (middle.before, middle.after) == (lines[8], lines[10])

@@ -364,7 +364,7 @@ def followed(store: Store, *kinds: str, most: int = 3) -> list[Event]:
     position = 0
     while news := store.since(position, kinds=kinds or list(KINDS), most=most):
         assert len(news) <= most
-        events += [event for _, event in news]
+        events += [event for _, event in news if event]
         position = news[-1][0]
     return events
 
@@ -422,7 +422,7 @@ def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(st
     while True:
         over = not any(thread.is_alive() for thread in threads)
         news = store.since(position, kinds=WRITTEN, most=7)
-        seen += [event for _, event in news]
+        seen += [event for _, event in news if event]
         position = news[-1][0] if news else position
         if over and not news:
             break
@@ -759,7 +759,7 @@ class TwoStores(RuleBasedStateMachine):
     def since(self, number: int, kinds: list[str], most: int) -> None:
         """Which numbers its positions have is a store's own business, what stands behind one is not."""
 
-        def behind(store: Store) -> list[Event]:
+        def behind(store: Store) -> list[Event | None]:
             before = store.since(0, kinds=list(KINDS), most=number)
             return [event for _, event in store.since(before[-1][0] if before else 0, kinds=kinds, most=most)]
 

@@ -103,12 +103,12 @@ def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], 
     others is not close.
     """
     most = max(lexical.values(), default=0.0) or 1.0
-    by_words = (1 - MEANING if meaning else 1.0) / most
-    own = {number: found * by_words for number, found in lexical.items()}
-    by_meaning = MEANING / max(max(meaning.values(), default=0.0) - floor, 1e-9)
+    share = 1 - MEANING if meaning else 1.0
+    own = {number: found / most * share for number, found in lexical.items()}
+    reach = max(max(meaning.values(), default=0.0) - floor, 1e-9)
     for number, cosine in meaning.items():
         if cosine > floor:
-            own[number] = own.get(number, 0.0) + (cosine - floor) * by_meaning
+            own[number] = own.get(number, 0.0) + (cosine - floor) / reach * MEANING
     return own
 
 

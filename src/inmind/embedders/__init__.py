@@ -1,7 +1,7 @@
 """Models that embed texts, by name, and held to the promises of the port.
 
     "wordllama"                     static vectors, which the extra `vectors` brings: a fraction of a millisecond a text
-    "minilm"                        a small transformer, which finds more in short chats and is far slower, where installed
+    "minilm"                        a small transformer, where installed: it finds more in short chats, far slower
     "auto"                          wordllama, else MiniLM, whichever is installed; or none
     "openai:MODEL@URL#DIMENSIONS"   an endpoint, as in "openai:nomic-embed-text@http://localhost:11434/v1#768"
     "fastembed:MODEL"               a model of that library's

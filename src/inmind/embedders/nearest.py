@@ -68,21 +68,14 @@ class Nearest:
         """Keys that are not there are none of its business."""
         self._table.drop(np.flatnonzero(np.isin(self._table.keys, np.asarray(keys, np.int64))))
 
-    def nearest(
-        self, query: ArrayLike, most: int, allowed: Sequence[int] | NDArray[np.int64] | None = None
-    ) -> list[tuple[int, float]]:
-        """The keys nearest to the query with their cosines, the nearest first, equally near ones by key.
-
-        Only those among `allowed`, where that is given: they are chosen from before any is left out, so a narrow filter
-        loses nothing.
-        """
+    def nearest(self, query: ArrayLike, most: int) -> list[tuple[int, float]]:
+        """The keys nearest to the query with their cosines, the nearest first, equally near ones by key."""
         asked = np.asarray(query, np.float32).reshape(self.dimensions)
         keys, columns = self._table.keys, self._table.columns
-        among = np.ones(len(keys), np.bool_) if allowed is None else np.isin(keys, np.asarray(allowed, np.int64))
-        if not among.any():
+        if not len(keys):
             return []
-        choose = np.count_nonzero(among) > self._form.enough(most)
-        rows = self._form.likely(columns, asked, most=most, among=among) if choose else np.flatnonzero(among)
+        choose = len(keys) > self._form.enough(most)
+        rows = self._form.likely(columns, asked, most=most) if choose else np.arange(len(keys))
         cosines = np.concatenate([self._form.cosines(columns, asked, rows[piece]) for piece in _pieces(len(rows))])
         best = np.lexsort((keys[rows], -cosines))[:most]
         return list(zip(keys[rows[best]].tolist(), cosines[best].tolist(), strict=True))
@@ -107,9 +100,7 @@ class _Form(Protocol):
         """So few are measured without a choice."""
         ...
 
-    def likely(
-        self, columns: Sequence[Column], asked: Vectors, *, most: int, among: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
+    def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
         """The rows that the nearest are found in, out of more than enough."""
         ...
 
@@ -125,11 +116,8 @@ class _Whole:
     def enough(self, most: int) -> int:
         return most
 
-    def likely(
-        self, columns: Sequence[Column], asked: Vectors, *, most: int, among: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
+    def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
         cosines = np.vecdot(columns[0], asked)
-        cosines[~among] = -np.inf
         least = np.partition(cosines, -most)[-most]
         # A sum of n products in single precision is off by n / 2**24 at most, and two sums are compared.
         return np.flatnonzero(cosines >= least - len(asked) / 2**23)
@@ -151,14 +139,11 @@ class _Rounded:
     def enough(self, most: int) -> int:
         return max(RERANKED, FOR_EACH * most)
 
-    def likely(
-        self, columns: Sequence[Column], asked: Vectors, *, most: int, among: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
+    def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
         _, _, *signs = columns
-        apart = np.zeros(len(among), np.uint16)
+        apart = np.zeros(len(signs[0]), np.uint16)
         for column, sign in zip(signs, _signs(asked[None]), strict=True):
             apart += np.bitwise_count(column ^ sign)
-        apart[~among] = np.iinfo(np.uint16).max
         within = np.searchsorted(np.cumsum(np.bincount(apart)), self.enough(most))
         return np.flatnonzero(apart <= within)
 

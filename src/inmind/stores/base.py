@@ -106,10 +106,11 @@ class Store(Protocol):
         """Events with after < seq <= until, in order; of one kind, when given."""
         ...
 
-    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event]]:
+    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event | None]]:
         """Events of these kinds, of all streams, that were stored behind a position, each with its own; in that order.
 
         It is how a derived index follows: whoever has taken in all of them up to a position misses nothing before it.
+        None stands for an event that does not read back: who opens its stream is told, and nobody else is held up.
         """
         ...
 

@@ -91,6 +91,7 @@ FOLLOWED = (
 
 _PLACES, _PARTS, _LENGTHS = 20, 12, 4
 _WITHIN, _GRADE = _PARTS + _LENGTHS, (1 << _LENGTHS) - 1
+_MORE = "\x00"
 _sql = named("index")
 
 
@@ -257,9 +258,8 @@ class Index:
                 upto = connection.execute(_sql("upto")).get
                 news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME)
                 if news:
-                    _Follower(connection, self._store, self._read).take(event for _, event in news)
-                    last, event = news[-1]
-                    connection.execute(_sql("follow"), (last, event.id, microseconds(event.at)))
+                    _Follower(connection, self._store, self._read).take(event for _, event in news if event)
+                    connection.execute(_sql("follow"), _mark(*news[-1]))
             return bool(news)
 
     # -- asking --------------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ class Index:
             return False
         upto, *last = connection.execute(_sql("followed")).fetchone() or (0,)
         there = self._store.since(upto - 1, kinds=FOLLOWED, most=1) if upto else ()
-        return not upto or [(at, event.id, microseconds(event.at)) for at, event in there] == [(upto, *last)]
+        return not upto or [_mark(*one) for one in there] == [(upto, *last)]
 
     def start_anew(self, reason: object) -> None:
         """Let go of an index that has turned out to be damaged; the next who asks makes it again."""
@@ -605,9 +605,12 @@ class _Follower:
 
     def _settle(self, stream: str, at: datetime) -> None:
         """After an undo, or an edit: the last word on everything that stands in this stream is found, nothing else."""
-        events = sorted(
-            (event for kind in _STANDING for event in self._store.read(stream, kind=kind)), key=lambda event: event.seq
-        )
+        try:
+            read = [event for kind in _STANDING for event in self._store.read(stream, kind=kind)]
+        except Damaged as error:
+            log.warning("what was taken back in %s may still be found: %s", stream, error)
+            return
+        events = sorted(read, key=lambda event: event.seq)
         stands = standing(events)
         last: dict[str, int] = {}
         for event in events:
@@ -622,11 +625,14 @@ class _Follower:
                 self._connection.execute(_sql("stand"), (made, None if found else microseconds(at)))
 
     def _row(self, stream: str, name: str) -> _Row:
+        """Where the next of a series comes; a series that has no place left goes on in another."""
         found = self._connection.execute(_sql("series"), (stream, name)).fetchone()
+        if found is not None and found[2] >> _PLACES:
+            return self._row(stream, f"{name}{_MORE}")
         if found is not None:
             return _Row(*found)
         resource = self._owner(stream)
-        talk = name == TALK and stream.startswith("session/")
+        talk = name.rstrip(_MORE) == TALK and stream.startswith("session/")
         number = self._connection.execute(_sql("add_series"), (stream, name, resource, int(talk))).get
         return _Row(number, resource, 0, 0)
 
@@ -686,6 +692,11 @@ def _empty(connection: Any) -> None:
 
 
 _ID = re.compile(r"([^\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
+
+
+def _mark(position: int, event: Event | None) -> tuple[int, str, int]:
+    """Where the journal was followed to, and by which event that can be known again."""
+    return (position, event.id, microseconds(event.at)) if event else (position, "", 0)
 
 
 def _known(connection: Any, id: str) -> Record | None:

@@ -183,11 +183,11 @@ class SqliteStore:
                 rows = connection.execute(_sql("events_of_kind"), (*bounds, kind)).fetchall()
         return [_event(stream, row) for row in rows]
 
-    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event]]:
+    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event | None]]:
         with self._reading() as connection:
             bounds = (position, to_json(kinds), most)
             rows = connection.execute(_sql("events_since"), bounds).fetchall()
-        return [(row[0], _event(row[1], row[2:])) for row in rows]
+        return [(row[0], _readable(row[1], row[2:])) for row in rows]
 
     def version(self, stream: str) -> int:
         with self._reading() as connection:
@@ -440,6 +440,15 @@ def _rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
         )
         for n, draft in enumerate(batch.drafts)
     ]
+
+
+def _readable(stream: str, row: Sequence[Any]) -> Event | None:
+    """An event for whoever follows all streams; what is damaged in one of them is told, and stops nobody else."""
+    try:
+        return _event(stream, row)
+    except Damaged as error:
+        log.warning("passed over: %s", error)
+        return None
 
 
 def _event(stream: str, row: Sequence[Any]) -> Event:

@@ -31,7 +31,7 @@ def strong(text: str) -> set[str]:
     [
         ("Can you tell me when we first discussed the CORS error?", "first CORS error"),
         ("What is the name of my cat?", "name cat"),
-        ("remind me about Caroline's birthday", "Caroline s birthday"),
+        ("remind me about Caroline's birthday", "Caroline birthday"),
     ],
 )
 def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -> None:

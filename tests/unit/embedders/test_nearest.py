@@ -45,7 +45,8 @@ def test_one_vector_more_than_are_kept_whole_makes_all_of_them_rounded() -> None
     before = nearest.nearest(vectors[3], 50)
     nearest.add([50], vectors[50:])
     assert not nearest.exact
-    assert dict(nearest.nearest(vectors[3], 50, allowed=range(50))) == pytest.approx(dict(before), abs=0.005)
+    rounded = dict(nearest.nearest(vectors[3], 51))
+    assert {key: rounded[key] for key, _ in before} == pytest.approx(dict(before), abs=0.005)
 
 
 @pytest.mark.spec("H3")
@@ -59,17 +60,15 @@ def test_a_vector_given_anew_does_not_count_as_one_more() -> None:
 
 
 @pytest.mark.spec("H3")
-@pytest.mark.parametrize("share", [1.0, 0.5, 0.1], ids=["all", "half of them", "a tenth of them"])
 @pytest.mark.parametrize("dimensions", [DIMENSIONS, 300])
-def test_rounded_vectors_are_found_by_their_signs_also_among_a_few(dimensions: int, share: float) -> None:
+def test_rounded_vectors_are_found_by_their_signs(dimensions: int) -> None:
     vectors = some_vectors(20_000, dimensions)
     nearest = Nearest(dimensions, exact=0)
     nearest.add(range(20_000), vectors)
-    allowed = np.random.default_rng(3).permutation(20_000)[: int(20_000 * share)]
     found = right = 0
     for query in some_vectors(20_020, dimensions)[20_000:]:
-        best = allowed[np.argsort(-(vectors[allowed] @ query))[:10]]
-        found += len({key for key, _ in nearest.nearest(query, 10, allowed)} & set(best.tolist()))
+        best = np.argsort(-(vectors @ query))[:10]
+        found += len({key for key, _ in nearest.nearest(query, 10)} & set(best.tolist()))
         right += len(best)
     assert found / right >= 0.97
 
