@@ -31,6 +31,9 @@ CONVERSATION = 0.25
 SHORT = 90
 """Words up to which a message is taken to need its neighbours; twice as many need them half as much."""
 
+FAINT = 0.25
+"""The share of the best one's score, below which nothing is an answer: in a small memory the rest would come along."""
+
 THEIR_OWN, NAMED = 1.4, 1.3
 """For messages of whom the query means by "I" or "you", or by name."""
 IN_SPAN, IN_SPAN_ALONE = 2.0, 0.05
@@ -150,7 +153,8 @@ class Field:
 def ranked(candidates: Iterable[Placed], field: Field, query: Asked, most: int) -> list[Ranked]:
     """The best of the candidates, the best first; of two that are worth the same, the one said later."""
     order = nlargest(most, ((_score(one, field, query), one.number, one) for one in candidates))
-    return [Ranked(number, score, _parts(one, field, query)) for score, number, one in order if score > 0]
+    least = FAINT * order[0][0] if order else 0.0
+    return [Ranked(number, score, _parts(one, field, query)) for score, number, one in order if 0 < least <= score]
 
 
 def _score(one: Placed, field: Field, query: Asked) -> float:

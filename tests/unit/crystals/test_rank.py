@@ -82,7 +82,7 @@ def test_who_shares_more_with_the_query_comes_first() -> None:
 
 def test_a_line_beside_a_good_one_comes_before_a_stranger() -> None:
     """ "Fixed by tweaking the thresholds" shares no word with the question that its neighbour repeats."""
-    own = {150: 1.0, 350: 0.1}
+    own = {150: 1.0, 350: 0.3}
     assert order(own, a_line(150), a_line(151), a_line(350)) == [150, 151, 350]
 
 
@@ -99,7 +99,11 @@ def test_the_answer_to_a_good_question_comes_before_what_stands_in_front_of_it()
 
 
 def test_a_long_message_speaks_for_itself() -> None:
-    assert order({150: 1.0}, a_line(149, words=900), a_line(151, words=10)) == [151, 149]
+    assert order({150: 1.0}, a_line(149, words=300), a_line(151, words=10)) == [151, 149]
+
+
+def test_what_is_worth_far_less_than_the_best_is_no_answer() -> None:
+    assert order({150: 1.0, 350: 0.3, 550: 0.1}, a_line(150), a_line(350), a_line(550)) == [150, 350]
 
 
 def test_of_two_worth_the_same_the_later_comes_first() -> None:
