@@ -22,8 +22,9 @@ from inmind.crystals.embed import Embedder
 from inmind.crystals.glean import Said, gleaned
 from inmind.crystals.passages import passages
 from inmind.crystals.query import Hit, Query
-from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, gathered, ranked, rarity, worth_by_itself
+from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, by_meaning, by_words, gathered, ranked, rarity
 from inmind.crystals.score import worth
+from inmind.crystals.telling import beside
 from inmind.crystals.when import Span
 from inmind.documents import OVERVIEW
 from inmind.errors import Damaged, InmindError, NotFound
@@ -45,7 +46,6 @@ from inmind.stores.index import (
     part_of,
     passages_of,
 )
-from inmind.text import shortened
 
 log = logging.getLogger("inmind")
 
@@ -64,6 +64,12 @@ FEW = 20
 UNRELATED = 0.15
 """A cosine that texts have which share nothing but their language."""
 
+FEW_LEFT = 8
+"""Crystals that may be without vectors while others are found by theirs."""
+
+REST = 30
+"""Seconds in which an embedder that has failed is not asked by those who search."""
+
 EMBEDDED_TOGETHER = 64
 PATIENCE = 0.2
 """Seconds that a search spends on vectors of what has just come in."""
@@ -79,12 +85,22 @@ AROUND = 200
 class _Found:
     """What the index knows of a query in one resource."""
 
-    own: dict[int, float]
-    """What crystals are worth by themselves."""
+    words: dict[int, float]
+    """What crystals are worth by the words that they share with it."""
+    meaning: dict[int, float]
+    """What they are worth by being close to it."""
     passage: dict[int, int]
     """The passage of each that is worth the most."""
     strength: float
     """How good the best of them is, on a scale that holds across resources."""
+
+    @property
+    def own(self) -> dict[int, float]:
+        """What they are worth by themselves."""
+        own = dict(self.words)
+        for number, close in self.meaning.items():
+            own[number] = own.get(number, 0.0) + close
+        return own
 
 
 @frozen
@@ -119,6 +135,7 @@ class DeepMemory:
     def __init__(self, index: Index, store: Store, read: Read, clock: Clock, embedder: Embedder | None = None) -> None:
         self._index, self._store, self._read, self._clock = index, store, read, clock
         self.embedder = embedder
+        self._rests_until = 0.0
         self.behind = False
         """There was not time enough to embed all that a search could have found by its meaning."""
         self._matrices: dict[int, _Matrix] = {}
@@ -140,7 +157,7 @@ class DeepMemory:
         for name in self._index.resources() if resources is None else resources:
             if scope := self._index.scope(name):
                 found += self._ranked(query, scope, now)
-        return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)))
+        return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)), query)
 
     @_on_a_sound_index
     def crystal(self, id: str) -> Crystal:
@@ -190,15 +207,25 @@ class DeepMemory:
     def _ranked(self, query: Query, scope: Scope, now: datetime) -> list[_Answer]:
         question = asked(query.text, now=now, speakers=self._index.speakers(scope))
         found = self._found(question, query, scope)
-        field = Field(found.own, conversation_of)
+        field = Field(self._visible(found.own, query), conversation_of)
         records = {record.number: record for record in self._candidates(field, question, query, scope)}
         placed = [_placed(record, now, query) for record in records.values()]
         return [
             _Answer(
-                one.score * found.strength, one.parts, records[one.number], scope.name, found.passage.get(one.number, 0)
+                one.score * found.strength,
+                {"words": found.words.get(one.number, 0.0), "meaning": found.meaning.get(one.number, 0.0), **one.parts},
+                records[one.number],
+                scope.name,
+                found.passage.get(one.number, 0),
             )
             for one in ranked(placed, field, question, query.limit)
         ]
+
+    def _visible(self, own: dict[int, float], query: Query) -> dict[int, float]:
+        """Without the best of those that nobody may find: what is hidden must not bring up what stands beside it."""
+        best = nlargest(_wide(2 * LOOKED_AT, query), own, key=own.__getitem__)
+        hidden = {record.number for record in self._index.records(best) if not _is_visible(record, query)}
+        return {number: worth for number, worth in own.items() if number not in hidden} if hidden else own
 
     def _found(self, question: Asked, query: Query, scope: Scope) -> _Found:
         """Passages by words and by meaning, and what their crystals come to."""
@@ -210,20 +237,20 @@ class DeepMemory:
         lexical = {crystal: worth for crystal, (worth, _) in passages.items()}
         best = {crystal: part_of(passage) for crystal, (_, passage) in passages.items()}
         meaning, floor = self._meaning(query, scope, best)
-        own = worth_by_itself(lexical, meaning, floor=floor)
+        words, meant = by_words(lexical, alone=not meaning), by_meaning(meaning, floor=floor)
         covered = max(lexical.values(), default=0.0) / (sum(gains.values()) * brevity(1)) if lexical else 0.0
-        return _Found(own, best, max(covered, max(meaning.values(), default=0.0), 1e-9))
+        return _Found(words, meant, best, max(covered, max(meaning.values(), default=0.0), 1e-9))
 
     def _meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
         """How close the closest crystals are, and how close one has to be to be closer than others."""
-        if self.embedder is None or not query.text.strip():
+        if self.embedder is None or not query.text.strip() or self._resting:
             return {}, 0.0
-        if self._index.unembedded(self.embedder.name, 1):  # what has a vector must not outrank what will have one
-            return {}, 0.0
+        if len(self._index.unembedded(self.embedder.name, FEW_LEFT)) == FEW_LEFT:
+            return {}, 0.0  # what has a vector must not outrank what will have one
         try:
             (vector,) = self.embedder.embed([query.text])
         except InmindError as error:
-            log.warning("searching by words alone: %s", error)
+            self._rest(error)
             return {}, 0.0
         with self._lock:
             matrix = self._matrix(self.embedder, scope)
@@ -245,30 +272,34 @@ class DeepMemory:
         if not numbers and query.narrow:
             numbers = dict.fromkeys(self._index.amid(scope, _any_time(query), IN_SPAN))
         records = self._index.records(numbers)
-        if not query.narrow:
-            return [record for record in records if record.found_again]
-        return [record for record in records if record.stood(query.as_of) and query.allows(record.crystal("", ""))]
+        seen = [record for record in records if _is_visible(record, query)]
+        return [record for record in seen if query.allows(record.crystal("", ""))] if query.narrow else seen
 
-    def _shown(self, best: Sequence[_Answer]) -> list[Hit]:
+    def _shown(self, best: Sequence[_Answer], query: Query) -> list[Hit]:
         talking = [one.record.number for one in best if conversation_of(one.record.number) is not None]
-        beside = self._index.records(number + step for number in talking for step in (-1, 1))
-        texts = self._texts([*(one.record for one in best), *(record for record in beside if not record.gone)])
+        around = self._index.records(number + step for number in talking for step in (-1, 1))
+        near = {record.number: record for record in around if _is_visible(record, query)}
+        texts = self._texts([*(one.record for one in best), *near.values()])
+        lines = {number: beside(record.crystal(texts.get(number, ""), ""), AROUND) for number, record in near.items()}
         hits: list[Hit] = []
         for one in best:
             number, text = one.record.number, texts.get(one.record.number, "")
             parts = passages(text)
-            before, after = (texts.get(number + step, "") if number in talking else "" for step in (-1, 1))
+            before, after = (lines.get(number + step, "") if number in talking else "" for step in (-1, 1))
             hits.append(
                 Hit(
-                    crystal=one.record.crystal(text, one.resource),
+                    crystal=self._as_known(one.record, query).crystal(text, one.resource),
                     score=round(one.score, 4),
                     parts={name: round(value, 4) for name, value in one.parts.items()},
                     passage=parts[one.passage] if one.passage < len(parts) else text,
-                    before=shortened(before, AROUND),
-                    after=shortened(after, AROUND),
+                    before=before,
+                    after=after,
                 )
             )
         return hits
+
+    def _as_known(self, record: Record, query: Query) -> Record:
+        return record.as_known(query.as_of, self._index.known(record.superseded_by)) if query.as_of else record
 
     def _crystal(self, record: Record) -> Crystal:
         names = {scope.id: scope.name for name in self._index.resources() if (scope := self._index.scope(name))}
@@ -335,10 +366,21 @@ class DeepMemory:
         self._index.embedded(embedder.name, upto=records[-1].made, vectors=made)
 
     def _embed_for_a_moment(self) -> None:
+        if self._resting:
+            return
         try:
             self.behind = not self.embed(seconds=PATIENCE)
         except InmindError as error:
-            log.warning("what is new has no vectors yet: %s", error)
+            self._rest(error)
+
+    @property
+    def _resting(self) -> bool:
+        """Has the embedder failed just now? Whoever searches does not wait for it each time."""
+        return time.monotonic() < self._rests_until
+
+    def _rest(self, error: InmindError) -> None:
+        log.warning("searching by words alone for %d s: %s", REST, error)
+        self._rests_until = time.monotonic() + REST
 
     def _matrix(self, embedder: Embedder, scope: Scope) -> _Matrix:
         matrix = self._matrices.get(scope.id)
@@ -430,6 +472,15 @@ def _placed(record: Record, now: datetime, query: Query) -> Placed:
         ).total,
         superseded=query.as_of is None and (over or bool(record.superseded_by)),
     )
+
+
+def _is_visible(record: Record, query: Query) -> bool:
+    """May it be found, or quoted beside what is? As of a day, what was there then and was not taken back by then."""
+    if record.event in query.without:
+        return False
+    if query.as_of is None:
+        return record.found_again
+    return record.stood(query.as_of) and moment(record.at) <= query.as_of
 
 
 def _wide(most: int, query: Query) -> int:

@@ -76,6 +76,8 @@ log = logging.getLogger("inmind")
 DATABASE = "inmind.db"
 INDEX = "index.db"
 CONSOLIDATION_SECONDS = 30 * 60
+SLICE = 1.0
+"""Seconds of embedding at a time: whoever closes a memory waits for no more."""
 WINDOW = 128_000
 RESERVE = 4_096
 """Kept free for the model's answer."""
@@ -320,6 +322,8 @@ class Memory:
     def flush(self) -> None:
         """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
         self._afterwards.flush()
+        if self._deep_memory is not None:
+            self._deep_memory.embed()
 
     def __contains__(self, id: object) -> bool:
         """Whether there is a session of this id, so that opening it would not begin one."""
@@ -413,8 +417,8 @@ class Memory:
     def _embed(self) -> None:
         from inmind.embedders import embedder
 
-        if embedder(self._embedder) is not None:
-            self._deep().embed()
+        if embedder(self._embedder) is not None and not self._deep().embed(seconds=SLICE):
+            self._keep_found()
 
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.consolidator import Consolidator

@@ -15,7 +15,6 @@ since every line of it but the first is.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -26,6 +25,9 @@ from inmind.text import Cut, counted, cut
 from inmind.tokens import Counter
 
 HEADING = "# Notes since the last dream"
+
+_SHARES = 4
+"""Of the room for notes in a prompt: the most that one of them takes is one of so many."""
 
 _INDENT = "  "
 _LINE_END = re.compile(r"\r\n?")
@@ -82,17 +84,30 @@ def without_heading(page: str) -> str:
 
 
 def newest(page: str, *, budget: int, count: Counter, pointer: str) -> Cut:
-    """The last notes of a page, as many as fit below a line that says where the others are.
+    """The last notes of a page that is too long, as many as fit below a line that says where the others are.
 
-    What was noted last is what nobody has been told yet; so a page of notes is cut at its beginning.
+    What was noted last is what nobody has been told yet; so a page of notes is cut at its beginning. Of a long note
+    only the beginning is shown while there are others: what was noted beside a protocol must not vanish behind it.
     """
-    starts = list(islice(_beginnings(page), budget // 4 + 1))  # no line that begins one takes less
-    fitting = bisect_right(starts, budget, key=lambda start: count(f"{pointer}\n{page[start:]}"))
-    start = starts[max(fitting, 1) - 1] if starts else 0
-    if fitting:
-        return Cut(f"{pointer}\n{page[start:]}", page.count("\n", 0, start))
-    last = cut(page[start:], budget=budget, count=count, pointer=pointer)
-    return Cut(last.text, page.count("\n", 0, start) + last.lines_left_out)
+    empty, cut_here = count(""), f"{_INDENT}{pointer}"
+    shares = len(list(islice(_beginnings(page), _SHARES)))
+    share = max(empty + (budget - empty) // shares, 4 * count(cut_here))
+
+    def said(notes: list[Cut], start: int) -> str:
+        return "\n".join([*([pointer] if start else []), *(note.text for note in notes)])
+
+    kept, first, end = list[Cut](), 0, len(page)
+    for start in _beginnings(page):
+        notes = [cut(page[start:end], budget=share, count=count, pointer=cut_here), *kept]
+        if count(said(notes, start)) > budget:
+            break
+        kept, first, end = notes, start, start - 1
+    text = said(kept, first)
+    if not kept:  # not even a share is there: one pointer has to do for all
+        first = next(_beginnings(page))
+        kept = [cut(page[first:], budget=budget, count=count, pointer=pointer)]
+        text = kept[0].text
+    return Cut(text, page.count("\n", 0, first) + sum(note.lines_left_out for note in kept))
 
 
 def stamp(at: datetime) -> str:
@@ -106,10 +121,11 @@ def _line(note: Jotting) -> str:
 
 
 def _beginnings(page: str) -> Iterator[int]:
-    """Where lines begin that may begin a note, the last first."""
+    """Where lines begin that may begin a note, the last first, and the page itself, whatever that begins with."""
     end = len(page)
     while (end := page.rfind("\n- ", 0, end)) >= 0:
         yield end + 1
+    yield 0
 
 
 def _without_the_oldest(text: str, *, room: int) -> str:

@@ -654,8 +654,7 @@ class Session:
         """Without what it is just being asked: nothing is closer to a question than itself, and the model has that."""
         said = ((entry, self._view.message(entry)) for entry in reversed(self._stream.state.line[:]))
         asking = next((entry.id for entry, message in said if message.role == "user" and message.text), "")
-        hits = self._search_for(replace(query, limit=query.limit + 1))
-        return [hit for hit in hits if hit.crystal.id != asking][: query.limit]
+        return self._search_for(replace(query, without=frozenset({asking})))
 
     @cached_property
     def _chronicle(self) -> Chronicle:

@@ -182,7 +182,27 @@ def test_what_was_known_on_a_day_is_found_as_it_was_known(memory: Memory, sessio
     assert texts(session.search(query, as_of="2026-01-05")) == ["The deadline of the harbour project is March 20"]
     assert texts(session.search(query, as_of="2026-01-20")) == ["The deadline of the harbour project is April 2"]
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert texts(memory.search(query, as_of=moment)) == ["The deadline of the harbour project is March 20"]
+    (hit,) = memory.search(query, as_of=moment)
+    assert hit.crystal.text == "The deadline of the harbour project is March 20"
+    assert (hit.crystal.valid_to, hit.crystal.superseded_by) == (None, "")
+
+
+@pytest.mark.spec("H7")
+@pytest.mark.parametrize("declared", ["2026-03-20", None])
+def test_of_an_end_that_day_is_told_what_was_known_of_it_then(
+    memory: Memory, session: Session, clock: ManualClock, declared: str | None
+) -> None:
+    session.note("The deadline of the harbour project is March 20", valid_to=declared)
+    clock.advance(seconds=5 * DAY)
+    newer = session.note("The deadline of the harbour project is April 2", valid_from="2026-01-11")
+    clock.advance(seconds=10 * DAY)
+    memory.consolidate("ada")
+    end = datetime(2026, 3, 20, tzinfo=UTC) if declared else None
+    (then,) = memory.search("deadline of the harbour project", as_of="2026-01-02")
+    assert (then.crystal.valid_to, then.crystal.superseded_by) == (end, "")
+    (later,) = memory.search("deadline of the harbour project", as_of="2026-01-08")
+    assert (later.crystal.text, later.crystal.superseded_by) == (then.crystal.text, newer.id)
+    assert later.crystal.valid_to == (end or datetime(2026, 1, 11, tzinfo=UTC))
 
 
 @pytest.mark.spec("H7")

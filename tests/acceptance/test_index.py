@@ -239,4 +239,4 @@ def test_a_series_that_has_no_place_left_goes_on_in_another(home: Path, monkeypa
         hits = memory.search("ferry", limit=50)
         assert sorted(hit.crystal.text for hit in hits) == sorted([*lines, *(f"Noted: {line}" for line in lines)])
         [middle] = [hit for hit in hits if hit.crystal.text == lines[9]]
-        assert (middle.before, middle.after) == (lines[8], lines[10])
+        assert (middle.before, middle.after) == (f"user: {lines[8]}", f"user: {lines[10]}")

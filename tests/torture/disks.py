@@ -80,6 +80,18 @@ def said(session: Session) -> list[str]:
     return [event.what.wire["content"] for event in session.journal() if isinstance(event.what, MessageAdded)]
 
 
+# -- a disk that may only be read --------------------------------------------------------------------------
+
+
+def look_in(voice: Voice, *, home: str) -> list[str]:  # noqa: ARG001 -- every actor is given one
+    """How a home answers to somebody who wants nothing but to look: the code of the refusal, and its words."""
+    try:
+        with opened(home) as memory:
+            return [str(len(memory.sessions())), ""]
+    except InmindError as error:
+        return [error.code, str(error)]
+
+
 # -- a disk that is full -----------------------------------------------------------------------------------
 
 BIG = 40_000

@@ -1,11 +1,13 @@
-"""Disks that do not confirm, and disks that are full: said as what it is, and nothing is lost over it.
+"""Disks that do not confirm, that may only be read, or that are full: said as what it is, and nothing is lost over it.
 
 The tables of faults call these C06 and D09.
 """
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,38 @@ def test_every_call_may_fail_once(tmp_path: Path, calls: tuple[str, ...]) -> Non
     """C06, J1: each of them."""
     need_strace()
     fail_at_calls(tmp_path, calls, number=1_000_000, dice=dice())
+
+
+# -- read-only ---------------------------------------------------------------------------------------------
+
+
+def on_a_read_only_disk(home: Path) -> list[str]:
+    need_namespaces()
+    script = f"mount --bind '{home}' '{home}' && mount -o remount,bind,ro '{home}' && exec \"$@\""
+    return Running(disks.look_in, wrapped=["unshare", "-Urm", "sh", "-c", script, "sh"], home=str(home)).finish().answer
+
+
+def without_the_right_to_write(home: Path) -> list[str]:
+    if os.geteuid() == 0:
+        pytest.skip("a file's mode does not keep root from writing it")
+    (home / "inmind.db").chmod(0o400)
+    home.chmod(0o500)
+    try:
+        return ask(disks.look_in, home=str(home))
+    finally:
+        home.chmod(0o700)
+        (home / "inmind.db").chmod(0o600)
+
+
+@pytest.mark.parametrize("look", [on_a_read_only_disk, without_the_right_to_write])
+def test_a_home_that_may_only_be_read_is_not_called_damaged(tmp_path: Path, look: Callable[[Path], list[str]]) -> None:
+    """J1: a journal that nobody else has open cannot be opened without writing; nothing is wrong with it."""
+    home = tmp_path / "home"
+    assert ask(disks.look_in, home=str(home)) == ["0", ""]
+    code, said = look(home)
+    assert code == "UNSAFE_STORAGE"
+    assert "the right to write" in said
+    assert ask(disks.look_in, home=str(home)) == ["0", ""]
 
 
 # -- full --------------------------------------------------------------------------------------------------

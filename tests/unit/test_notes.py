@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from inmind.journal import NoteTaken
 from inmind.notes import HEADING, Jotting, jotted, newest, notes_in, stamp, with_note, without_heading
+from inmind.text import Cut
 
 MOST = 1_000_000
 
@@ -114,17 +115,39 @@ def test_a_page_with_no_notes_has_nothing_to_say() -> None:
     assert (without_heading(f"{HEADING}\n\n"), without_heading(f"{HEADING}\r\n\r\n- mine\r\n")) == ("", "- mine")
 
 
-@given(st.lists(st.text("ab \n", min_size=1, max_size=60), min_size=1, max_size=12), st.integers(0, 400))
-def test_what_does_not_fit_is_what_was_noted_first(notes: list[str], budget: int) -> None:
-    page = without_heading(page_of(*notes))
-    shown = newest(page, budget=budget, count=len, pointer="[cut]")
+POINTER = "[the rest is on the page]"
+
+
+def shown_of(page: str, budget: int) -> Cut:
+    return newest(without_heading(page), budget=budget, count=len, pointer=POINTER)
+
+
+@given(st.lists(st.text("ab \n", min_size=1, max_size=300), min_size=1, max_size=12), st.integers(0, 1_000))
+def test_what_does_not_fit_is_what_was_noted_first_and_the_end_of_what_is_long(notes: list[str], budget: int) -> None:
+    page = page_of(*notes)
+    shown = shown_of(page, budget)
     assert len(shown.text) <= budget
-    if len(page) > budget and shown.text.startswith("[cut]\n"):
-        assert page.endswith(shown.text.removeprefix("[cut]"))
-        assert shown.lines_left_out + shown.text.count("\n") == page.count("\n") + 1
+    if 250 < budget < len(without_heading(page)):
+        kept = notes_in(shown.text.replace(f"\n  {POINTER}", ""))
+        assert kept
+        for note, said in zip(reversed(notes_in(page)), reversed(kept), strict=False):
+            assert note.text.startswith(said.text)
+        assert shown.lines_left_out > 0
+        assert shown.text.startswith(f"{POINTER}\n- ") == (len(kept) < len(notes))
 
 
 def test_of_one_note_that_is_too_long_the_beginning_is_shown() -> None:
-    shown = newest(page_of("old", "a\n" + "b" * 400), budget=90, count=len, pointer="[cut]").text
+    shown = shown_of(page_of("old", "a\n" + "b" * 400), 90).text
     assert shown.startswith("- [2026-01-01T00:00:00Z] (importance: 0.7) a\n")
-    assert shown.endswith("[cut]")
+    assert shown.endswith(POINTER)
+
+
+def test_a_long_note_takes_no_more_than_its_share() -> None:
+    shown = shown_of(page_of("old", *(f"{n}\n" + "b\n" * 400 for n in range(5)), "new"), 1_000)
+    assert [note.text.partition("\n")[0] for note in notes_in(shown.text)] == ["2", "3", "4", "new"]
+    assert shown.text.startswith(f"{POINTER}\n- ")
+    assert shown.text.count(f"\n  b\n  {POINTER}\n- ") == 3
+
+
+def test_a_note_that_stands_alone_has_all_the_room() -> None:
+    assert len(shown_of(page_of("b\n" * 400), 1_000).text) > 990

@@ -37,11 +37,15 @@ def asked(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Asked:
     """`speakers`: names of those whose words are in memory."""
     found = words_asked(text)
     names = frozenset(name for name in speakers if (parts := words_asked(name)) and set(parts) <= set(found))
+    span = span_in(text, now)
+    weights = _weights(text, found)
+    if span:  # then the words for it have said most of what they have to say
+        weights = {word: min(weight, WEAK) if _is_of_time(word) else weight for word, weight in weights.items()}
     return Asked(
-        words=_weights(text, found) or dict.fromkeys(found, 1.0),
+        words=weights or dict.fromkeys(found, 1.0),
         role="" if names else _role(text),
         names=names,
-        span=span_in(text, now),
+        span=span,
     )
 
 
@@ -66,12 +70,26 @@ def _spaced(text: str) -> str:
     return _CHINESE.sub(lambda found: found[0] if found[0] in _OTHER_WORDS else " ", text)
 
 
+def _is_of_time(word: str) -> bool:
+    return word in _TIME or _YEAR.fullmatch(word) is not None
+
+
 def _is_weak(word: str) -> bool:
     """One character can be a word, and is more often a piece of one. Japanese writes in hiragana what holds sentences
     together, and most of what they are about in others."""
     return word in _WEAK or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
 
 
+_TIME = frozenset(
+    words_asked(
+        """
+        january february march april may june july august september october november december happen
+        monday tuesday wednesday thursday friday saturday sunday
+        """
+    )
+)
+
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself)\b|我|私|僕|俺", re.IGNORECASE)
 _SECOND_PERSON = re.compile(r"\b(?:you|your)\b|你|您|あなた", re.IGNORECASE)
 

@@ -60,7 +60,9 @@ class Crystal:
     at: datetime
     """When it was said or written."""
     speaker: str = ""
-    """Who said it, by name where there is one."""
+    """Who said it: by the name that its message declares, or else by the role. No text can make itself another's."""
+    path: str = ""
+    """The page that it is part of, where it is."""
     importance: float = 0.5
     """As declared. Nothing overwrites it: what became of the crystal since is in the fields below."""
     valence: float = 0.0

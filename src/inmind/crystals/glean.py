@@ -65,6 +65,9 @@ class Gleaned:
     valence: float = 0.0
     role: str = ""
     speaker: str = ""
+    named: bool = False
+    """The message's own field has that name. A text that only begins with one can be found by it, and is nobody's word
+    on who has spoken."""
     at: datetime | None = None
     """When it was said, where the message tells it."""
     valid_from: datetime | None = None
@@ -109,18 +112,18 @@ def _of(thing: ThingSeen) -> str:
 def _message(message: MessageAdded, said: Said, trust: Trust) -> list[Gleaned]:
     if said.role not in ("user", "assistant", "tool"):
         return []
-    asked_for = (f"{name} {arguments[:MOST_OF_A_CALL]}" for name, arguments in said.calls)
-    whole = "\n".join((*([said.text] if said.text.strip() else []), *asked_for))
-    if not whole.strip():
+    if not said.text.strip() and not any(arguments.strip(_NO_ARGUMENTS) for _, arguments in said.calls):
         return []
+    asked_for = (f"{name} {arguments[:MOST_OF_A_CALL]}" for name, arguments in said.calls)
     return [
         Gleaned(
-            text=whole,
+            text="\n".join((*([said.text] if said.text.strip() else []), *asked_for)),
             kind="episode",
             source="sessions",
             importance=SHOWN_BY_TOOLS if trust is Trust.DATA else SAID,
             role=said.role,
             speaker=_speaker(said),
+            named=bool(said.name),
             at=_told_time(message.wire),
         )
     ]
@@ -170,8 +173,21 @@ def _thing(thing: ThingSeen, number: int) -> Gleaned:
 
 
 def _sections(text: str) -> list[str]:
-    """A page by its headings: what stands under one is about one thing."""
-    return [part.strip() for part in _HEADING.split(text) if part.strip()]
+    """A page by its headings: what stands under one is about one thing.
+
+    A heading with nothing under it answers nothing by itself. It belongs to what follows, and the last ones to what
+    stands before them; a page of headings alone is an outline, and is found as one.
+    """
+    found: list[str] = []
+    above: list[str] = []
+    for part in filter(None, map(str.strip, _HEADING.split(text))):
+        above.append(part)
+        if not _BARE_HEADING.fullmatch(part):
+            found.append("\n".join(above))
+            above = []
+    if found or len(above) > 1:
+        found[-1:] = ["\n".join((*found[-1:], *above))]
+    return found
 
 
 def _told_time(wire: Mapping[str, Any]) -> datetime | None:
@@ -214,6 +230,8 @@ def may_echo(event: Event) -> bool:
 
 
 _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
+_BARE_HEADING = re.compile(r"#{1,6} .*")
+_NO_ARGUMENTS = " \t\r\n{}"
 _NAME_IN_FRONT = re.compile(r"([^\W\d_][\w.'’-]{1,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2}): (?=\S)")
 _NO_NAMES = frozenset(
     """

@@ -31,6 +31,8 @@ class Query:
     session: str = ""
     as_of: datetime | None = None
     """The day that we look back from: what was known then, as it was known."""
+    without: frozenset[str] = frozenset()
+    """Events that are neither found nor quoted: a question does not answer itself."""
 
     @property
     def narrow(self) -> bool:

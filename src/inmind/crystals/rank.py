@@ -36,10 +36,10 @@ FAINT = 0.25
 
 THEIR_OWN, NAMED = 1.4, 1.3
 """For messages of whom the query means by "I" or "you", or by name."""
-IN_SPAN, IN_SPAN_ALONE = 2.0, 0.05
+IN_SPAN, IN_SPAN_ALONE = 2.0, 0.3
 """For what was said in the days that the query speaks of, and for having been said then, whatever it says."""
-TOLD_LATE = timedelta(days=3)
-"""What happened on a day is often told a little later."""
+TOLD_LATE, LATE = timedelta(days=3), 0.6
+"""What happened on a day is often told a little later; that counts so much of the same."""
 WORTH = 0.2
 SUPERSEDED = 0.5
 
@@ -99,20 +99,20 @@ def gathered(words: Iterable[tuple[float, Sequence[int]]], *, most: int) -> dict
     return {passage: gain for passage, gain in gained.items() if gain >= least}
 
 
-def worth_by_itself(lexical: Mapping[int, float], meaning: Mapping[int, float], *, floor: float) -> dict[int, float]:
-    """Words and meaning as one number for each crystal, the best possible being 1.
+def by_words(gained: Mapping[int, float], *, alone: bool) -> dict[int, float]:
+    """What crystals are worth by their words. `alone`: there is no meaning beside them, so that the best is worth 1."""
+    most, share = max(gained.values(), default=0.0) or 1.0, 1.0 if alone else 1 - MEANING
+    return {number: gain / most * share for number, gain in gained.items()}
+
+
+def by_meaning(cosines: Mapping[int, float], *, floor: float) -> dict[int, float]:
+    """What they are worth by their meaning.
 
     `floor`: how close to the query anything is. Cosines of texts never come near 0, and what is no closer than all the
     others is not close.
     """
-    most = max(lexical.values(), default=0.0) or 1.0
-    share = 1 - MEANING if meaning else 1.0
-    own = {number: found / most * share for number, found in lexical.items()}
-    reach = max(max(meaning.values(), default=0.0) - floor, 1e-9)
-    for number, cosine in meaning.items():
-        if cosine > floor:
-            own[number] = own.get(number, 0.0) + (cosine - floor) / reach * MEANING
-    return own
+    reach = max(max(cosines.values(), default=0.0) - floor, 1e-9)
+    return {number: (cosine - floor) / reach * MEANING for number, cosine in cosines.items() if cosine > floor}
 
 
 class Field:
@@ -163,10 +163,9 @@ def _score(one: Placed, field: Field, query: Asked) -> float:
 
 
 def _parts(one: Placed, field: Field, query: Asked) -> dict[str, float]:
-    itself, around, talk = field.worth(one.number, answers=one.answers)
+    _, around, talk = field.worth(one.number, answers=one.answers)
     needs = _needs(one)
     return {
-        "itself": itself,
         "neighbours": needs * around,
         "conversation": needs * talk,
         "time": _alone(one, query),
@@ -180,19 +179,20 @@ def _needs(one: Placed) -> float:
 
 
 def _alone(one: Placed, query: Asked) -> float:
-    return IN_SPAN_ALONE if _is_in_span(one, query) else 0.0
+    return IN_SPAN_ALONE * _in_span(one, query)
 
 
 def _factor(one: Placed, query: Asked) -> float:
-    factor = 1 + WORTH * one.worth
+    factor = (1 + WORTH * one.worth) * (1 + (IN_SPAN - 1) * _in_span(one, query))
     if one.speaker in query.names:
         factor *= NAMED
     elif query.role and one.role == query.role:
         factor *= THEIR_OWN
-    if _is_in_span(one, query):
-        factor *= IN_SPAN
     return factor * SUPERSEDED if one.superseded else factor
 
 
-def _is_in_span(one: Placed, query: Asked) -> bool:
-    return query.span is not None and query.span.holds(one.at, late=TOLD_LATE)
+def _in_span(one: Placed, query: Asked) -> float:
+    """How far it was said in the days that the query speaks of, if in any."""
+    if query.span is None or not query.span.holds(one.at, late=TOLD_LATE):
+        return 0.0
+    return 1.0 if query.span.holds(one.at) else LATE

@@ -354,6 +354,7 @@ def _hit_as_json(hit: Hit) -> dict[str, Any]:
         "source": crystal.source,
         "resource": crystal.resource,
         "session": crystal.session,
+        "path": crystal.path,
         "speaker": crystal.speaker,
         "origin": crystal.origin.value,
         "trust": crystal.trust.name.lower(),

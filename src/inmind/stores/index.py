@@ -27,7 +27,7 @@ import apsw
 
 from inmind.crystals.crystal import PRIVATE, Crystal, owner_of
 from inmind.crystals.echo import is_echo, runs
-from inmind.crystals.glean import TALK, Gleaned, Said, gleaned, may_echo, subjects, words_shown
+from inmind.crystals.glean import TALK, THINGS, Gleaned, Said, gleaned, may_echo, subjects, words_shown
 from inmind.crystals.lifecycle import after
 from inmind.crystals.passages import passages
 from inmind.crystals.standing import standing
@@ -59,7 +59,7 @@ from inmind.stores.statements import named
 
 log = logging.getLogger("inmind")
 
-VERSION = 3
+VERSION = 4
 """Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500
@@ -154,6 +154,7 @@ class Record(NamedTuple):
     at: int
     role: str
     speaker: str
+    named: int
     words: int
     answers: int
     importance: float
@@ -164,6 +165,7 @@ class Record(NamedTuple):
     accesses: int
     accessed: int | None
     valid_from: int | None
+    ends: int | None
     valid_to: int | None
     superseded_by: str
     merged_into: str
@@ -188,6 +190,17 @@ class Record(NamedTuple):
         """When it was last found, or said."""
         return moment(self.at if self.accessed is None else self.accessed)
 
+    @property
+    def path(self) -> str:
+        """The page that it is part of. Things too are about something, which nobody can open."""
+        return "" if self.about.startswith(f"{THINGS}/") else self.about
+
+    def as_known(self, day: datetime, newer: Record | None) -> Record:
+        """As it stood on that day: an end that came with what was said later was not in sight, a declared one was."""
+        if newer is not None and newer.at <= microseconds(day):
+            return self
+        return self._replace(valid_to=self.ends, superseded_by="")
+
     def crystal(self, text: str, resource: str) -> Crystal:
         stream = self.event.rpartition("#")[0]
         return Crystal(
@@ -201,7 +214,8 @@ class Record(NamedTuple):
             origin=Origin(self.origin),
             trust=Trust(self.trust),
             at=moment(self.at),
-            speaker=self.speaker or self.role,
+            speaker=self.speaker if self.named else self.role,
+            path=self.path,
             importance=self.importance,
             valence=self.valence,
             accesses=self.accesses,
@@ -540,6 +554,7 @@ class _Follower:
                 microseconds(found.at or event.at),
                 found.role,
                 found.speaker,
+                int(found.named),
                 sum(map(len, read)),
                 row.asks,
                 found.importance,
@@ -547,6 +562,7 @@ class _Follower:
                 found.about,
                 to_json(sorted(echoes)) if echoes else None,
                 _stamp(found.valid_from),
+                _stamp(found.valid_to),
                 _stamp(found.valid_to),
                 "consolidated" if found.consolidated else "generated",
             ),

@@ -15,6 +15,7 @@ import contextlib
 import errno
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -66,6 +67,8 @@ _sql = named("queries")
 
 _UNREADABLE = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS)
 """All other failures of the disk concern writing: opening a store can write, and so can recovering one."""
+
+_MAY_NOT_WRITE = "opening it takes the right to write there, if only to lock it; what is in it is not in question"
 
 
 def journal_mode(library: str) -> str:
@@ -294,16 +297,20 @@ class SqliteStore:
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._refusal = f"the file is damaged ({reason})"
             return Damaged(place=place, reason=reason)
+        if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError) and not writing:
+            return UnsafeStorage(place=place, reason=reason if self._may_write() else _MAY_NOT_WRITE)
         if isinstance(error, apsw.ReadOnlyError):
             return ReadOnly(place=place, reason=reason)
         failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
-        unreadable = isinstance(error, apsw.CantOpenError) or getattr(error, "extendedresult", 0) in _UNREADABLE
-        if failed_io and (writing or not unreadable):
+        if failed_io and (writing or getattr(error, "extendedresult", 0) not in _UNREADABLE):
             self._refusal = f"an earlier write was not confirmed by the disk ({reason}); open it again"
             return NotDurable(place=place, reason=reason)
         if writing:  # the disk has no part in it: this one write was not taken, the next one may be
             return StoreError(f"{place} did not take this ({reason}): nothing was stored")
         return Damaged(place=place, reason=reason)
+
+    def _may_write(self) -> bool:
+        return all(os.access(place, os.W_OK) for place in (self.path.parent, self.path))
 
     def _stream_id(self, connection: _Connection, stream: str, *, create: bool = False) -> int:
         """Remembered only after the transaction that made it has committed (see `append`)."""

@@ -126,6 +126,11 @@ def test_words_beside_a_call_and_the_call_are_one_crystal() -> None:
     assert only(of(wire)).text == "Let me look.\nget_page {}"
 
 
+@pytest.mark.parametrize("arguments", ["", "{}", "{ }\n"])
+def test_a_call_that_asks_for_nothing_in_particular_is_no_crystal_of_its_own(arguments: str) -> None:
+    assert of(a_call("c1", "web_fetch", arguments)) == []
+
+
 def test_of_an_endless_call_the_beginning_is_enough() -> None:
     assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MOST_OF_A_CALL
 
@@ -179,8 +184,11 @@ def test_a_name_in_front_is_who_speaks(text: str, speaker: str) -> None:
     assert (found.speaker, found.text) == (speaker, text)
 
 
-def test_a_message_can_name_its_speaker_itself() -> None:
-    assert only(of({**user("Caroline: hi"), "name": "Melanie"})).speaker == "Melanie"
+@pytest.mark.spec("J5")
+def test_a_message_can_name_its_speaker_itself_and_no_text_can() -> None:
+    found = only(of({**user("Caroline: hi"), "name": "Melanie"}))
+    assert (found.speaker, found.named) == ("Melanie", True)
+    assert not only(of(user("Caroline: hi"))).named
 
 
 def test_a_tools_name_is_no_speaker() -> None:
@@ -263,6 +271,19 @@ def test_a_page_is_found_by_its_sections() -> None:
     ]
     assert [one.part for one in found] == [1, 2, 3]
     assert {(one.row, one.about) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
+
+
+@pytest.mark.parametrize(
+    ("page", "sections"),
+    [
+        ("# Runbook", []),
+        ("# Runbook\n\n## Start\nPush the button.", ["# Runbook\n## Start\nPush the button."]),
+        ("# Start\nPush the button.\n# To do\n", ["# Start\nPush the button.\n# To do"]),
+        ("# To do\n## Buy milk\n## Call Mei", ["# To do\n## Buy milk\n## Call Mei"]),
+    ],
+)
+def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: str, sections: list[str]) -> None:
+    assert [one.text for one in gleaned(an_event(DocumentWritten("detail/runbook.md", page)))] == sections
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.crystals.asked import Asked
-from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, ranked, rarity, worth_by_itself
+from inmind.crystals.rank import TOLD_LATE, Field, Placed, brevity, by_meaning, by_words, ranked, rarity
 from inmind.crystals.when import Span
 
 pytestmark = pytest.mark.spec("H3")
@@ -44,23 +44,17 @@ def test_a_word_tells_more_in_a_short_passage() -> None:
 
 
 def test_words_alone_keep_their_order() -> None:
-    own = worth_by_itself({1: 3.0, 2: 6.0}, {}, floor=0.0)
+    own = by_words({1: 3.0, 2: 6.0}, alone=True)
     assert own[1] < own[2] == 1.0
 
 
-def test_of_two_with_the_same_words_the_one_closer_in_meaning_is_worth_more() -> None:
-    own = worth_by_itself({1: 3.0, 2: 3.0}, {1: 0.4, 2: 0.8}, floor=0.2)
-    assert own[1] < own[2]
-
-
-def test_what_is_found_by_meaning_alone_is_found() -> None:
-    own = worth_by_itself({1: 3.0}, {2: 0.9}, floor=0.2)
-    assert own[2] > 0
+def test_who_is_closer_in_meaning_is_worth_more() -> None:
+    own = by_meaning({1: 0.4, 2: 0.8}, floor=0.2)
+    assert 0 < own[1] < own[2]
 
 
 def test_what_is_no_closer_than_anything_is_not_close() -> None:
-    own = worth_by_itself({}, {1: 0.15, 2: 0.9}, floor=0.2)
-    assert 1 not in own
+    assert set(by_meaning({1: 0.15, 2: 0.9}, floor=0.2)) == {2}
 
 
 @given(
@@ -71,9 +65,10 @@ def test_what_is_no_closer_than_anything_is_not_close() -> None:
 def test_nothing_is_worth_more_than_the_best_possible(
     lexical: dict[int, float], meaning: dict[int, float], floor: float
 ) -> None:
-    own = worth_by_itself(lexical, meaning, floor=floor)
-    assert set(lexical) <= set(own) <= {*lexical, *meaning}
-    assert all(0 <= worth <= 1 + 1e-9 for worth in own.values())
+    words, meant = by_words(lexical, alone=False), by_meaning(meaning, floor=floor)
+    assert set(words) == set(lexical)
+    assert set(meant) <= set(meaning)
+    assert all(0 <= words.get(number, 0) + meant.get(number, 0) <= 1 + 1e-9 for number in {*words, *meant})
 
 
 def test_who_shares_more_with_the_query_comes_first() -> None:

@@ -22,7 +22,8 @@ CREATE TABLE series (
     UNIQUE (stream, name)
 ) STRICT;
 -- `made` only grows, so vectors can follow it. `number` says which series a crystal stands in, and at which place. `gone`
--- is when it was taken back, or said anew.
+-- is when it was taken back, or said anew. `named`: the speaker is the message's own word, and not only what its text
+-- begins with. `ends` is the end that was declared for it; `valid_to` may be one that came with what was said since.
 CREATE TABLE crystals (
     made INTEGER PRIMARY KEY,
     number INTEGER NOT NULL UNIQUE,
@@ -36,6 +37,7 @@ CREATE TABLE crystals (
     at INTEGER NOT NULL,
     role TEXT NOT NULL,
     speaker TEXT NOT NULL,
+    named INTEGER NOT NULL,
     words INTEGER NOT NULL,
     answers INTEGER NOT NULL,
     importance REAL NOT NULL,
@@ -46,6 +48,7 @@ CREATE TABLE crystals (
     accesses INTEGER NOT NULL DEFAULT 0,
     accessed INTEGER,
     valid_from INTEGER,
+    ends INTEGER,
     valid_to INTEGER,
     superseded_by TEXT NOT NULL DEFAULT '',
     merged_into TEXT NOT NULL DEFAULT '',
@@ -126,9 +129,9 @@ VALUES ((SELECT coalesce(max(id), 0) / 2 * 2 + 2 FROM series) + ?4, ?1, ?2, ?3) 
 UPDATE series SET length = ?2, asks = ?3 WHERE id = ?1;
 
 -- name: add_crystal
-INSERT INTO crystals (number, event, part, resource, kind, source, origin, trust, at, role, speaker, words, answers,
-    importance, valence, about, echoes, valid_from, valid_to, lifecycle)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20);
+INSERT INTO crystals (number, event, part, resource, kind, source, origin, trust, at, role, speaker, named, words,
+    answers, importance, valence, about, echoes, valid_from, ends, valid_to, lifecycle)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22);
 
 -- name: last_chunk
 SELECT chunk, length(passages) FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT 1;
