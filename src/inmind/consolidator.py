@@ -1,14 +1,16 @@
 """Consolidation, carried out: batch by batch, each a commit, so that it can stop anywhere and go on there.
 
 What becomes of which crystal is decided in `crystals/consolidate`. First everything that was written down is gone
-through, then what was said in sessions and may fade. Where the last batch ended stands in the journal; a pass that
-found nothing to do leaves nothing there.
+through: it is read once, and decided at once, since each of it has to be seen beside all others. What was not committed
+before the time was over is decided again. Then comes what was said in sessions and may fade, a few at a time; how far
+that came stands in the journal. A pass that found nothing to do leaves nothing there.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from inmind.crystals.consolidate import plan
@@ -35,6 +37,14 @@ class Consolidation:
     finished: bool = True
     """False where time ran out: the next one goes on where this one stopped."""
 
+    def and_then(self, batch: Consolidated) -> Consolidation:
+        return Consolidation(
+            merged=self.merged + len(batch.merged),
+            superseded=self.superseded + len(batch.superseded),
+            expired=self.expired + len(batch.expired),
+            finished=not batch.upto,
+        )
+
 
 class Consolidator:
     """Goes through the crystals of one resource."""
@@ -43,30 +53,40 @@ class Consolidator:
         self._deep, self._store, self._stream, self._clock = deep, store, stream, clock
         self._resource = resource
 
-    def due(self, *, every_seconds: float) -> bool:
-        """Has it not been done for so long, or was it left in the middle?"""
+    def due(self, *, every_seconds: float, finished: datetime | None = None) -> bool:
+        """Has it not been done for so long, or was it left in the middle?
+
+        `finished`: when whoever asks has last come to the end. The journal tells only of passes that found something.
+        """
         last = self._last()
-        return last is None or bool(last[0]) or (self._clock() - last[1]).total_seconds() >= every_seconds
+        if last is not None and last[0]:
+            return True
+        done = [moment for moment in (finished, last and last[1]) if moment is not None]
+        return not done or (self._clock() - max(done)).total_seconds() >= every_seconds
 
     def run(self, *, seconds: float | None = None) -> Consolidation:
-        """Go on where the last one stopped, to the end or until the time is over."""
+        """Go on where the last one stopped, to the end or until the time is over.
+
+        The time is looked at between batches. Reading what was written down and deciding on it comes before the first
+        of them, and takes as long as it takes.
+        """
         began = time.monotonic()
         last = self._last()
-        after = last[0] if last else ""
-        done = Consolidation()
-        while True:
-            decided = self._batch(after)
-            if decided.upto or decided.merged or decided.superseded or decided.expired or after:
-                self._stream.append(Draft(what=decided, origin=Origin.OPERATOR))
-            after = decided.upto
-            done = Consolidation(
-                merged=done.merged + len(decided.merged),
-                superseded=done.superseded + len(decided.superseded),
-                expired=done.expired + len(decided.expired),
-                finished=not after,
-            )
-            if not after or (seconds is not None and time.monotonic() - began >= seconds):
-                return done
+        upto = last[0] if last else ""
+        # What was decided is held back until more is: so the last of a pass also tells that it came to its end.
+        done, held = Consolidation(), Consolidated(upto)
+        for batch in self._batches(upto):
+            if _decides(held) and _decides(batch):
+                self._commit(held)
+                upto, held = held.upto, batch
+            else:
+                held = replace(held if _decides(held) else batch, upto=batch.upto)
+            done = done.and_then(batch)
+            if seconds is not None and time.monotonic() - began >= seconds:
+                break
+        if _decides(held) or held.upto != upto:
+            self._commit(held)
+        return done
 
     def _last(self) -> tuple[str, datetime] | None:
         """Where the last batch ended, and when it was."""
@@ -75,23 +95,40 @@ class Consolidator:
                 return event.what.upto, event.at
         return None
 
-    def _batch(self, after: str) -> Consolidated:
-        now, resumed = self._clock(), self._deep.record(after) if after else None
-        if resumed is None or resumed.source == "memory":
-            written = plan(self._deep.written(self._resource), now=now, after=after, most=AT_A_TIME)
-            if written.upto:
-                return written
-            said = self._faded(None, now)
-            return Consolidated(
-                upto=said.upto,
-                merged=written.merged,
-                superseded=written.superseded,
-                expired=(*written.expired, *said.expired),
-            )
-        return self._faded(resumed, now)
+    def _commit(self, batch: Consolidated) -> None:
+        self._stream.append(Draft(what=batch, origin=Origin.OPERATOR))
 
-    def _faded(self, after: Record | None, now: datetime) -> Consolidated:
-        """What was said in sessions and is worth nothing by now, of the next so many."""
-        records: Sequence[Record] = self._deep.fading(self._resource, after.made if after else 0, AT_A_TIME)
-        expired = tuple(record.id for record in records if expires(record.crystal("", self._resource), now))
-        return Consolidated(upto=records[-1].id if len(records) == AT_A_TIME else "", expired=expired)
+    def _batches(self, upto: str) -> Iterator[Consolidated]:
+        """What is to be done from there on; the last batch, and no other, comes to the end of the pass."""
+        now, resumed = self._clock(), self._deep.record(upto) if upto else None
+        made = 0
+        if resumed is not None and resumed.source != "memory":
+            made = resumed.made
+        else:
+            written = self._deep.written(self._resource)
+            yield from _in_batches(plan(written, now=now, most=len(written)))
+        while len(records := self._deep.fading(self._resource, made, AT_A_TIME)) == AT_A_TIME:
+            made = records[-1].made
+            yield Consolidated(records[-1].id, expired=self._faded(records, now))
+        yield Consolidated("", expired=self._faded(records, now))
+
+    def _faded(self, records: Sequence[Record], now: datetime) -> tuple[str, ...]:
+        """What was said in sessions and is worth nothing by now."""
+        return tuple(record.id for record in records if expires(record.crystal("", self._resource), now))
+
+
+def _in_batches(decided: Consolidated) -> Iterator[Consolidated]:
+    merged, superseded, expired = dict(decided.merged), dict(decided.superseded), {*decided.expired}
+    named = sorted({*merged, *superseded, *expired})
+    for start in range(0, len(named), AT_A_TIME):
+        batch = named[start : start + AT_A_TIME]
+        yield Consolidated(
+            batch[-1],
+            merged=tuple((one, merged[one]) for one in batch if one in merged),
+            superseded=tuple((one, superseded[one]) for one in batch if one in superseded),
+            expired=tuple(one for one in batch if one in expired),
+        )
+
+
+def _decides(batch: Consolidated) -> bool:
+    return bool(batch.merged or batch.superseded or batch.expired)

@@ -27,7 +27,7 @@ from inmind.crystals.score import worth
 from inmind.crystals.telling import beside
 from inmind.crystals.when import Span
 from inmind.documents import OVERVIEW
-from inmind.errors import Damaged, InmindError, NotFound
+from inmind.errors import Damaged, InmindError, ModelFailed, NotFound
 from inmind.frozen import frozen
 from inmind.journal import Event, MessageAdded, microseconds, moment
 from inmind.prompt.formats import FORMATS
@@ -36,6 +36,7 @@ from inmind.stores.base import Clock, Store
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.index import (
     COMMON,
+    Holding,
     Index,
     Read,
     Record,
@@ -45,6 +46,7 @@ from inmind.stores.index import (
     crystal_of,
     part_of,
     passages_of,
+    series,
 )
 
 log = logging.getLogger("inmind")
@@ -64,15 +66,21 @@ FEW = 20
 UNRELATED = 0.15
 """A cosine that texts have which share nothing but their language."""
 
+PATIENT = 4
+"""Texts in a row that an embedder may refuse, before it is taken to be out of order."""
+
 FEW_LEFT = 8
 """Crystals that may be without vectors while others are found by theirs."""
 
 REST = 30
-"""Seconds in which an embedder that has failed is not asked by those who search."""
+"""Seconds in which an embedder that took long to fail is not asked by those who search."""
 
 EMBEDDED_TOGETHER = 64
 PATIENCE = 0.2
 """Seconds that a search spends on vectors of what has just come in."""
+
+AT_A_TIME = 400
+"""Crystals that are looked up together, where filters let only some pass."""
 
 CLOSE = 8
 """Events that are read along, rather than to ask once more."""
@@ -139,11 +147,14 @@ class DeepMemory:
         self.behind = False
         """There was not time enough to embed all that a search could have found by its meaning."""
         self._matrices: dict[int, _Matrix] = {}
+        self._hidden_of: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
         self._lock = threading.Lock()
         tell_after_fork(self)
 
     def after_fork(self) -> None:
+        """A thread of the parent may have been filling a matrix: the child makes its own."""
         self._lock = threading.Lock()
+        self._matrices.clear()
 
     # -- asking --------------------------------------------------------------------------------------------
 
@@ -219,20 +230,58 @@ class DeepMemory:
                 found.passage.get(one.number, 0),
             )
             for one in ranked(placed, field, question, query.limit)
+        ] or [
+            _Answer(0.0, {}, record, scope.name, 0)
+            for record in sorted(records.values(), key=lambda one: -one.at)[: query.limit]
+            if not question.words
         ]
 
     def _visible(self, own: dict[int, float], query: Query) -> dict[int, float]:
-        """Without the best of those that nobody may find: what is hidden must not bring up what stands beside it."""
+        """Without what this query may not find: it must not bring up what stands beside it."""
+        if query.as_of is None and not query.without:
+            return own
         best = nlargest(_wide(2 * LOOKED_AT, query), own, key=own.__getitem__)
-        hidden = {record.number for record in self._index.records(best) if not _is_visible(record, query)}
-        return {number: worth for number, worth in own.items() if number not in hidden} if hidden else own
+        unseen = {record.number for record in self._index.records(best) if not _is_visible(record, query)}
+        return {number: worth for number, worth in own.items() if number not in unseen}
+
+    def _hidden(self, scope: Scope, query: Query) -> frozenset[int]:
+        """Crystals that are found no more. As of an earlier day others were: then each is looked at by itself."""
+        if query.as_of is not None or not scope.hidden:
+            return frozenset()
+        mark = (self._index.identity(), scope.hidden)
+        known = self._hidden_of.get(scope.id)
+        if known is None or known[0] != mark:
+            known = self._hidden_of[scope.id] = (mark, self._index.hidden(scope))
+        return known[1]
+
+    def _holding(self, scope: Scope, query: Query, words: Iterable[str]) -> dict[str, Holding]:
+        """Where words stand that can be found. A word that very many hold is looked up only where no other is."""
+        found = {word: self._index.holding(scope, word, every=query.narrow) for word in words}
+        if not query.narrow:
+            found = {word: held for word, held in found.items() if held.count < COMMON} or found
+        hidden = self._hidden(scope, query)
+        inside = self._index.series_of(f"session/{query.session}") if query.session else None
+        if not hidden and inside is None:
+            return found
+        return {
+            word: Holding(
+                held.count,
+                [
+                    passage
+                    for passage in held.passages
+                    if crystal_of(passage) not in hidden and (inside is None or series(passage) in inside)
+                ],
+            )
+            for word, held in found.items()
+        }
 
     def _found(self, question: Asked, query: Query, scope: Scope) -> _Found:
         """Passages by words and by meaning, and what their crystals come to."""
-        lists = {word: self._index.holding(scope, word) for word in question.words}
-        held = {word: found for word, found in lists.items() if len(found) < COMMON} or lists
-        gains = {word: question.words[word] * rarity(len(found), scope.passages) for word, found in held.items()}
-        gained = gathered([(gains[word], held[word]) for word in held], most=_wide(BEST_BY_WORDS, query))
+        held = self._holding(scope, query, question.words)
+        gains = {word: question.words[word] * rarity(found.count, scope.passages) for word, found in held.items()}
+        gained = gathered(
+            [(gains[word], found.passages) for word, found in held.items()], most=_wide(BEST_BY_WORDS, query)
+        )
         passages = best_passages(gained, brevity)
         lexical = {crystal: worth for crystal, (worth, _) in passages.items()}
         best = {crystal: part_of(passage) for crystal, (_, passage) in passages.items()}
@@ -245,20 +294,22 @@ class DeepMemory:
         """How close the closest crystals are, and how close one has to be to be closer than others."""
         if self.embedder is None or not query.text.strip() or self._resting:
             return {}, 0.0
-        if len(self._index.unembedded(self.embedder.name, FEW_LEFT)) == FEW_LEFT:
+        if self._index.behind(self.embedder.name, scope, FEW_LEFT) == FEW_LEFT:
             return {}, 0.0  # what has a vector must not outrank what will have one
+        began = time.monotonic()
         try:
             (vector,) = self.embedder.embed([query.text])
         except InmindError as error:
-            self._rest(error)
+            self._rest(error, since=began)
             return {}, 0.0
         with self._lock:
             matrix = self._matrix(self.embedder, scope)
             held, near = len(matrix), matrix.nearest(vector, _wide(BEST_BY_MEANING, query))
         meaning: dict[int, float] = {}
+        hidden = self._hidden(scope, query)
         for passage, cosine in near:
             crystal = crystal_of(passage)
-            if crystal not in meaning:
+            if crystal not in meaning and crystal not in hidden:
                 meaning[crystal] = cosine
                 best.setdefault(crystal, part_of(passage))
         usual = min(BEST_BY_MEANING, held // 2)
@@ -268,12 +319,16 @@ class DeepMemory:
         """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
         span = question.span
         amid = self._index.amid(scope, Span(span.first, span.before + TOLD_LATE), IN_SPAN) if span else []
-        numbers = dict.fromkeys((*field.promising(_wide(LOOKED_AT, query)), *amid))
-        if not numbers and query.narrow:
-            numbers = dict.fromkeys(self._index.amid(scope, _any_time(query), IN_SPAN))
-        records = self._index.records(numbers)
-        seen = [record for record in records if _is_visible(record, query)]
-        return [record for record in seen if query.allows(record.crystal("", ""))] if query.narrow else seen
+        numbers = list(dict.fromkeys((*field.promising(_wide(LOOKED_AT, query)), *amid)))
+        if not numbers and query.narrow:  # whoever asks for nothing in particular is shown what came last
+            numbers = self._index.amid(scope, _any_time(query), IN_SPAN)
+        found: list[Record] = []
+        for start in range(0, len(numbers), AT_A_TIME):
+            seen = [one for one in self._index.records(numbers[start : start + AT_A_TIME]) if _is_visible(one, query)]
+            found += [one for one in seen if not query.narrow or query.allows(one.crystal("", ""))]
+            if query.narrow and len(found) >= LOOKED_AT:
+                break
+        return found
 
     def _shown(self, best: Sequence[_Answer], query: Query) -> list[Hit]:
         talking = [one.record.number for one in best if conversation_of(one.record.number) is not None]
@@ -358,29 +413,32 @@ class DeepMemory:
             if not record.gone
             for number, text in passages_of(record, self._text(record))
         ]
-        rows = embedder.embed([text for _, _, text in wanted]) if wanted else ()
+        rows = _embedded(embedder, [text for _, _, text in wanted])
         made = [
             (resource, number, np.asarray(row, np.float16).tobytes())
             for (resource, number, _), row in zip(wanted, rows, strict=True)
+            if row is not None
         ]
         self._index.embedded(embedder.name, upto=records[-1].made, vectors=made)
 
     def _embed_for_a_moment(self) -> None:
         if self._resting:
             return
+        began = time.monotonic()
         try:
             self.behind = not self.embed(seconds=PATIENCE)
         except InmindError as error:
-            self._rest(error)
+            self._rest(error, since=began)
 
     @property
     def _resting(self) -> bool:
-        """Has the embedder failed just now? Whoever searches does not wait for it each time."""
+        """Has somebody who searched just waited in vain for the embedder? Then the next ones do not."""
         return time.monotonic() < self._rests_until
 
-    def _rest(self, error: InmindError) -> None:
-        log.warning("searching by words alone for %d s: %s", REST, error)
-        self._rests_until = time.monotonic() + REST
+    def _rest(self, error: InmindError, *, since: float) -> None:
+        log.warning("searching by words alone: %s", error)
+        if time.monotonic() - since > PATIENCE:
+            self._rests_until = time.monotonic() + REST
 
     def _matrix(self, embedder: Embedder, scope: Scope) -> _Matrix:
         matrix = self._matrices.get(scope.id)
@@ -389,6 +447,30 @@ class DeepMemory:
             matrix = self._matrices[scope.id] = _Matrix(embedder, index)
         matrix.refresh(self._index, scope)
         return matrix
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[float] | None]:
+    """A vector for each text. One that the embedder refuses has none, and is found by its words; but one that refuses
+    all of them is out of order, and will be asked again."""
+    if not texts:
+        return []
+    try:
+        return list(embedder.embed(texts))
+    except ModelFailed:
+        if len(texts) == 1:
+            raise
+    rows: list[Iterable[float] | None] = []
+    for text in texts:
+        try:
+            rows += embedder.embed([text])
+        except ModelFailed as error:
+            log.warning("a text has no vector: %s", error)
+            rows.append(None)
+            if len(rows) >= PATIENT and not any(row is not None for row in rows):
+                raise
+    if not any(row is not None for row in rows):
+        raise ModelFailed(reason="the embedder takes none of what it is given")
+    return rows
 
 
 class _Matrix:

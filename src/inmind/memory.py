@@ -28,7 +28,7 @@ from inmind.afterwards import Afterwards
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.errors import Closed, Damaged, InvalidInput, UnsafeStorage
+from inmind.errors import Closed, Damaged, InvalidInput, ModelFailed, UnsafeStorage
 from inmind.frozen import frozen
 from inmind.journal import (
     NOBODY,
@@ -134,6 +134,8 @@ class Memory:
         self.home = home
         self._embedder = embedder
         self._deep_memory: DeepMemory | None = None
+        self._gone_through: dict[str, datetime] = {}
+        """Resources that were consolidated here, and when that came to its end."""
         self._afterwards = Afterwards()
         self._store, self._siblings = store, Siblings(store)
         self._clock: Clock = _telling(clock) if clock else _utc_now
@@ -298,10 +300,11 @@ class Memory:
     def consolidate(self, resource: str, *, seconds: float | None = None) -> Consolidation:
         """Merge what says the same, mark what was said anew, and let go of what has faded.
 
-        With `seconds`, for about so long: the next one goes on where this one stopped.
+        With `seconds`, for about so long, and for as long as it takes to read through all notes: the next one goes on
+        where this one stopped.
         """
         limit = None if seconds is None else _seconds(seconds, "seconds")
-        return self._consolidator(_named(resource, "resource")).run(seconds=limit)
+        return self._consolidate(_named(resource, "resource"), limit)
 
     def upkeep(self, *, seconds: float = 60.0) -> None:
         """What keeps a memory fit, when there is time: the index, vectors, and consolidations that are due."""
@@ -313,9 +316,9 @@ class Memory:
         for resource in deep.resources():
             left = until - time.monotonic()
             if left > 0 and not resource.startswith(PRIVATE):
-                consolidator = self._consolidator(resource)
-                if consolidator.due(every_seconds=CONSOLIDATION_SECONDS):
-                    consolidator.run(seconds=left)
+                finished = self._gone_through.get(resource)
+                if self._consolidator(resource).due(every_seconds=CONSOLIDATION_SECONDS, finished=finished):
+                    self._consolidate(resource, left)
         if deep.embed(seconds=max(0.0, until - time.monotonic())):
             deep.forget_other_vectors()
 
@@ -323,7 +326,10 @@ class Memory:
         """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
         self._afterwards.flush()
         if self._deep_memory is not None:
-            self._deep_memory.embed()
+            try:
+                self._deep_memory.embed()
+            except ModelFailed as error:
+                log.warning("what is new has no vectors: %s", error)
 
     def __contains__(self, id: object) -> bool:
         """Whether there is a session of this id, so that opening it would not begin one."""
@@ -415,10 +421,14 @@ class Memory:
             self._afterwards.soon("embed", self._embed)
 
     def _embed(self) -> None:
-        from inmind.embedders import embedder
-
-        if embedder(self._embedder) is not None and not self._deep().embed(seconds=SLICE):
+        if not self._deep().embed(seconds=SLICE):
             self._keep_found()
+
+    def _consolidate(self, resource: str, seconds: float | None) -> Consolidation:
+        done = self._consolidator(resource).run(seconds=seconds)
+        if done.finished:
+            self._gone_through[resource] = self._clock()
+        return done
 
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.consolidator import Consolidator

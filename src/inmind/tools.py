@@ -471,6 +471,7 @@ TOOLS: tuple[Tool, ...] = (
                     "since": _TEXT,
                     "until": _TEXT,
                     "session": _TEXT,
+                    "as_of": _TEXT,
                 },
                 required=("query",),
             ),
@@ -483,7 +484,7 @@ TOOLS: tuple[Tool, ...] = (
         reads_only=True,
         layer=lambda layer: _has_pages(layer) or scratchpad_in_sight([layer]) is not None,
         declare=_always(
-            f"Read {OVERVIEW}, detail/<name>, archive/<name> or {SCRATCHPAD}.",
+            f"Read {OVERVIEW}, detail/<name>, archive/<name>, {SCRATCH} or {SCRATCHPAD}.",
             _object({"path": _TEXT, "from_line": _NUMBER, "to_line": _NUMBER}, required=("path",)),
         ),
         run=_read,

@@ -82,6 +82,21 @@ def test_a_note_that_cannot_be_taken_is_refused_in_one_line(used: Path, argument
     assert not (used / "resources/ada/memory").exists()
 
 
+@pytest.mark.spec("H5")
+def test_upkeep_says_whether_all_of_it_is_done(used: Path) -> None:
+    with Memory.open(used) as memory:
+        for text in ("User lives in Berlin", "User lives in Hamburg"):
+            memory.session("support-42").note(text)
+    assert inmind("upkeep", home=used).stdout == "All upkeep that was due is done.\n"
+    with Memory.open(used) as memory:
+        hits = memory.search("lives in", sources=["memory"])
+    assert [bool(hit.crystal.superseded_by) for hit in hits] == [False, True]
+    assert json.loads(inmind("upkeep", "--seconds", "60", "--json", home=used).stdout)["finished"] is True
+    assert inmind("upkeep", "--seconds", "0", home=used).stdout == "Stopped after 0 s: the next upkeep goes on there.\n"
+    refused = inmind("upkeep", "--seconds", "-1", home=used)
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+
+
 def test_sessions_are_listed(used: Path) -> None:
     ran = inmind("sessions", home=used)
     assert "support-42" in ran.stdout

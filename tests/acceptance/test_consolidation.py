@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,9 @@ from torture.harness import Running, ask
 from inmind import Memory, Origin, Session
 from inmind.consolidator import AT_A_TIME, Consolidation
 from inmind.crystals.query import Hit
+from inmind.deep import DeepMemory
 from inmind.errors import InvalidInput
-from inmind.journal import Draft
+from inmind.journal import Consolidated, Draft, NoteTaken
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("H5")
@@ -102,6 +104,14 @@ def test_a_time_that_is_none_is_refused(memory: Memory, seconds: Any) -> None:
     for call in (lambda: memory.consolidate("ada", seconds=seconds), lambda: memory.upkeep(seconds=seconds)):
         with pytest.raises(InvalidInput, match="seconds"):
             call()
+
+
+def test_of_two_notes_in_one_reply_the_second_takes_the_place_of_the_first(memory: Memory, session: Session) -> None:
+    said = ["User lives in Berlin", "User lives in Hamburg"]
+    calls = [a_call(f"c{n}", "working_memory_note", json.dumps({"note": text})) for n, text in enumerate(said)]
+    session.record({**calls[0], "tool_calls": [call["tool_calls"][0] for call in calls]})
+    assert memory.consolidate("ada").superseded == 1
+    assert texts([hit for hit in session.search("lives in") if not hit.crystal.superseded_by]) == said[1:]
 
 
 # -- fading ------------------------------------------------------------------------------------------------
@@ -261,6 +271,66 @@ def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
     assert session.search("barometer") == []
 
 
+def with_notes(memory: Memory, texts: list[str]) -> None:
+    drafts = [Draft(what=NoteTaken(text), origin=Origin.USER) for text in texts]
+    store = memory._store  # pyright: ignore[reportPrivateUsage] -- as many at once as a session takes in weeks
+    store.append("resource/ada", drafts, expected=store.version("resource/ada"), at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The resources whose notes are read from now on."""
+    read: list[str] = []
+    written = DeepMemory.written
+
+    def counted(deep: DeepMemory, resource: str) -> Any:
+        read.append(resource)
+        return written(deep, resource)
+
+    monkeypatch.setattr(DeepMemory, "written", counted)
+    return read
+
+
+def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
+    memory: Memory, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_notes(memory, ["User prefers tabs over spaces"] * (2 * AT_A_TIME + 51))
+    read = readings(monkeypatch)
+    assert memory.consolidate("ada") == Consolidation(merged=2 * AT_A_TIME + 50)
+    assert read == ["ada"]
+    assert [len(batch.merged) for batch in consolidated(session)] == [AT_A_TIME, AT_A_TIME, 50]
+    assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
+    assert len(session.search("tabs spaces")) == 1
+
+
+def test_notes_that_were_left_when_the_time_was_over_are_consolidated_next_time(
+    memory: Memory, session: Session, clock: ManualClock
+) -> None:
+    with_notes(memory, ["User prefers tabs over spaces"] * (AT_A_TIME + 51))
+    with_the_output_of_a_tool(session)
+    clock.advance(seconds=60 * DAY)
+    done = [memory.consolidate("ada", seconds=0)]
+    assert done == [Consolidation(merged=AT_A_TIME, finished=False)]
+    while not done[-1].finished:
+        done.append(memory.consolidate("ada", seconds=0))
+    assert (sum(one.merged for one in done), sum(one.expired for one in done)) == (AT_A_TIME + 50, 1)
+    assert memory.consolidate("ada") == Consolidation()
+
+
+def test_a_long_way_on_which_nothing_is_found_leaves_nothing_in_the_journal(memory: Memory, session: Session) -> None:
+    with_the_output_of_a_tool(session, AT_A_TIME + 50)
+    assert memory.consolidate("ada") == Consolidation()
+    assert consolidated(session) == []
+
+
+def test_where_nothing_was_found_before_the_time_was_over_the_next_one_goes_on_there(
+    memory: Memory, session: Session
+) -> None:
+    with_the_output_of_a_tool(session, 2 * AT_A_TIME + 50)
+    passes = [memory.consolidate("ada", seconds=0).finished for _ in range(3)]
+    assert passes == [False, False, True]
+    assert [bool(batch.upto) for batch in consolidated(session)] == [True, True, False]
+
+
 @pytest.mark.spec("J1")
 def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Path) -> None:
     number = AT_A_TIME + 50
@@ -291,6 +361,18 @@ def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memo
     assert (hit.crystal.accesses, len(hit.crystal.sources)) == (2, 2)
 
 
+@pytest.mark.spec("J2")
+def test_of_two_that_have_decided_against_each_other_the_first_has_decided(memory: Memory, session: Session) -> None:
+    first, second = (session.note(text) for text in ("User prefers tabs over spaces", "user prefers tabs over spaces."))
+    store = memory._store  # pyright: ignore[reportPrivateUsage] -- two processes, neither of which has seen the other
+    passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
+    for what in passes:
+        draft = Draft(what=what, origin=Origin.OPERATOR)
+        store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.at)
+    assert [hit.crystal.id for hit in session.search("tabs spaces")] == [first.id]
+    assert memory.crystal(second.id).merged_into == first.id
+
+
 @pytest.mark.spec("H4")
 def test_upkeep_consolidates_what_is_due_every_half_hour(memory: Memory, session: Session, clock: ManualClock) -> None:
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
@@ -304,3 +386,18 @@ def test_upkeep_consolidates_what_is_due_every_half_hour(memory: Memory, session
     clock.advance(seconds=60)
     memory.upkeep()
     assert len(consolidated(session)) == 2
+
+
+@pytest.mark.spec("H4")
+def test_upkeep_does_not_look_again_at_once_where_it_has_found_nothing(
+    memory: Memory, session: Session, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.note("User prefers tabs over spaces")
+    read = readings(monkeypatch)
+    for _ in range(3):
+        memory.upkeep()
+        clock.advance(seconds=10 * 60 - 1)
+    assert read == ["ada"]
+    clock.advance(seconds=3)
+    memory.upkeep()
+    assert read == ["ada", "ada"]

@@ -27,7 +27,7 @@ def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
 def found(session: Session, query: str) -> list[str]:
     """Whose words are found that say it, without those that merely stand beside them."""
     hits = session.search(query, limit=50)
-    return [hit.crystal.speaker or hit.crystal.source for hit in hits if hit.parts["itself"] > 0]
+    return [hit.crystal.speaker or hit.crystal.source for hit in hits if hit.parts["words"] > 0]
 
 
 def test_what_stands_in_the_prompt_and_is_repeated_is_found_once(memory: Memory) -> None:
@@ -98,3 +98,44 @@ def test_words_that_another_session_was_shown_are_news_where_they_were_not(memor
     other.prepare([user("hello")])
     other.record(assistant(NOTE))
     assert found(other, "deadline harbour project March Gustav") == ["assistant"]
+
+
+# -- what differs in one word is news ----------------------------------------------------------------------
+
+
+def test_an_answer_that_corrects_what_was_shown_is_found(session: Session) -> None:
+    session.note("The deadline for the API is March 12")
+    session.prepare([user("When is it due?")])
+    session.record(assistant("The deadline for the API is April 2"))
+    assert sorted(found(session, "deadline API April")) == ["assistant", "memory"]
+
+
+def test_a_note_that_corrects_another_is_found_in_a_session_of_nobody(memory: Memory) -> None:
+    session = memory.session("now")
+    session.note("The deadline for the API is March 12")
+    session.prepare([user("hello")])
+    for again in ("The deadline for the API is April 2", "The deadline for the API is March 12"):
+        note = session.note(again)
+        assert memory.crystal(note.id).text == again
+        assert note.id in [hit.crystal.id for hit in session.search("deadline API")]
+
+
+def test_a_page_that_was_read_and_rewritten_is_found_as_it_is_now(session: Session) -> None:
+    session.write("detail/harbour.md", PAGE)
+    session.prepare([user("It is fifty tons")])
+    session.record(a_call("c1", "memory_read", '{"path": "detail/harbour.md"}'))
+    rewritten = {"path": "detail/harbour.md", "text": PAGE.replace("forty", "fifty")}
+    session.record(a_call("c2", "memory_write", json.dumps(rewritten)))
+    pages = [hit.crystal.text for hit in session.search("crane oiled") if hit.crystal.path]
+    assert ["fifty" in page for page in pages] == [True]
+
+
+def test_what_a_tool_answers_anew_is_found(session: Session) -> None:
+    status = '{"service": "billing", "region": "eu-west-1", "status": "degraded", "queue": %d, "errors": 3}'
+    session.prepare([user("How is billing?")])
+    session.record(a_call("c1", "get_status", "{}"))
+    session.add([a_result("c1", status % 17)])
+    session.record(a_call("c2", "memory_search", '{"query": "billing status degraded queue"}'))
+    session.record(a_call("c3", "get_status", '{"again": true}'))
+    session.add([a_result("c3", status % 950)])
+    assert any("950" in hit.passage for hit in session.search("billing queue errors"))

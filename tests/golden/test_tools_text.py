@@ -44,13 +44,14 @@ def test_the_tools_of_a_session_that_names_no_layers(session: Session) -> None:
                     "since": TEXT,
                     "until": TEXT,
                     "session": TEXT,
+                    "as_of": TEXT,
                 },
                 "required": ["query"],
             },
         ),
         tool(
             "memory_read",
-            "Read overview.md, detail/<name>, archive/<name> or scratchpad.",
+            "Read overview.md, detail/<name>, archive/<name>, memory/scratch.md or scratchpad.",
             {
                 "type": "object",
                 "properties": {"path": TEXT, "from_line": {"type": "integer"}, "to_line": {"type": "integer"}},

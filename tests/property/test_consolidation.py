@@ -152,3 +152,24 @@ def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
             assert next_id not in seen
             seen.add(next_id)
             here = life.crystals[next_id]
+
+
+@given(st.data())
+def test_what_is_merged_leads_to_what_is_found_whoever_decided_what_at_once(data: st.DataObject) -> None:
+    """Passes of several processes: each decided on what there was, and took effect when others had come before it."""
+    texts = data.draw(st.lists(st.sampled_from(["User prefers tabs", "User lives in Berlin"]), min_size=2, max_size=6))
+    said = [Crystal(id=f"resource/ada#{n}", text=text, at=WHEN, importance=0.9) for n, text in enumerate(texts)]
+    life, now, decided = Life(said), WHEN + DAY, list[Consolidated]()
+    for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
+        decided.append(plan([*life.crystals.values()], now=now))
+        found = data.draw(st.sets(st.sampled_from(sorted(life.crystals))))
+        life.happens(Searched("", tuple(sorted(found))), now)
+        if data.draw(st.booleans()):
+            life.happens(decided.pop(data.draw(st.integers(0, len(decided) - 1))), now)
+    for crystal in life.crystals.values():
+        seen = {crystal.id}
+        while crystal.merged_into:
+            crystal = life.crystals[crystal.merged_into]
+            assert crystal.id not in seen
+            seen.add(crystal.id)
+        assert alive(crystal)

@@ -37,22 +37,19 @@ def asked(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Asked:
     """`speakers`: names of those whose words are in memory."""
     found = words_asked(text)
     names = frozenset(name for name in speakers if (parts := words_asked(name)) and set(parts) <= set(found))
-    span = span_in(text, now)
-    weights = _weights(text, found)
-    if span:  # then the words for it have said most of what they have to say
-        weights = {word: min(weight, WEAK) if _is_of_time(word) else weight for word, weight in weights.items()}
     return Asked(
-        words=weights or dict.fromkeys(found, 1.0),
+        words=_weights(text, found) or dict.fromkeys(found, 1.0),
         role="" if names else _role(text),
         names=names,
-        span=span,
+        span=span_in(text, now),
     )
 
 
 def _role(text: str) -> str:
-    if _FIRST_PERSON.search(text):
-        return "user"
-    return "assistant" if _SECOND_PERSON.search(text) else ""
+    """Whose words are asked for. "Can you remind me" asks the assistant for a favour and not for what it has said."""
+    if _SECOND_PERSON.search(_FAVOUR.sub(" ", text)):
+        return "assistant"
+    return "user" if _FIRST_PERSON.search(text) else ""
 
 
 def _weights(text: str, found: Sequence[str]) -> dict[str, float]:
@@ -70,27 +67,18 @@ def _spaced(text: str) -> str:
     return _CHINESE.sub(lambda found: found[0] if found[0] in _OTHER_WORDS else " ", text)
 
 
-def _is_of_time(word: str) -> bool:
-    return word in _TIME or _YEAR.fullmatch(word) is not None
-
-
 def _is_weak(word: str) -> bool:
     """One character can be a word, and is more often a piece of one. Japanese writes in hiragana what holds sentences
     together, and most of what they are about in others."""
     return word in _WEAK or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
 
 
-_TIME = frozenset(
-    words_asked(
-        """
-        january february march april may june july august september october november december happen
-        monday tuesday wednesday thursday friday saturday sunday
-        """
-    )
-)
-
-_YEAR = re.compile("(?:19|20)[0-9]{2}")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself)\b|我|私|僕|俺", re.IGNORECASE)
+_FAVOUR = re.compile(
+    r"\b(?:can|could|would|will|do) you\b"
+    r"|\b(?:thank you|as you know|you know|if you)\b|你能|您能|你可以|你还?记得|你知道",
+    re.IGNORECASE,
+)
 _SECOND_PERSON = re.compile(r"\b(?:you|your)\b|你|您|あなた", re.IGNORECASE)
 
 _SILENT = frozenset(

@@ -55,7 +55,7 @@ def _superseded(noted: Iterable[Crystal], now: datetime) -> dict[str, str]:
     """
     standing: _Standing = defaultdict(dict)
     superseded: dict[str, str] = {}
-    for crystal in sorted(noted, key=lambda crystal: (_since(crystal), crystal.id), reverse=True):
+    for crystal in sorted(noted, key=_age, reverse=True):
         if crystal.superseded_by:
             continue
         if newer := _successor(crystal, standing):
@@ -78,8 +78,7 @@ def _successor(older: Crystal, standing: _Standing) -> Crystal | None:
         for trust in Trust
         if trust >= older.trust and (asked, trust) in standing
     )
-    newer = (one for one in differing if one and _since(one) > _since(older))
-    return max(newer, key=lambda crystal: (_since(crystal), crystal.id), default=None)
+    return max((one for one in differing if one and _is_newer(one, older)), key=_age, default=None)
 
 
 def _merged(noted: Iterable[Crystal], superseded: Mapping[str, str], successors: set[str]) -> dict[str, str]:
@@ -103,10 +102,30 @@ def _merged(noted: Iterable[Crystal], superseded: Mapping[str, str], successors:
     }
 
 
+def _is_newer(one: Crystal, other: Crystal) -> bool:
+    """Does it hold from later on, or was it said later? Of one instant, such as that of a reply which calls twice, only
+    events of one stream are known to have come one after the other; and parts of a page came together."""
+    if _since(one) != _since(other):
+        return _since(one) > _since(other)
+    (here, seq, _), (there, before, _) = _place(one), _place(other)
+    return here == there and seq > before
+
+
+def _age(crystal: Crystal) -> tuple[tuple[datetime, datetime], tuple[str, int, int]]:
+    return _since(crystal), _place(crystal)
+
+
 def _since(crystal: Crystal) -> tuple[datetime, datetime]:
     return holds_from(crystal), crystal.at
 
 
-def _stays(crystal: Crystal) -> tuple[bool, float, int, datetime, str]:
+def _place(crystal: Crystal) -> tuple[str, int, int]:
+    """Where its event stands: the stream, the number in it, and of a page the number of the part."""
+    stream, _, event = crystal.id.rpartition("#")
+    seq, _, part = event.partition(".")
+    return stream, int(seq), int(part or 0)
+
+
+def _stays(crystal: Crystal) -> tuple[bool, float, int, datetime, tuple[str, int, int]]:
     """Which of several stays. Importance goes first: what was called important must not fade as a part of another."""
-    return crystal.lifecycle == "frozen", crystal.importance, crystal.accesses, crystal.at, crystal.id
+    return crystal.lifecycle == "frozen", crystal.importance, crystal.accesses, crystal.at, _place(crystal)

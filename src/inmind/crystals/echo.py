@@ -3,21 +3,42 @@
 A model that was shown a note repeats it in its answer; a host's file tool reads the overview back. If that became a
 crystal, the next search would find it twice, each time with a younger date, and a mistake would confirm itself. So what
 memory has shown in a session is remembered by its runs of words, and a passage made of such runs is passed over.
+
+Nothing else is. A correction has most of its words in common with what it corrects, and differs in a number, a name or
+a "not" which came in or was left out: to lose that is worse than to find a quote beside its original.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 from zlib import crc32
 
 RUN = 4
 """Words in a row. Some are said again by chance; passages that are made of nothing else are not."""
 
 MOSTLY = 0.6
-"""The share of its words from which on a passage is an echo."""
+"""The share of its words that an echo has from what was shown; the others lead up to that."""
 
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+    r"|(?<!\w)[-−+<>](?=\d)|[$€£¥₹%‰°±≠≤≥]|[!=]="
+)
+"""Signs that make another statement of the same words are words."""
+
+_BREAK = re.compile(r"[.!?;:…][^\w\s]*\s|[。！？；：|]|\n")
+"""Between two words: here one statement ends and another begins."""
+
+_QUOTING = """
+a according also an and are as dream earlier found from here i in is it last looked me memory mentioned my note noted
+notes of on our per previously quote read recall recorded remember s said saved say says since so stated that the this
+to told up was we were what which wrote you your
+根据 按照 据 记忆 记录 笔记 记得 记着 之前 以前 此前 先前 上次 刚才 你 您 我 我们 说 说过 提到 提过 提及 告诉 告诉过
+写道 写着 显示 如下 所述 所说 的 了 过 是 在 中 里 和 与 以及 也 这 那
+"""
+"""Words by which something is quoted or that hold it together, and those of the heading over notes. No negation and no
+number; no name of anything."""
 
 
 def runs(text: str) -> set[int]:
@@ -27,13 +48,37 @@ def runs(text: str) -> set[int]:
 
 
 def is_echo(passage: str, shown: Collection[int]) -> bool:
-    """Is it mostly made of what was shown? What is shorter than a run is too little to tell."""
-    words = _words(passage)
-    covered = [False] * len(words)
-    for at in range(len(words) - RUN + 1):
-        if _run(words, at) in shown:
-            covered[at : at + RUN] = [True] * RUN
-    return bool(words) and sum(covered) >= MOSTLY * len(words)
+    """Is it made of what was shown, and of words that quote it? What is shorter than a run is too little to tell.
+
+    Between two stretches of what was shown a statement ends: one that was put together from both was never shown, even
+    where it has no word of its own, since what was left out between them may have been a "not".
+    """
+    text = passage.lower()
+    found = [*_WORD.finditer(text)]
+    words = [word[0] for word in found]
+    breaks = [bool(_BREAK.search(text, one.end(), other.start())) for one, other in pairwise(found)]
+    quoted, upto = 0, 0
+    for start, end in _stretches(words, shown):
+        apart = start >= upto and (quoted == 0 or any(breaks[upto - 1 : start]))
+        if not apart or not _leads_up(words[upto:start]):
+            return False
+        quoted, upto = quoted + end - start, end
+    return quoted > 0 and quoted >= MOSTLY * len(words) and _leads_up(words[upto:])
+
+
+def _stretches(words: list[str], shown: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Words that were shown in one row: where they begin, and where they end."""
+    start = None
+    for at in range(len(words) - RUN + 2):
+        if at <= len(words) - RUN and _run(words, at) in shown:
+            start = at if start is None else start
+        elif start is not None:
+            yield start, at + RUN - 1
+            start = None
+
+
+def _leads_up(words: list[str]) -> bool:
+    return _PHRASES.fullmatch("".join(f"{word} " for word in words)) is not None
 
 
 def _words(text: str) -> list[str]:
@@ -42,3 +87,8 @@ def _words(text: str) -> list[str]:
 
 def _run(words: list[str], at: int) -> int:
     return crc32(" ".join(words[at : at + RUN]).encode())
+
+
+_PHRASES = re.compile(
+    f"(?:(?:{'|'.join(sorted((' '.join(_words(phrase)) for phrase in _QUOTING.split()), key=len, reverse=True))}) )*+"
+)

@@ -225,8 +225,11 @@ def words_shown(event: Event, said: Said | None = None) -> Iterable[str]:
 
 
 def may_echo(event: Event) -> bool:
-    """Can these be words that memory has put in somebody's mouth? People speak for themselves."""
-    return event.origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
+    """Can these be words that memory has put in somebody's mouth? People speak for themselves.
+
+    So does what is written down: whoever takes a note or rewrites a page has read what was there, and means it.
+    """
+    return isinstance(event.what, MessageAdded) and event.origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
 
 
 _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)

@@ -7,7 +7,7 @@ the same crystals come out of the journal again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -46,22 +46,36 @@ def _found(crystal: Crystal, at: datetime) -> Crystal:
 
 def _consolidated(crystal: Crystal, pass_: Consolidated, known: Mapping[str, Crystal]) -> Crystal:
     merged, superseded = dict(pass_.merged), dict(pass_.superseded)
-    # Somebody may have frozen it while the pass was being decided: what they asked for is the later word.
-    if crystal.lifecycle != "frozen":
-        if crystal.id in merged:
-            return replace(crystal, merged_into=merged[crystal.id], lifecycle="archived")
-        if crystal.id in pass_.expired:
-            return replace(crystal, lifecycle="expired")
+    leaving = {*merged, *pass_.expired}
+    kept = known.get(merged.get(crystal.id, ""))
+    if kept and _goes_into(crystal, kept, leaving):
+        return replace(crystal, merged_into=kept.id, lifecycle="archived")
+    if crystal.id in pass_.expired and _may_leave(crystal):
+        return replace(crystal, lifecycle="expired")
     if crystal.id in superseded:
         crystal = _superseded(crystal, superseded[crystal.id], known)
-    for one, kept in pass_.merged:
-        # Two who went through them at the same time have both found it: what was taken in is not taken in again.
-        if kept == crystal.id and one in known and known[one].merged_into != kept:
-            crystal = _with_what_went_into_it(crystal, known[one])
-    named = {crystal.id} & {*superseded, *superseded.values(), *merged.values()}
+    named = {crystal.id} & {*superseded, *superseded.values()}
+    for one in (known[one] for one, kept in pass_.merged if kept == crystal.id and one in known):
+        if _goes_into(one, crystal, leaving):
+            crystal = _with_what_went_into_it(crystal, one)
+            named.add(crystal.id)
     if named and crystal.lifecycle in ("generated", "activated"):
         return replace(crystal, lifecycle="consolidated")
     return crystal
+
+
+def _goes_into(one: Crystal, kept: Crystal, leaving: Collection[str]) -> bool:
+    """Is there something left to merge, and something to be found as?
+
+    Others may have gone through them while this pass was being decided, and may have chosen the other one of two to
+    stay. What happened first has happened: else both would be out of search, each found as the other.
+    """
+    return _may_leave(one) and alive(kept) and kept.id not in leaving
+
+
+def _may_leave(crystal: Crystal) -> bool:
+    """Not if somebody has frozen it while the pass was being decided: what they asked for is the later word."""
+    return alive(crystal) and crystal.lifecycle != "frozen"
 
 
 def _superseded(crystal: Crystal, newer: str, known: Mapping[str, Crystal]) -> Crystal:

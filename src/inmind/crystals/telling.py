@@ -2,7 +2,8 @@
 
 How far a line is indented says what it is: a hit begins at the margin, the lines around it stand behind three spaces,
 and its own text, line by line, behind five. So no text can pass itself off as another hit, nor as what somebody else
-has said beside it. What tools or the web have delivered is marked and quoted as the data that it is, wherever it stands.
+has said beside it. What tools or the web have delivered is marked and quoted, wherever it stands, as the data that it
+is.
 """
 
 from __future__ import annotations
@@ -64,9 +65,12 @@ def _told(number: int, hit: Hit, lines: Sequence[str], *, of_several: bool) -> l
 
 
 def _are_only_close(hits: Sequence[Hit]) -> bool:
-    """Nothing found has a word of the query: what has one would stand beside whatever it brought up."""
+    """Nothing that was found has a word of the query, nor was said in days that it names.
+
+    A line that has one and brings up its neighbour is found itself, so it is enough to look at hits.
+    """
     by_meaning = any(hit.parts.get("meaning") for hit in hits[:1])
-    return by_meaning and not any(hit.parts.get("words") for hit in hits)
+    return by_meaning and not any(hit.parts.get("words") or hit.parts.get("time") for hit in hits)
 
 
 def _who(crystal: Crystal) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -384,6 +385,27 @@ def _given(text: str) -> str:
         return sys.stdin.buffer.read().decode().removesuffix("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(field="TEXT", value=error.object, expected="text in UTF-8") from error
+
+
+@app.command()
+def upkeep(
+    seconds: Annotated[float, typer.Option(help="For about so long, at most.")] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Consolidate what is due, and make the vectors that are missing, so that no search has to wait for it."""
+    with _failing_in_one_line(), _memory() as memory:
+        began = time.monotonic()
+        memory.upkeep(seconds=seconds)
+        took = time.monotonic() - began
+        finished = took < seconds
+        if as_json:
+            return _print_json({"finished": finished, "seconds": round(took, 3)})
+        _say(
+            "All upkeep that was due is done."
+            if finished
+            else f"Stopped after {seconds:g} s: the next upkeep goes on there."
+        )
+    return None
 
 
 @app.command()

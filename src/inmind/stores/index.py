@@ -59,7 +59,7 @@ from inmind.stores.statements import named
 
 log = logging.getLogger("inmind")
 
-VERSION = 4
+VERSION = 5
 """Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500
@@ -98,6 +98,11 @@ _sql = named("index")
 def crystal_of(passage: int) -> int:
     """The number of the crystal that a passage belongs to."""
     return passage >> _WITHIN
+
+
+def series(passage: int) -> int:
+    """What stands in order with the crystal of a passage."""
+    return passage >> (_WITHIN + _PLACES)
 
 
 def part_of(passage: int) -> int:
@@ -235,6 +240,16 @@ class Scope:
     id: int
     name: str
     passages: int
+    hidden: int = 0
+    """Changes whenever something of it is hidden, or found again."""
+
+
+@frozen
+class Holding:
+    """How many passages hold a word, and the numbers of some of them."""
+
+    count: int
+    passages: Sequence[int]
 
 
 Read = Callable[[MessageAdded], Said]
@@ -281,18 +296,32 @@ class Index:
     def scope(self, resource: str) -> Scope | None:
         with self._using() as connection:
             row = connection.execute(_sql("resource"), (resource,)).fetchone()
-        return Scope(row[0], resource, row[1]) if row else None
+        return Scope(row[0], resource, row[1], row[2]) if row else None
 
     def resources(self) -> list[str]:
         with self._using() as connection:
             return [name for (name,) in connection.execute(_sql("resource_names")).fetchall()]
 
-    def holding(self, scope: Scope, word: str) -> Sequence[int]:
-        """Passages that hold a word; at most COMMON of them, the newest."""
+    def holding(self, scope: Scope, word: str, *, every: bool = False) -> Holding:
+        """Passages that hold a word: at most COMMON of them, the newest, unless `every` one is asked for."""
         with self._using() as connection:
-            bounds = (scope.id, word, COMMON // CHUNK)
-            rows = connection.execute(_sql("holding"), bounds).fetchall()
-        return array("q", b"".join(chunk for (chunk,) in rows))
+            last = connection.execute(_sql("last_chunk"), (scope.id, word)).fetchone()
+            if last is None:
+                return Holding(0, ())
+            most = last[0] + 1 if every else COMMON // CHUNK
+            rows = connection.execute(_sql("holding"), (scope.id, word, most)).fetchall()
+        numbers = array("q", b"".join(chunk for (chunk,) in rows))
+        return Holding(last[0] * CHUNK + last[1] // numbers.itemsize, numbers)
+
+    def hidden(self, scope: Scope) -> frozenset[int]:
+        """Crystals that were taken back, overtaken or merged, or have faded."""
+        with self._using() as connection:
+            return frozenset(number for (number,) in connection.execute(_sql("hidden"), (scope.id,)).fetchall())
+
+    def series_of(self, stream: str) -> frozenset[int]:
+        """What of a stream stands in order: its conversation, its notes, its pages. See `series`."""
+        with self._using() as connection:
+            return frozenset(number for (number,) in connection.execute(_sql("series_of"), (stream,)).fetchall())
 
     def speakers(self, scope: Scope) -> list[str]:
         with self._using() as connection:
@@ -314,7 +343,7 @@ class Index:
             return [number for (number,) in connection.execute(_sql("amid"), bounds).fetchall()]
 
     def written(self, scope: Scope) -> list[Record]:
-        """All that was written down: notes, pages, things, what dreams have found."""
+        """Notes, and what dreams have found."""
         with self._using() as connection:
             return [Record(*row) for row in connection.execute(_sql("written"), (scope.id,)).fetchall()]
 
@@ -330,6 +359,12 @@ class Index:
         with self._using() as connection:
             _, upto = _embedder(connection, embedder)
             return [Record(*row) for row in connection.execute(_sql("unembedded"), (upto, most)).fetchall()]
+
+    def behind(self, embedder: str, scope: Scope, most: int) -> int:
+        """How many crystals of a resource an embedder has not been through yet, of at most so many."""
+        with self._using() as connection:
+            _, upto = _embedder(connection, embedder)
+            return connection.execute(_sql("unembedded_of"), (upto, scope.id, most)).get
 
     def embedded(self, embedder: str, *, upto: int, vectors: Sequence[tuple[int, int, bytes]]) -> None:
         """Keep vectors (resource, passage, numbers), and that the embedder has been through all up to a crystal."""

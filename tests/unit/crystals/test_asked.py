@@ -82,7 +82,7 @@ def test_where_no_word_says_anything_all_are_looked_for(text: str) -> None:
         ("what did I say about the bridge", "user"),
         ("my cat's name", "user"),
         ("What did you recommend?", "assistant"),
-        ("What did you recommend to me?", "user"),
+        ("What did you recommend to me?", "assistant"),
         ("我喜欢什么", "user"),
         ("你推荐了什么", "assistant"),
         ("私の誕生日", "user"),

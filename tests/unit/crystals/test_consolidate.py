@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -109,8 +110,20 @@ def test_the_newer_one_is_that_which_holds_from_later_and_not_that_which_was_sai
     assert numbers(planned(a_note(1, HAMBURG), backdated).superseded) == [(2, 1)]
 
 
-def test_what_was_said_at_the_same_time_supersedes_nothing() -> None:
-    assert planned(a_note(1, BERLIN, day=1), a_note(2, HAMBURG, day=1)).superseded == ()
+def test_of_what_was_said_in_one_instant_the_later_event_is_the_newer() -> None:
+    """A model that calls twice in one reply says something anew; and the tenth event comes behind the ninth."""
+    assert numbers(planned(a_note(9, BERLIN, day=1), a_note(10, HAMBURG, day=1)).superseded) == [(9, 10)]
+    assert numbers(planned(a_note(9, TEA, day=1), a_note(10, TEA_AGAIN, day=1)).merged) == [(9, 10)]
+
+
+def test_which_of_two_places_spoke_first_in_one_instant_is_not_known() -> None:
+    here, there = a_note(1, BERLIN, day=1), replace(a_note(2, HAMBURG, day=1), id="session/s#2")
+    assert planned(here, there).superseded == ()
+
+
+def test_no_part_of_a_page_supersedes_another() -> None:
+    parts = [replace(a_note(2, text, day=1), id=f"session/s#2.{n}") for n, text in enumerate((BERLIN, HAMBURG))]
+    assert planned(*parts).superseded == ()
 
 
 def test_what_holds_from_a_later_day_on_supersedes_from_then_on() -> None:

@@ -23,9 +23,14 @@ WORDS = st.lists(st.sampled_from("the peer scoring thresholds were tweaked 上 �
         NOTE.upper(),
         f"According to my notes, {NOTE}.",
         f"- **{NOTE.replace(' ', '  ')}**\n",
-        "Douglas prefers tabs over spaces. He wants no semicolons in JavaScript.",
+        f"As you told me earlier: {NOTE}",
+        f'I looked it up. You said, "{NOTE}".',
+        f"{NOTE} (that is what you mentioned)",
+        "It wants no semicolons in JavaScript. Douglas prefers tabs over spaces.",
+        f"{NOTE}\n{CHINESE}",
         CHINESE,
         f"根据记忆：{CHINESE}。",
+        f"你之前说过，{CHINESE}",
     ],
 )
 def test_a_quote_is_an_echo(passage: str) -> None:
@@ -54,11 +59,38 @@ def test_whatever_was_shown_is_an_echo_of_itself(words: list[str]) -> None:
     assert is_echo(text, runs(text)) == (len(words) >= RUN)
 
 
-@given(shown=WORDS, passage=WORDS, more=WORDS)
-def test_what_is_an_echo_stays_one_when_more_is_shown(shown: list[str], passage: list[str], more: list[str]) -> None:
-    text, known = " ".join(passage), runs(" ".join(shown))
-    if is_echo(text, known):
-        assert is_echo(text, known | runs(" ".join(more)))
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ("The deadline for the API is March 12", "The deadline for the API is April 2"),
+        ("The deadline for the API is March 12", "As you said, the deadline for the API is March 13"),
+        ("The yellow crane lifts forty tons every Tuesday", "The yellow crane lifts fifty tons every Tuesday"),
+        ("Gustav pays for the harbour crane", "Olga pays for the harbour crane"),
+        ("The harbour crane may be used at night by anybody", "The harbour crane may not be used at night by anybody"),
+        ("The harbour crane may not be used at night by anybody", "The harbour crane may be used at night by anybody"),
+        ("The harbour crane is used at night", "The harbour crane isn't used at night"),
+        ("The harbour crane is paid for by Olga", "Is the harbour crane paid for by Olga or Gustav?"),
+        ("The keys of the shed lie in the drawer on the left", "The keys of the shed lie on the drawer on the left"),
+        ("At noon the tide stands at 5 metres", "At noon the tide stands at -5 metres"),
+        ("The hall costs €40 a month from May", "The hall costs $40 a month from May"),
+        ('{"region": "eu-west", "queue": 17, "errors": 3}', '{"region": "eu-west", "queue": 950, "errors": 3}'),
+        ("截止日期是三月十二日下午", "截止日期是四月十二日下午"),
+        ("他以后不在上海的办公室工作", "他以后在上海的办公室工作"),
+        ("他以后在上海的办公室工作", "他以后不在上海的办公室工作"),
+    ],
+)
+def test_the_same_sentence_with_another_value_is_news(shown: str, said: str) -> None:
+    assert is_echo(shown, runs(shown))
+    assert not is_echo(said, runs(shown))
+
+
+@given(st.data())
+def test_a_sentence_in_which_a_word_is_changed_put_in_or_left_out_is_news(data: st.DataObject) -> None:
+    sentence = [f"word{number}" for number in range(data.draw(st.integers(RUN, 30)))]
+    at = data.draw(st.integers(1, len(sentence) - 2))
+    new = data.draw(st.sampled_from([["other"], ["not", sentence[at]], ["that"], []]))
+    changed = [*sentence[:at], *new, *sentence[at + 1 :]]
+    assert not is_echo(" ".join(changed), runs(" ".join(sentence)))
 
 
 @given(passage=st.text())

@@ -348,5 +348,16 @@ def test_blocks_of_prompts_were_shown(what: Happened, shown: list[str]) -> None:
 @pytest.mark.spec("H6")
 @pytest.mark.parametrize("origin", list(Origin))
 def test_people_speak_for_themselves(origin: Origin) -> None:
-    event = Event(stream="session/s", seq=1, at=moment(0), what=NoteTaken("x"), origin=origin, trust=Trust.DATA)
-    assert may_echo(event) == (origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB))
+    assert may_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
+        origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
+    )
+
+
+@pytest.mark.spec("H6")
+@pytest.mark.parametrize("what", [NoteTaken("x"), Crystallised("x"), DocumentWritten("detail/x.md", "x")], ids=repr)
+def test_what_is_written_down_is_meant_whoever_does_it(what: Happened) -> None:
+    assert not any(may_echo(said_by(origin, what)) for origin in Origin)
+
+
+def said_by(origin: Origin, what: Happened) -> Event:
+    return Event(stream="session/s", seq=1, at=moment(0), what=what, origin=origin, trust=Trust.DATA)

@@ -30,11 +30,11 @@ FROZEN, THAWED = CrystalFrozen(IT), CrystalFrozen(IT, frozen=False)
 TRANSITIONS: list[tuple[str, Happened, str]] = [
     ("something else", NoteTaken("tea"), "generated activated consolidated archived expired frozen"),
     ("found", FOUND, "activated activated consolidated archived activated frozen"),
-    ("merged", MERGED, "archived archived archived archived archived frozen"),
+    ("merged", MERGED, "archived archived archived archived expired frozen"),
     ("kept", KEPT, "consolidated consolidated consolidated archived expired frozen"),
     ("superseded", SUPERSEDED, "consolidated consolidated consolidated archived expired frozen"),
     ("supersedes", SUPERSEDES, "consolidated consolidated consolidated archived expired frozen"),
-    ("faded", FADED, "expired expired expired expired expired frozen"),
+    ("faded", FADED, "expired expired expired archived expired frozen"),
     ("frozen", FROZEN, "frozen frozen frozen frozen frozen frozen"),
     ("thawed", THAWED, "generated activated consolidated archived expired consolidated"),
 ]
@@ -90,7 +90,50 @@ def test_only_what_is_merged_or_expired_is_out_of_search() -> None:
 
 
 def test_what_is_merged_says_into_what() -> None:
-    assert happened(a_crystal(), MERGED).merged_into == OTHER
+    assert happened(a_crystal(), MERGED, a_crystal(OTHER)).merged_into == OTHER
+
+
+@pytest.mark.parametrize("lifecycle", ["archived", "expired"])
+def test_nothing_is_merged_into_what_nobody_finds(lifecycle: Lifecycle) -> None:
+    crystal = a_crystal()
+    assert happened(crystal, MERGED, a_crystal(OTHER, lifecycle=lifecycle)) is crystal
+
+
+def test_nothing_is_merged_into_what_nobody_knows() -> None:
+    crystal = a_crystal()
+    assert happened(crystal, MERGED) is crystal
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        Consolidated("", merged=((IT, OTHER), (OTHER, IT))),
+        Consolidated("", merged=((IT, OTHER),), expired=(OTHER,)),
+    ],
+    ids=["merged", "expired"],
+)
+def test_nothing_is_merged_into_what_leaves_search_with_it(what: Happened) -> None:
+    crystal = a_crystal()
+    assert alive(happened(crystal, what, a_crystal(OTHER)))
+
+
+def test_what_was_merged_stays_where_it_went_first() -> None:
+    merged = a_crystal(lifecycle="archived", merged_into="resource/ada#3")
+    assert happened(merged, MERGED, a_crystal(OTHER)) is merged
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_crystal(OTHER, lifecycle="frozen", accesses=3),
+        a_crystal(OTHER, lifecycle="expired", accesses=3),
+        a_crystal(OTHER, lifecycle="archived", merged_into="resource/ada#3", accesses=3),
+    ],
+    ids=lambda other: other.lifecycle,
+)
+def test_what_does_not_go_into_it_leaves_it_nothing(other: Crystal) -> None:
+    crystal = a_crystal()
+    assert happened(crystal, KEPT, other) is crystal
 
 
 def test_what_stays_has_the_lineage_and_the_activation_of_what_went_into_it() -> None:
@@ -122,5 +165,5 @@ def test_a_frozen_crystal_is_still_superseded_since_that_hides_nothing() -> None
 
 
 def test_what_is_frozen_after_it_was_merged_stands_for_itself_again() -> None:
-    merged = happened(a_crystal(), MERGED)
+    merged = happened(a_crystal(), MERGED, a_crystal(OTHER))
     assert happened(merged, FROZEN) == replace(merged, lifecycle="frozen", merged_into="")

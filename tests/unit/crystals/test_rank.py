@@ -138,7 +138,7 @@ def test_a_score_comes_out_of_its_parts() -> None:
     own = {150: 0.5, 151: 1.0}
     (best,) = ranked([a_line(150, worth=0.4)], Field(own, talks), Asked(words={}, role="user", span=DAY), most=1)
     parts = best.parts
-    together = parts["itself"] + parts["neighbours"] + parts["conversation"]
+    together = own[150] + parts["neighbours"] + parts["conversation"]
     assert best.score == pytest.approx(together * parts["factor"] + parts["time"])
 
 

@@ -124,6 +124,7 @@ CLOSEST = "Nothing says this in these words; the closest in meaning:"
         ([{"words": 0.7, "meaning": 0.3}, {"words": 0.0, "meaning": 0.2}], False),
         ([{"words": 0.0, "meaning": 0.3, "neighbours": 0.4}, {"words": 0.7, "meaning": 0.0}], False),
         ([{"words": 0.0, "meaning": 0.0, "neighbours": 0.4}], False),
+        ([{"words": 0.0, "meaning": 0.3, "time": 0.15}], False),
     ],
 )
 def test_what_is_only_close_in_meaning_is_said_to_be(parts: list[dict[str, float]], says_so: bool) -> None:

@@ -9,7 +9,8 @@ INSERT INTO followed VALUES (0, '', 0, randomblob(16));
 CREATE TABLE resources (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    passages INTEGER NOT NULL DEFAULT 0
+    passages INTEGER NOT NULL DEFAULT 0,
+    hidden INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 -- What stands in order: the conversation of a session, the notes of a resource, the parts of a page.
 CREATE TABLE series (
@@ -56,6 +57,16 @@ CREATE TABLE crystals (
     lifecycle TEXT NOT NULL DEFAULT 'generated',
     UNIQUE (event, part)
 ) STRICT;
+-- What was taken back, merged or has faded. `resources.hidden` counts how often that changed, so that whoever holds on to
+-- these numbers knows when to ask again.
+CREATE INDEX crystals_hidden ON crystals (resource, number)
+WHERE gone IS NOT NULL OR lifecycle IN ('archived', 'expired');
+CREATE TRIGGER crystals_shown_or_hidden AFTER UPDATE OF gone, lifecycle ON crystals
+WHEN (old.gone IS NULL AND old.lifecycle NOT IN ('archived', 'expired'))
+    <> (new.gone IS NULL AND new.lifecycle NOT IN ('archived', 'expired'))
+BEGIN
+    UPDATE resources SET hidden = hidden + 1 WHERE id = new.resource;
+END;
 CREATE INDEX crystals_by_time ON crystals (resource, at);
 CREATE TABLE speakers (
     resource INTEGER NOT NULL,
@@ -106,7 +117,7 @@ SELECT upto, event, at FROM followed;
 UPDATE followed SET upto = ?1, event = ?2, at = ?3;
 
 -- name: resource
-SELECT id, passages FROM resources WHERE name = ?1;
+SELECT id, passages, hidden FROM resources WHERE name = ?1;
 
 -- name: resource_names
 SELECT name FROM resources ORDER BY id;
@@ -167,6 +178,12 @@ SELECT 1 FROM shown WHERE series = ?1 AND run = ?2;
 -- name: anything_shown
 SELECT 1 FROM shown WHERE series = ?1 LIMIT 1;
 
+-- name: hidden
+SELECT number FROM crystals WHERE resource = ?1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'));
+
+-- name: series_of
+SELECT id FROM series WHERE stream = ?1;
+
 -- name: holding
 -- Passages that hold a word, the newest first.
 SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
@@ -185,8 +202,10 @@ UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by =
     lifecycle = ?8 WHERE made = ?1;
 
 -- name: written
--- What was written down, in the order in which it was taken in.
-SELECT * FROM crystals WHERE resource = ?1 AND source = 'memory' AND gone IS NULL ORDER BY made;
+-- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
+-- their own, and take no part in merging.
+SELECT crystals.* FROM crystals JOIN series ON series.id = crystals.number >> 20
+WHERE crystals.resource = ?1 AND rtrim(series.name, char(0)) = 'notes' AND gone IS NULL ORDER BY made;
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
@@ -211,8 +230,8 @@ DELETE FROM embedders WHERE id = ?1;
 -- name: unembedded
 SELECT * FROM crystals WHERE made > ?1 ORDER BY made LIMIT ?2;
 
--- name: last_made
-SELECT coalesce(max(made), 0) FROM crystals;
+-- name: unembedded_of
+SELECT count(*) FROM (SELECT 1 FROM crystals WHERE made > ?1 AND resource = ?2 LIMIT ?3);
 
 -- name: embedded_upto
 UPDATE embedders SET upto = ?2 WHERE id = ?1;
