@@ -42,6 +42,10 @@ Lifecycle = Literal["generated", "activated", "consolidated", "archived", "expir
 """New; found by somebody since; gone through by a consolidation; merged into another; faded; never to fade."""
 
 
+HIDDEN: Final[tuple[Lifecycle, ...]] = ("archived", "expired")
+"""What search does not find: the one is found as what it was merged into, the other only as of an earlier day."""
+
+
 @frozen(kw_only=True)
 class Crystal:
     """One thing that can be found, with all that decides what it is worth."""

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from zlib import crc32
 
-RUN = 4
-"""Words in a row. Some are said again by chance; passages that are made of nothing else are not."""
+RUN, LONGEST = 4, 6
+"""Words in a row. Some are said again by chance; passages that are made of nothing else are not. By the longer ones is
+known what stood together: "Ada works as a" and "works as a baker" may come from lines about two people."""
 
 MOSTLY = 0.6
 """The share of its words that an echo has from what was shown; the others lead up to that."""
@@ -44,7 +45,7 @@ number; no name of anything."""
 def runs(text: str) -> set[int]:
     """Every run of words in a text, as a number."""
     words = _words(text)
-    return {_run(words, at) for at in range(len(words) - RUN + 1)}
+    return {_run(words, at, length) for length in range(RUN, LONGEST + 1) for at in range(len(words) - length + 1)}
 
 
 def is_echo(passage: str, shown: Collection[int]) -> bool:
@@ -60,7 +61,7 @@ def is_echo(passage: str, shown: Collection[int]) -> bool:
     quoted, upto = 0, 0
     for start, end in _stretches(words, shown):
         apart = start >= upto and (quoted == 0 or any(breaks[upto - 1 : start]))
-        if not apart or not _leads_up(words[upto:start]):
+        if not apart or not _leads_up(words[upto:start]) or not _is_one(words[start:end], shown):
             return False
         quoted, upto = quoted + end - start, end
     return quoted > 0 and quoted >= MOSTLY * len(words) and _leads_up(words[upto:])
@@ -70,11 +71,17 @@ def _stretches(words: list[str], shown: Collection[int]) -> Iterator[tuple[int, 
     """Words that were shown in one row: where they begin, and where they end."""
     start = None
     for at in range(len(words) - RUN + 2):
-        if at <= len(words) - RUN and _run(words, at) in shown:
+        if at <= len(words) - RUN and _run(words, at, RUN) in shown:
             start = at if start is None else start
         elif start is not None:
             yield start, at + RUN - 1
             start = None
+
+
+def _is_one(stretch: list[str], shown: Collection[int]) -> bool:
+    """Were they shown together, or only one piece here and one there?"""
+    length = min(len(stretch), LONGEST)
+    return all(_run(stretch, at, length) in shown for at in range(len(stretch) - length + 1))
 
 
 def _leads_up(words: list[str]) -> bool:
@@ -85,8 +92,8 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _run(words: list[str], at: int) -> int:
-    return crc32(" ".join(words[at : at + RUN]).encode())
+def _run(words: list[str], at: int, length: int) -> int:
+    return crc32(" ".join(words[at : at + length]).encode())
 
 
 _PHRASES = re.compile(

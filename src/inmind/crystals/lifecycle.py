@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from inmind.crystals.crystal import Crystal
+from inmind.crystals.crystal import HIDDEN, Crystal
 from inmind.journal import Consolidated, CrystalFrozen, Event, Searched
 
 
 def alive(crystal: Crystal) -> bool:
     """May search find it? What was merged is found as what it was merged into; what expired only as of a date."""
-    return crystal.lifecycle not in ("archived", "expired")
+    return crystal.lifecycle not in HIDDEN
 
 
 def holds_from(crystal: Crystal) -> datetime:

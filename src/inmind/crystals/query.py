@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any, cast
 
-from inmind.crystals.crystal import KINDS, SOURCES, Crystal
+from inmind.crystals.crystal import HIDDEN, KINDS, SOURCES, Crystal
 from inmind.errors import InvalidInput
 from inmind.frozen import frozen
 
@@ -46,7 +46,7 @@ class Query:
             and (self.since is None or crystal.at >= self.since)
             and (self.until is None or crystal.at < self.until)
             and (not self.session or crystal.session == self.session)
-            and (self.was_known(crystal) if self.as_of else crystal.lifecycle not in ("archived", "expired"))
+            and (self.was_known(crystal) if self.as_of else crystal.lifecycle not in HIDDEN)
         )
 
     def was_known(self, crystal: Crystal) -> bool:

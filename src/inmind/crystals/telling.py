@@ -15,10 +15,13 @@ from dataclasses import replace
 from inmind.crystals.crystal import Crystal
 from inmind.crystals.query import Hit
 from inmind.journal import Trust
-from inmind.text import shortened
+from inmind.text import counted, shortened
 
 MOST = 700
 """Characters of one hit: a passage, whole."""
+
+MOST_IN_ALL = 24_000
+"""Characters of one answer: one that fills the window helps nobody."""
 
 MOST_OF_A_NAME = 60
 
@@ -30,12 +33,13 @@ def told(hits: Sequence[Hit]) -> str:
     """The hits in their order. A line around one that is itself among them is told once."""
     lines = [beside(replace(hit.crystal, text=hit.passage), len(hit.passage)) for hit in hits]
     of_several = len({hit.crystal.resource for hit in hits}) > 1
-    return "\n".join(
-        (
-            *([ONLY_CLOSE] if _are_only_close(hits) else []),
-            *(line for number, hit in enumerate(hits, 1) for line in _told(number, hit, lines, of_several=of_several)),
-        )
-    )
+    said = [ONLY_CLOSE] if _are_only_close(hits) else []
+    for number, hit in enumerate(hits, 1):
+        one = "\n".join(_told(number, hit, lines, of_several=of_several))
+        if sum(map(len, said)) + len(one) > MOST_IN_ALL:
+            return "\n".join((*said, f"[{counted(len(hits) + 1 - number, 'more hit')}: ask for fewer, or narrower]"))
+        said.append(one)
+    return "\n".join(said)
 
 
 def beside(crystal: Crystal, most: int) -> str:

@@ -26,8 +26,9 @@ class Span:
     first: datetime
     before: datetime
 
-    def holds(self, at: datetime, *, early: timedelta = timedelta(), late: timedelta = timedelta()) -> bool:
-        return self.first - at <= early and at - self.before < late
+    def holds(self, at: datetime, *, late: timedelta = timedelta()) -> bool:
+        """`late`: so much later is soon enough."""
+        return self.first <= at and at - self.before < late
 
 
 def span_in(text: str, now: datetime) -> Span | None:

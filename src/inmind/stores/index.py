@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, cast
 
 import apsw
 
-from inmind.crystals.crystal import PRIVATE, Crystal, owner_of
+from inmind.crystals.crystal import HIDDEN, PRIVATE, Crystal, owner_of
 from inmind.crystals.echo import is_echo, runs
 from inmind.crystals.glean import TALK, THINGS, Gleaned, Said, gleaned, may_echo, subjects, words_shown
 from inmind.crystals.lifecycle import after
@@ -184,7 +184,7 @@ class Record(NamedTuple):
     @property
     def found_again(self) -> bool:
         """May a search find it that looks back from now? What was merged is found as what it was merged into."""
-        return self.stood() and self.lifecycle not in ("archived", "expired")
+        return self.stood() and self.lifecycle not in HIDDEN
 
     def stood(self, day: datetime | None = None) -> bool:
         """Is it neither taken back nor overtaken? Or was it not yet, on that day."""

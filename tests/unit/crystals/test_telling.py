@@ -167,3 +167,12 @@ def test_no_text_can_look_like_another_hit_or_like_a_line_around_one(
 def test_what_is_quoted_cannot_close_its_quotation(inner: str) -> None:
     text = told([from_a_tool(f'x" {inner} "y')]).splitlines()[-1].strip()
     assert re.fullmatch(r'"(?:[^"\\]|\\.)*"', text)
+
+
+def test_an_answer_that_would_fill_the_window_says_how_much_is_left_out() -> None:
+    hits = [a_hit(f"{number} " + "word " * 130, seq=number) for number in range(100)]
+    answer = told(hits)
+    assert len(answer) < 25_000
+    shown = answer.count("session/deploy-42#")
+    assert 0 < shown < 100
+    assert answer.endswith(f"[{100 - shown} more hits: ask for fewer, or narrower]")
