@@ -57,7 +57,7 @@ T = TypeVar("T")
 BEST_BY_WORDS, BEST_BY_MEANING = 600, 300
 """Passages that can bring their crystals and what stands by them to the front."""
 
-LOOKED_AT, IN_SPAN = 80, 300
+LOOKED_AT, IN_SPAN = 64, 300
 """Crystals that are looked at closely: the most promising ones, and those of the days that are meant."""
 
 FEW = 20
@@ -190,7 +190,9 @@ class DeepMemory:
         """All that was written down in a resource."""
         self._index.catch_up()
         scope = self._index.scope(resource)
-        return [record.crystal(self._text(record), resource) for record in self._index.written(scope)] if scope else []
+        records = self._index.written(scope) if scope else []
+        texts = self._texts(records)
+        return [record.crystal(texts.get(record.number, ""), resource) for record in records]
 
     @_on_a_sound_index
     def fading(self, resource: str, made: int, most: int) -> list[Record]:
@@ -294,7 +296,7 @@ class DeepMemory:
         """How close the closest crystals are, and how close one has to be to be closer than others."""
         if self.embedder is None or not query.text.strip() or self._resting:
             return {}, 0.0
-        if self._index.behind(self.embedder.name, scope, FEW_LEFT) == FEW_LEFT:
+        if self.behind and self._index.behind(self.embedder.name, scope, FEW_LEFT) == FEW_LEFT:
             return {}, 0.0  # what has a vector must not outrank what will have one
         began = time.monotonic()
         try:
@@ -395,11 +397,14 @@ class DeepMemory:
         """Make vectors of what has none yet, as long as there is time. True when nothing is left to do."""
         if self.embedder is None:
             return True
-        began = time.monotonic()
         self._index.catch_up()
+        return self._embed_all(self.embedder, seconds)
+
+    def _embed_all(self, embedder: Embedder, seconds: float | None) -> bool:
+        began = time.monotonic()
         together = EMBEDDED_TOGETHER if seconds is None else 8
-        while records := self._index.unembedded(self.embedder.name, together):
-            self._embed(self.embedder, records)
+        while records := self._index.unembedded(embedder.name, together):
+            self._embed(embedder, records)
             if seconds is not None and time.monotonic() - began > seconds:
                 return False
         return True
@@ -422,12 +427,13 @@ class DeepMemory:
         self._index.embedded(embedder.name, upto=records[-1].made, vectors=made)
 
     def _embed_for_a_moment(self) -> None:
-        if self._resting:
+        if self.embedder is None or self._resting:
             return
         began = time.monotonic()
         try:
-            self.behind = not self.embed(seconds=PATIENCE)
+            self.behind = not self._embed_all(self.embedder, PATIENCE)
         except InmindError as error:
+            self.behind = True
             self._rest(error, since=began)
 
     @property

@@ -32,6 +32,8 @@ _AT_A_TIME: Final = 16_384
 
 _LEAST_ROOM: Final = 1_024
 
+_BLOCK: Final = 64
+
 Vectors = NDArray[np.float32]
 Column = NDArray[Any]
 
@@ -118,7 +120,7 @@ class _Whole:
 
     def likely(self, columns: Sequence[Column], asked: Vectors, *, most: int) -> NDArray[np.intp]:
         cosines = np.vecdot(columns[0], asked)
-        least = np.partition(cosines, -most)[-most]
+        least = _at_most(cosines, most)
         # A sum of n products in single precision is off by n / 2**24 at most, and two sums are compared.
         return np.flatnonzero(cosines >= least - len(asked) / 2**23)
 
@@ -150,6 +152,13 @@ class _Rounded:
     def cosines(self, columns: Sequence[Column], asked: Vectors, rows: NDArray[np.intp]) -> NDArray[np.floating]:
         numbers, steps, *_ = columns
         return np.vecdot(numbers[rows].astype(np.float32), asked) * steps[rows]
+
+
+def _at_most(cosines: Vectors, most: int) -> np.float32:
+    """No more than what the last of the nearest has: so many of the best, one from each block, all have that."""
+    blocks = len(cosines) // _BLOCK
+    few = cosines if blocks < max(most, 1) else cosines[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    return np.partition(few, -most)[-most]
 
 
 def _signs(vectors: Vectors) -> Sequence[NDArray[np.uint64]]:

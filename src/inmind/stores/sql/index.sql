@@ -209,7 +209,7 @@ WHERE crystals.resource = ?1 AND rtrim(series.name, char(0)) = 'notes' AND gone 
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
-SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL AND importance < 0.2
+SELECT * FROM crystals WHERE +resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL AND importance < 0.2
     AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
 -- name: embedder
@@ -231,7 +231,8 @@ DELETE FROM embedders WHERE id = ?1;
 SELECT * FROM crystals WHERE made > ?1 ORDER BY made LIMIT ?2;
 
 -- name: unembedded_of
-SELECT count(*) FROM (SELECT 1 FROM crystals WHERE made > ?1 AND resource = ?2 LIMIT ?3);
+-- The plus sign keeps SQLite from going through all that the resource has.
+SELECT count(*) FROM (SELECT 1 FROM crystals WHERE made > ?1 AND +resource = ?2 LIMIT ?3);
 
 -- name: embedded_upto
 UPDATE embedders SET upto = ?2 WHERE id = ?1;
