@@ -398,7 +398,7 @@ TestAnyCompaction.settings = settings(max_examples=min(400, settings().max_examp
 def test_one_message_larger_than_a_small_window_is_sent_with_its_beginning(
     memory: Memory, window: int, name: str
 ) -> None:
-    session = memory.session("s", window=window, reserve=RESERVE)
+    session = memory.session("s", window=window, reserve=RESERVE, memory_tools=window > 1_500)
     prompt = session.prepare([user(TEXTS[name])])
     assert prompt.report.tokens_used <= window - RESERVE
     assert squeezed(TEXTS[name])[:40] in squeezed("\n".join(texts_in(prompt.request)))
