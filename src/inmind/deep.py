@@ -209,6 +209,7 @@ class DeepMemory:
     def catch_up(self) -> None:
         self._index.catch_up()
 
+    @_on_a_sound_index
     def forget_other_vectors(self) -> None:
         """Vectors of embedders that are no longer in use, once all is embedded by the one that is."""
         if self.embedder is not None and self.embed():
