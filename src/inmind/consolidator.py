@@ -20,7 +20,7 @@ from inmind.frozen import frozen
 from inmind.journal import Consolidated, Draft, Origin
 from inmind.mind import Belongings
 from inmind.stores.base import Clock, Store
-from inmind.stores.index import Record
+from inmind.stores.records import Record
 from inmind.stores.stream import Stream
 
 AT_A_TIME = 500

@@ -33,21 +33,11 @@ from inmind.journal import Event, MessageAdded, microseconds, moment
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Text
 from inmind.stores.base import Clock, Store
+from inmind.stores.following import Read
 from inmind.stores.fork import tell_after_fork
-from inmind.stores.index import (
-    COMMON,
-    Holding,
-    Index,
-    Read,
-    Record,
-    Scope,
-    best_passages,
-    conversation_of,
-    crystal_of,
-    part_of,
-    passages_of,
-    series,
-)
+from inmind.stores.index import COMMON, Holding, Index, Scope
+from inmind.stores.numbers import best_passages, conversation_of, crystal_of, place_of, series_of
+from inmind.stores.records import Record, passages_of
 
 log = logging.getLogger("inmind")
 
@@ -272,7 +262,7 @@ class DeepMemory:
                 [
                     passage
                     for passage in held.passages
-                    if crystal_of(passage) not in hidden and (inside is None or series(passage) in inside)
+                    if crystal_of(passage) not in hidden and (inside is None or series_of(passage) in inside)
                 ],
             )
             for word, held in found.items()
@@ -287,7 +277,7 @@ class DeepMemory:
         )
         passages = best_passages(gained, brevity)
         lexical = {crystal: worth for crystal, (worth, _) in passages.items()}
-        best = {crystal: part_of(passage) for crystal, (_, passage) in passages.items()}
+        best = {crystal: place_of(passage) for crystal, (_, passage) in passages.items()}
         meaning, floor = self._meaning(query, scope, best)
         words, meant = by_words(lexical, alone=not meaning), by_meaning(meaning, floor=floor)
         covered = max(lexical.values(), default=0.0) / (sum(gains.values()) * brevity(1)) if lexical else 0.0
@@ -314,7 +304,7 @@ class DeepMemory:
             crystal = crystal_of(passage)
             if crystal not in meaning and crystal not in hidden:
                 meaning[crystal] = cosine
-                best.setdefault(crystal, part_of(passage))
+                best.setdefault(crystal, place_of(passage))
         usual = min(BEST_BY_MEANING, held // 2)
         return meaning, max(near[usual - 1][1] if held >= FEW else 0.0, UNRELATED)
 

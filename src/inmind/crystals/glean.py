@@ -53,7 +53,7 @@ class Gleaned:
     """A crystal to be, without what its event says already."""
 
     text: str
-    row: str = TALK
+    series: str = TALK
     """What it stands in order with."""
     part: int = 0
     """Which part of its event it is, where there are several; 0 for the whole."""
@@ -86,7 +86,8 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
             return [_written(crystal, NOTES, consolidated=crystal.consolidated)]
         case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW, SCRATCH):
             return [
-                Gleaned(text=part, row=path, part=number, about=path) for number, part in enumerate(_sections(text), 1)
+                Gleaned(text=part, series=path, part=number, about=path)
+                for number, part in enumerate(_sections(text), 1)
             ]
         case EntitiesLeft(things=things):
             return [_thing(thing, number) for number, thing in enumerate(things, 1)]
@@ -141,10 +142,10 @@ def _is_name(words: Sequence[str]) -> bool:
     return all(word[0].isupper() for word in words) and words[0].lower() not in _NO_NAMES
 
 
-def _written(what: NoteTaken | Crystallised, row: str, *, consolidated: bool = False) -> Gleaned:
+def _written(what: NoteTaken | Crystallised, series: str, *, consolidated: bool = False) -> Gleaned:
     return Gleaned(
         text=what.text,
-        row=row,
+        series=series,
         kind=what.about,
         importance=what.importance,
         valence=what.valence,
@@ -164,7 +165,7 @@ def _thing(thing: ThingSeen, number: int) -> Gleaned:
         more.append(f"with {', '.join(parts[:MOST_PARTS])}")
     return Gleaned(
         text="; ".join((called, *more)),
-        row=THINGS,
+        series=THINGS,
         part=number,
         about=_of(thing),
         kind="fact",

@@ -11,7 +11,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Protocol
+from contextlib import suppress
+from typing import Any, Protocol
+
+import apsw
 
 
 class Forked(Protocol):
@@ -58,11 +61,36 @@ def hold_during_fork(owner: Held) -> None:
         _HELD[owner] = None
 
 
-def keep_for_ever(connection: object) -> None:
-    """In the child, what could not be let go of before: beyond any destructor's reach."""
-    import ctypes  # hardly any fork needs it
+class Connected:
+    """Whoever has a connection to SQLite, and a lock around it: nobody is inside while a fork happens."""
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._connection: Any = None
+        hold_during_fork(self)
+
+    def before_fork(self) -> None:
+        """With the lock in hand no thread is inside SQLite, whose own locks the child could never open again."""
+        self._lock.acquire()
+        if self._connection is not None and not self._connection.in_transaction:
+            with suppress(apsw.Error):
+                self._connection.close()
+            self._connection = None
+
+    def after_fork_here(self) -> None:
+        self._lock.release()
+
+    def after_fork(self) -> None:
+        """A connection is here only if the fork came from the middle of a transaction, as a signal handler's can.
+
+        It then has to stay as it is, beyond any destructor's reach.
+        """
+        if self._connection is not None:
+            import ctypes  # hardly any fork needs it
+
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
+        self._lock = threading.RLock()
 
 
 def _hold_all() -> None:

@@ -16,7 +16,6 @@ import errno
 import json
 import logging
 import os
-import threading
 import time
 from collections.abc import Generator, Sequence
 from datetime import datetime
@@ -41,7 +40,7 @@ from inmind.errors import (
 from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
 from inmind.stores.files import create_private
-from inmind.stores.fork import hold_during_fork, keep_for_ever
+from inmind.stores.fork import Connected
 from inmind.stores.statements import named, script
 
 log = logging.getLogger("inmind")
@@ -123,18 +122,16 @@ class _Connection(Protocol):
     def close(self) -> None: ...
 
 
-class SqliteStore:
+class SqliteStore(Connected):
     """A Store on one SQLite file. See `Store` for what it promises."""
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
         self._busy_seconds = busy_seconds
-        self._lock = threading.RLock()
         self._closed = False
         self._refusal = ""
         self._stream_ids: dict[str, int] = {}
-        self._connection: _Connection | None = None
-        hold_during_fork(self)
+        super().__init__()
         with self._lock:
             self._connection = self._connect()
             self._say_if_slow()
@@ -392,29 +389,6 @@ class SqliteStore:
                 library,
                 self.path,
             )
-
-    # -- forking -------------------------------------------------------------------------------------------
-
-    def before_fork(self) -> None:
-        """With the lock in hand no thread is inside SQLite, whose own locks the child could never open again."""
-        self._lock.acquire()
-        if self._connection is not None and not self._connection.in_transaction:
-            with contextlib.suppress(apsw.Error):
-                self._connection.close()
-            self._connection = None
-
-    def after_fork_here(self) -> None:
-        self._lock.release()
-
-    def after_fork(self) -> None:
-        """A connection is here only if the fork came from the middle of a transaction, as a signal handler's can.
-
-        It then has to stay as it is, beyond any destructor's reach.
-        """
-        if self._connection is not None:
-            keep_for_ever(self._connection)
-            self._connection = None
-        self._lock = threading.RLock()
 
 
 _PRAGMAS: tuple[tuple[str, Any], ...] = (

@@ -247,7 +247,7 @@ def test_a_note_is_a_crystal_with_all_that_was_declared(kind: type[NoteTaken | C
     assert gleaned(an_event(note)) == [
         Gleaned(
             text="The deadline is March 20",
-            row=NOTES,
+            series=NOTES,
             kind="goal",
             importance=0.9,
             valence=-0.5,
@@ -270,7 +270,7 @@ def test_a_page_is_found_by_its_sections() -> None:
         "## Rollback\nPush it again.\n#hashtag stays",
     ]
     assert [one.part for one in found] == [1, 2, 3]
-    assert {(one.row, one.about) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
+    assert {(one.series, one.about) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_thing_that_left_is_found_by_all_its_names() -> None:
         found.text
         == 'page "About Us" (page-123); also called Company, Über uns; with section Hero (section-1), section s-2'
     )
-    assert (found.row, found.part, found.kind) == (THINGS, 1, "fact")
+    assert (found.series, found.part, found.kind) == (THINGS, 1, "fact")
 
 
 def test_a_thing_that_is_gone_says_so_and_one_without_a_name_goes_by_its_id() -> None:
