@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from inmind.crystals.consolidate import plan
+from inmind.crystals.consolidate import in_batches, plan
 from inmind.crystals.score import expires
 from inmind.deep import DeepMemory
 from inmind.frozen import frozen
@@ -105,8 +105,7 @@ class Consolidator:
         if resumed is not None and resumed.source != "memory":
             made = resumed.made
         else:
-            written = self._deep.written(self._resource)
-            yield from _in_batches(plan(written, now=now, most=len(written)))
+            yield from in_batches(plan(self._deep.written(self._resource), now=now), AT_A_TIME)
         while len(records := self._deep.fading(self._resource, made, AT_A_TIME)) == AT_A_TIME:
             made = records[-1].made
             yield Consolidated(records[-1].id, expired=self._faded(records, now))
@@ -115,19 +114,6 @@ class Consolidator:
     def _faded(self, records: Sequence[Record], now: datetime) -> tuple[str, ...]:
         """What was said in sessions and is worth nothing by now."""
         return tuple(record.id for record in records if expires(record.crystal("", self._resource), now))
-
-
-def _in_batches(decided: Consolidated) -> Iterator[Consolidated]:
-    merged, superseded, expired = dict(decided.merged), dict(decided.superseded), {*decided.expired}
-    named = sorted({*merged, *superseded, *expired})
-    for start in range(0, len(named), AT_A_TIME):
-        batch = named[start : start + AT_A_TIME]
-        yield Consolidated(
-            batch[-1],
-            merged=tuple((one, merged[one]) for one in batch if one in merged),
-            superseded=tuple((one, superseded[one]) for one in batch if one in superseded),
-            expired=tuple(one for one in batch if one in expired),
-        )
 
 
 def _decides(batch: Consolidated) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 import pytest
 from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.crystals.consolidate import plan
+from inmind.crystals.consolidate import in_batches, plan
 from inmind.crystals.crystal import Crystal
 from inmind.crystals.lifecycle import after, alive
 from inmind.journal import Consolidated, CrystalFrozen, Event, Happened, Origin, Searched, Trust
@@ -71,24 +72,18 @@ class Life:
         self.crystals = {id: after(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
 
     def consolidates(self, now: datetime, most: int) -> list[Consolidated]:
-        """A whole pass, each batch decided on what the one before has left."""
-        batches = [plan([*self.crystals.values()], now=now, most=most)]
-        self.happens(batches[-1], now)
-        while batches[-1].upto:
-            batches.append(plan([*self.crystals.values()], now=now, most=most, after=batches[-1].upto))
-            self.happens(batches[-1], now)
+        """A whole pass, decided at once and carried out batch by batch."""
+        batches = list(in_batches(plan([*self.crystals.values()], now=now), most))
+        for batch in batches:
+            self.happens(batch, now)
         return batches
-
-
-def says_nothing(batch: Consolidated) -> bool:
-    return not (batch.merged or batch.superseded or batch.expired)
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=20))
 def test_a_pass_after_a_pass_has_nothing_left_to_do(crystals: list[Crystal], now: datetime, most: int) -> None:
     life = Life(crystals)
     life.consolidates(now, most)
-    assert all(map(says_nothing, life.consolidates(now, most)))
+    assert life.consolidates(now, most) == []
 
 
 @given(notes().flatmap(lambda crystals: st.tuples(st.just(crystals), st.permutations(crystals))), MOMENTS)
@@ -100,17 +95,24 @@ def test_the_order_in_which_crystals_come_decides_nothing(
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=4))
-def test_a_batch_names_no_more_than_it_may_go_through(crystals: list[Crystal], now: datetime, most: int) -> None:
-    batch = plan(crystals, now=now, most=most)
-    named = [one for one, _ in batch.merged] + [one for one, _ in batch.superseded] + [*batch.expired]
-    assert len(named) == len(set(named)) <= most
+def test_batches_name_every_crystal_once_and_no_more_than_they_may(
+    crystals: list[Crystal], now: datetime, most: int
+) -> None:
+    decided = plan(crystals, now=now)
+    named = [_named(batch) for batch in in_batches(decided, most)]
+    assert all(len(one) <= most for one in named)
+    assert sorted(id for one in named for id in one) == sorted(set(_named(decided)))
+
+
+def _named(batch: Consolidated) -> list[str]:
+    return [*(one for one, _ in batch.merged), *(one for one, _ in batch.superseded), *batch.expired]
 
 
 @given(notes(), MOMENTS)
 def test_what_something_goes_into_stays_in_search(crystals: list[Crystal], now: datetime) -> None:
     life = Life(crystals)
-    (batch,) = life.consolidates(now, 100)
-    assert all(alive(life.crystals[kept]) for _, kept in batch.merged)
+    batches = life.consolidates(now, 100)
+    assert all(alive(life.crystals[kept]) for batch in batches for _, kept in batch.merged)
 
 
 @given(notes(), MOMENTS)
@@ -132,7 +134,7 @@ def test_nothing_is_superseded_by_what_is_trusted_less(crystals: list[Crystal], 
 def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
     """Over a life: notes come, are found, frozen and thawed, and passes are broken off and taken up again."""
     coming = data.draw(notes())
-    life, now, upto = Life([]), WHEN, ""
+    life, now = Life([]), WHEN
     for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
         now += data.draw(st.integers(min_value=0, max_value=30)) * DAY
         for _ in range(data.draw(st.integers(min_value=0, max_value=4))):
@@ -143,9 +145,9 @@ def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
             one = data.draw(st.sampled_from(sorted(life.crystals)))
             what = data.draw(st.sampled_from([Searched("", (one,)), CrystalFrozen(one), CrystalFrozen(one, False)]))
             life.happens(what, now)
-        batch = plan([*life.crystals.values()], now=now, after=upto, most=data.draw(st.integers(1, 6)))
-        life.happens(batch, now)
-        upto = batch.upto
+        batches = in_batches(plan([*life.crystals.values()], now=now), data.draw(st.integers(1, 6)))
+        for batch in islice(batches, data.draw(st.integers(0, 2))):
+            life.happens(batch, now)
     for start in life.crystals.values():
         seen, here = {start.id}, start
         while next_id := here.merged_into or here.superseded_by:

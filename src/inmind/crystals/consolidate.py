@@ -1,9 +1,9 @@
 """Going through crystals in their idle time: what says the same becomes one, what was said anew is marked, what faded
 leaves search.
 
-A pass is decided in batches, so that it can stop at any time and go on later: each batch looks at a few crystals and at
-all others beside them. It is decided from what there is and from nothing else, hence a pass that follows another finds
-nothing left to do.
+A pass is decided at once and carried out in batches, so that it can stop at any time: what was not carried out is
+decided again. It is decided from what there is and from nothing else, hence a pass that follows another finds nothing
+left to do.
 
 Only what was written down is merged or superseded. Messages are evidence: that somebody said the same twice is a fact
 about the conversation, and what they said first is not made untrue by what they said later.
@@ -12,7 +12,7 @@ about the conversation, and what they said first is not made untrue by what they
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from inmind.crystals.crystal import Crystal
@@ -22,25 +22,35 @@ from inmind.crystals.statement import Answer, differ, read
 from inmind.journal import Consolidated, Trust
 
 
-def plan(crystals: Sequence[Crystal], *, now: datetime, after: str = "", most: int = 500) -> Consolidated:
-    """What shall become of the next `most` crystals behind `after`, in the order of their ids.
+def plan(crystals: Sequence[Crystal], *, now: datetime) -> Consolidated:
+    """What shall become of the crystals of a resource.
 
-    `crystals` are all that the resource has. Those that are merged or expired may be among them: what they were
-    superseded by is not merged away under them, so that no way along `merged_into` and `superseded_by` leads back.
+    Those that are merged or expired may be among them: what they were superseded by is not merged away under them, so
+    that no way along `merged_into` and `superseded_by` leads back.
     """
     living = sorted(filter(alive, crystals), key=lambda crystal: crystal.id)
-    coming = [crystal for crystal in living if crystal.id > after]
-    batch = {crystal.id for crystal in coming[:most]}
-    fading = {crystal.id for crystal in living if expires(crystal, now)}
-    noted = [crystal for crystal in living if crystal.source == "memory" and crystal.id not in fading]
+    fading = [crystal.id for crystal in living if expires(crystal, now)]
+    faded = set(fading)
+    noted = [crystal for crystal in living if crystal.source == "memory" and crystal.id not in faded]
     superseded = _superseded(noted, now)
     merged = _merged(noted, superseded, {crystal.superseded_by for crystal in crystals})
     return Consolidated(
-        upto=coming[most - 1].id if len(coming) > most else "",
-        merged=tuple((one, kept) for one, kept in sorted(merged.items()) if one in batch),
-        superseded=tuple((older, newer) for older, newer in sorted(superseded.items()) if older in batch),
-        expired=tuple(sorted(batch & fading)),
+        "", merged=tuple(sorted(merged.items())), superseded=tuple(sorted(superseded.items())), expired=tuple(fading)
     )
+
+
+def in_batches(decided: Consolidated, most: int) -> Iterator[Consolidated]:
+    """The same, for so many crystals at a time; each says up to which it goes."""
+    merged, superseded, expired = dict(decided.merged), dict(decided.superseded), {*decided.expired}
+    named = sorted({*merged, *superseded, *expired})
+    for start in range(0, len(named), most):
+        batch = named[start : start + most]
+        yield Consolidated(
+            batch[-1],
+            merged=tuple((one, merged[one]) for one in batch if one in merged),
+            superseded=tuple((one, superseded[one]) for one in batch if one in superseded),
+            expired=tuple(one for one in batch if one in expired),
+        )
 
 
 _Standing = defaultdict[tuple[str, Trust], dict[Answer, Crystal]]

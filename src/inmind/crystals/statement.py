@@ -44,7 +44,7 @@ class Statement:
 
 @lru_cache(maxsize=16_384)
 def read(text: str) -> Statement:
-    """A pass reads everything that there is for each batch that it decides: hence the memory."""
+    """Every pass reads everything that there is, and little of it is new: hence the memory."""
     plain = _plain(text)
     sentences = _sentences(plain)
     claims = [claim for one in sentences for claim in _claims(one)] if len(text) <= MOST_CHARACTERS else []

@@ -11,7 +11,7 @@ import pytest
 from builders import WHEN
 
 from inmind.crystals import consolidate
-from inmind.crystals.consolidate import plan
+from inmind.crystals.consolidate import in_batches, plan
 from inmind.crystals.crystal import Crystal
 from inmind.crystals.statement import Answer
 from inmind.journal import Consolidated, Trust
@@ -170,17 +170,11 @@ def test_nothing_goes_into_what_fades() -> None:
 # -- batches -----------------------------------------------------------------------------------------------
 
 
-def test_a_pass_goes_on_behind_what_it_went_through_and_says_when_it_is_at_its_end() -> None:
-    notes = [a_note(n, TEA) for n in range(1, 6)]
-    first = plan(notes, now=NOW, most=2)
-    second = plan(notes, now=NOW, most=2, after=first.upto)
-    third = plan(notes, now=NOW, most=2, after=second.upto)
-    assert [batch.upto for batch in (first, second, third)] == ["resource/ada#2", "resource/ada#4", ""]
-    assert numbers([*first.merged, *second.merged, *third.merged]) == [(1, 5), (2, 5), (3, 5), (4, 5)]
-
-
-def test_a_pass_goes_on_where_the_last_crystal_that_it_went_through_is_gone() -> None:
-    assert numbers(plan([a_note(2, TEA), a_note(3, TEA)], now=NOW, after="resource/ada#1").merged) == [(2, 3)]
+def test_batches_say_the_same_a_few_crystals_at_a_time_and_up_to_which_they_go() -> None:
+    decided = plan([a_note(n, TEA) for n in range(1, 6)], now=NOW)
+    batches = list(in_batches(decided, 2))
+    assert [batch.upto for batch in batches] == ["resource/ada#2", "resource/ada#4"]
+    assert numbers([pair for batch in batches for pair in batch.merged]) == [(1, 5), (2, 5), (3, 5), (4, 5)]
 
 
 @pytest.mark.parametrize("text", ["User lives in Town{n}", "User lives in Berlin", "Step {n} of the plan is done"])
