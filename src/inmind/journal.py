@@ -595,6 +595,202 @@ class CrystalFrozen(Happened):
     frozen: bool = True
 
 
+class StateLine(NamedTuple):
+    """A line that a dream has put on MEMORY.md, and what it is made of. A tuple, since JSON knows tuples."""
+
+    section: str
+    """By its heading."""
+    text: str
+    """As it stands on the page, without the mark of its list."""
+    sources: tuple[str, ...] = ()
+    """Crystals and notes that it is made of."""
+    importance: float = 0.5
+    kind: str = "general"
+    at: str = ""
+    """When the newest of its sources was said."""
+    trust: int = 1
+    """The least of its sources: see Trust."""
+
+
+class Gap(NamedTuple):
+    """Something that the agent does not know and might want to find out."""
+
+    topic: str
+    why: str
+    """`unanswered`, `not_found` or `mentioned_once`."""
+    since: str
+    renewed: str
+    """When it last came up: two days later it is over."""
+    sources: tuple[str, ...] = ()
+
+
+class Skill(NamedTuple):
+    """Something that the agent has done again and again."""
+
+    name: str
+    occurrences: int
+    succeeded: int
+    """How many of them came to a good end."""
+    last: str
+    """When it was last done."""
+    sources: tuple[str, ...] = ()
+
+
+class Verdict(NamedTuple):
+    """What a guard says of a state that was proposed."""
+
+    guard: str
+    passed: bool
+    detail: str = ""
+
+
+@frozen
+class Seeded(Happened):
+    """MEMORY.md was written by hand before the first dream: it was backed up, and became crystals in this commit."""
+
+    kind = "seeded"
+    text: str
+    """As it was, word for word."""
+    backup: str
+    chunks: int = 0
+
+
+@frozen
+class DreamBegun(Happened):
+    """A dream for this resource. The number of this event is its name and its fencing token: while it holds, and until
+    it has ended, nobody else begins one; and once another has begun, this one can change nothing any more."""
+
+    kind = "dream_begun"
+    trigger: str
+    """`asked`, `schedule` or `spike`."""
+    until: str
+    """How long it holds unless it says more."""
+    by: str = ""
+    """What proposes: `rules`, or the name of a model."""
+
+
+@frozen
+class DreamWent(Happened):
+    """A dream that is still going on says where it is, and holds for longer."""
+
+    kind = "dream_went"
+    dream: int
+    phase: str
+    until: str
+
+
+@frozen
+class Dreamt(Happened):
+    """A dream came to its end. Pages that it wrote and crystals that it made stand beside this in its commit."""
+
+    kind = "dreamt"
+    dream: int
+    by: str
+    """What has proposed: `rules`, or the name of a model."""
+    upto: int
+    """Notes up to this event of the stream were looked at: those that stood on the page are taken in."""
+    position: int
+    """Of the whole journal: what sessions have said up to there was looked at."""
+    notes: tuple[str, ...] = ()
+    """Notes that it has taken in."""
+    lines: tuple[StateLine, ...] = ()
+    """Lines that it has put on the page, or said anew."""
+    gaps: tuple[Gap, ...] = ()
+    """All that there are from now on."""
+    skills: tuple[Skill, ...] = ()
+    """All that are known from now on."""
+    replayed: tuple[str, ...] = ()
+    """Crystals that were used since the last dream: they last longer by that."""
+    insights: tuple[str, ...] = ()
+    """What each insight is about that became a crystal here, so that it does not become one again."""
+    verdicts: tuple[Verdict, ...] = ()
+    refused: tuple[str, ...] = ()
+    """What was proposed and not done, each with the reason."""
+    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    """What it was made of, in numbers and words: crystals by kind, levels, what came in meanwhile."""
+    mood: str = ""
+    fell_back: str = ""
+    """Why rules did what a model was asked for."""
+    tokens: tuple[int, int] = (0, 0)
+    """Of the model: read and written."""
+    price: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("notes", "replayed", "insights", "refused", "tokens"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name, kind in (("lines", StateLine), ("gaps", Gap), ("skills", Skill), ("verdicts", Verdict)):
+            object.__setattr__(self, name, tuple(_row(kind, one) for one in getattr(self, name)))
+
+
+@frozen
+class DreamFailed(Happened):
+    """A dream changed nothing, and why."""
+
+    kind = "dream_failed"
+    dream: int
+    phase: str
+    code: str
+    reason: str
+    by: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    refused: tuple[str, ...] = ()
+    tokens: tuple[int, int] = (0, 0)
+    price: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("refused", "tokens"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "verdicts", tuple(Verdict(*one) for one in self.verdicts))
+
+
+@frozen
+class DreamUndone(Happened):
+    """What a dream did to the pages was taken back, and the notes that it took in wait for another."""
+
+    kind = "dream_undone"
+    dream: int
+    upto: int
+    """As before that dream."""
+    position: int
+    crystals: tuple[str, ...] = ()
+    """What it had made of them, which is found no more."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "crystals", tuple(self.crystals))
+
+
+@frozen
+class AffectRaised(Happened):
+    """Something happened that is felt for a while."""
+
+    kind = "affect"
+    spike: str
+    """`reward`, `error`, `social`, `achievement`, `urgency`, `sale`, `recall`, `missed`."""
+    why: str = ""
+    about: str = ""
+    """What it was about, as rules know it again: a failure, and the success that ends it."""
+    session: str = ""
+
+
+@frozen
+class Traded(Happened):
+    """Money came or went, or something was offered."""
+
+    kind = "traded"
+    what: str
+    """`earning`, `spending` or `listing`."""
+    amount: str = "0"
+    """Exact, as a decimal number."""
+    currency: str = "USD"
+    skill: str = ""
+    with_whom: str = ""
+    note: str = ""
+    on: str = ""
+    """When it happened, where that is not when it was told."""
+
+
 @frozen
 class Reverted(Happened):
     """The state is again what it was at `to`. Nothing is deleted: the events between stay readable."""
@@ -760,3 +956,8 @@ V = TypeVar("V")
 def _value(kind: type[V], value: V | Mapping[str, Any]) -> V:
     """A nested value as it was given, or as it comes out of the journal."""
     return kind(**value) if isinstance(value, Mapping) else value
+
+
+def _row(kind: type[V], values: Sequence[Any]) -> V:
+    """A named tuple out of the journal, where tuples within are lists."""
+    return kind(*(tuple(value) if isinstance(value, list) else value for value in values))  # pyright: ignore[reportUnknownArgumentType] -- a JSON list

@@ -28,12 +28,16 @@ from inmind.journal import (
     DocumentWritten,
     Draft,
     Event,
+    Gap,
     Happened,
     Item,
     MessageAdded,
     Origin,
+    Skill,
+    StateLine,
     Stub,
     Trust,
+    Verdict,
 )
 from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Store
 from inmind.stores.sqlite import SqliteStore
@@ -519,6 +523,7 @@ JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
 SHOWN = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
 
 ITEMS = st.builds(Item, kind=st.text(), text=st.text(), seq=st.integers())
+IDS, FLOATS = st.lists(st.text(), max_size=3).map(tuple), st.floats(allow_nan=False, allow_infinity=False)
 BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
     "int": st.integers(),
@@ -557,6 +562,32 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         max_size=3,
     ).map(tuple),
     "tuple[ThingSeen, ...]": st.lists(any_things(), max_size=3).map(tuple),
+    "tuple[int, int]": st.tuples(st.integers(), st.integers()),
+    "tuple[StateLine, ...]": st.lists(
+        st.builds(
+            StateLine,
+            section=st.text(),
+            text=st.text(),
+            sources=IDS,
+            importance=FLOATS,
+            kind=st.text(),
+            at=st.text(),
+            trust=st.integers(),
+        ),
+        max_size=3,
+    ).map(tuple),
+    "tuple[Gap, ...]": st.lists(
+        st.builds(Gap, topic=st.text(), why=st.text(), since=st.text(), renewed=st.text(), sources=IDS), max_size=3
+    ).map(tuple),
+    "tuple[Skill, ...]": st.lists(
+        st.builds(
+            Skill, name=st.text(), occurrences=st.integers(), succeeded=st.integers(), last=st.text(), sources=IDS
+        ),
+        max_size=3,
+    ).map(tuple),
+    "tuple[Verdict, ...]": st.lists(
+        st.builds(Verdict, guard=st.text(), passed=st.booleans(), detail=st.text()), max_size=3
+    ).map(tuple),
     "Item": ITEMS,
     "tuple[Item, ...]": st.lists(ITEMS, max_size=3).map(tuple),
     "tuple[Stub, ...]": st.lists(

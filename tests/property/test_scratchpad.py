@@ -19,8 +19,8 @@ from pydantic import ConfigDict, Field, create_model
 
 from inmind.errors import InmindError, InvalidInput, SchemaViolation
 from inmind.journal import Happened, PadBegun, PadMerged, PadSetAside, PadWritten, Trust, decode, encode, to_json
+from inmind.lines import of_both
 from inmind.scratchpad.block import shortened, text_of
-from inmind.scratchpad.lines import of_both
 from inmind.scratchpad.merge import merged, same
 from inmind.scratchpad.pad import Pads
 from inmind.scratchpad.padding import is_empty

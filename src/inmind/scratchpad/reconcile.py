@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from inmind.frozen import frozen
-from inmind.scratchpad import lines
+from inmind.lines import of_both
 from inmind.scratchpad.merge import same
 from inmind.scratchpad.pad import State
 from inmind.scratchpad.paths import ABSENT, Path, is_list, is_object, spelt
@@ -124,7 +124,7 @@ def _added(began: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
 def _text_home(base: str, ours: str, theirs: str) -> Reconciled:
     if ours == base:
         return Reconciled(text=theirs, brought=("",))
-    both = lines.of_both(base, ours, theirs)
+    both = of_both(base, ours, theirs)
     if both is None:
         return Reconciled(conflicts=(Clash("", base, ours, theirs),))
     return Reconciled(text=both, joined=("",)) if both != ours else Reconciled()

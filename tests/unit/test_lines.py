@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 
 from inmind.documents import MOST_BYTES
-from inmind.scratchpad.lines import MOST_LINES, MOST_PAIRS, of_both
+from inmind.lines import MOST_LINES, MOST_PAIRS, of_both
 
 
 def text(lines: list[str]) -> str:

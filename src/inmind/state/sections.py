@@ -1,0 +1,28 @@
+"""The seven sections of MEMORY.md."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Section(StrEnum):
+    """By the heading, in the order of the page."""
+
+    PHENOTYPE = "The Phenotype"
+    """Who the agent is becoming."""
+    BOND = "The Bond"
+    """Whom it works for, and how the two get along."""
+    NICHE = "The Niche"
+    """What it is to others: its place among them, what it earns."""
+    ACTIVE = "Active Context"
+    """What is going on: goals, open tasks, what to avoid, what went well."""
+    POINTERS = "Crystal Pointers"
+    """What has faded, and the words that find it again."""
+    GAPS = "Curiosity Gaps"
+    SKILLS = "Emerging Skills"
+
+
+def section_named(heading: str) -> Section | None:
+    """The section that a heading means, whatever else people or older pages have put behind its name."""
+    plain = heading.lstrip("#").strip().casefold()
+    return next((one for one in Section if plain == one.casefold() or plain.startswith(f"{one.casefold()} (")), None)
