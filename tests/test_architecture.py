@@ -24,17 +24,19 @@ SOURCE = PROJECT / "src" / "inmind"
 ORDER = """
 frozen
 errors text lines
-tokens journal
+tokens journal server
 notes
 documents
 entities scratchpad overview history crystals state affect
-dream prompt
+dream prompt settings
 mind
 stores models embedders
 afterwards attention deep desk relief testing tools
 parts
-hands family archivist chronicle consolidator
-session
+hands family archivist chronicle consolidator books recollection dreams
+feelings
+session gathering
+dreamer housekeeping
 memory
 replay clients
 inmind

@@ -19,6 +19,7 @@ from inmind.prompt.layer import (
     PlainLayer,
     Recalled,
     Slot,
+    StateLayer,
     TextLayer,
 )
 from inmind.prompt.ledger import Ledger, Rates
@@ -26,6 +27,7 @@ from inmind.prompt.policy import CompressionPolicy
 from inmind.stores.base import Appended
 
 if TYPE_CHECKING:
+    from inmind.books import Books
     from inmind.clients import wrap
     from inmind.consolidator import Consolidation
     from inmind.crystals.crystal import Crystal
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
     from inmind.crystals.note import Note
     from inmind.crystals.query import Hit
     from inmind.desk import Scratchpad, SetAside
+    from inmind.dreams import Dream
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
     from inmind.family.homecoming import MergeReport
+    from inmind.feelings import Affect
+    from inmind.housekeeping import Upkeep
     from inmind.prompt.compacting.report import CompactionReport, KeptItem, Lifted
     from inmind.prompt.explain import Explanation
     from inmind.prompt.pads import ScratchpadLayer
@@ -43,9 +48,12 @@ if TYPE_CHECKING:
     from inmind.prompt.report import Prompt, Report
     from inmind.scratchpad.reconcile import Clash
     from inmind.session import Session
+    from inmind.settings import Settings
 
 __all__ = [
+    "Affect",
     "Appended",
+    "Books",
     "Budget",
     "CallCheck",
     "Clash",
@@ -56,6 +64,7 @@ __all__ = [
     "DocumentLayer",
     "DocumentWritten",
     "Draft",
+    "Dream",
     "Embedder",
     "Entities",
     "Entity",
@@ -91,21 +100,27 @@ __all__ = [
     "Session",
     "SessionInfo",
     "SetAside",
+    "Settings",
     "Slot",
+    "StateLayer",
     "TextLayer",
     "ToolObserved",
     "Trust",
+    "Upkeep",
     "default_layers",
     "wrap",
 ]
 
 
 _LATE = {
+    "Affect": "inmind.feelings",
+    "Books": "inmind.books",
     "CallCheck": "inmind.entities.ground",
     "Clash": "inmind.scratchpad.reconcile",
     "CompactionReport": "inmind.prompt.compacting.report",
     "Consolidation": "inmind.consolidator",
     "Crystal": "inmind.crystals.crystal",
+    "Dream": "inmind.dreams",
     "Embedder": "inmind.crystals.embed",
     "Explanation": "inmind.prompt.explain",
     "Hit": "inmind.crystals.query",
@@ -122,6 +137,8 @@ _LATE = {
     "ScratchpadLayer": "inmind.prompt.pads",
     "Session": "inmind.session",
     "SetAside": "inmind.desk",
+    "Settings": "inmind.settings",
+    "Upkeep": "inmind.housekeeping",
     "wrap": "inmind.clients",
 }
 """What not everybody who imports us asks for, and where it is."""

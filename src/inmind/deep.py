@@ -185,6 +185,19 @@ class DeepMemory:
         return [record.crystal(texts.get(record.number, ""), resource) for record in records]
 
     @_on_a_sound_index
+    def of_events(self, events: Sequence[str]) -> list[Record]:
+        """What the index knows of the crystals of some events."""
+        self._index.catch_up()
+        return self._index.of_events(events)
+
+    @_on_a_sound_index
+    def fresh(self, resource: str, since: datetime, most: int) -> int:
+        """How many crystals a resource has that were said since then, of at most so many."""
+        self._index.catch_up()
+        scope = self._index.scope(resource)
+        return self._index.fresh(scope, since, most) if scope else 0
+
+    @_on_a_sound_index
     def fading(self, resource: str, made: int, most: int) -> list[Record]:
         scope = self._index.scope(resource)
         return self._index.fading(scope, made, most) if scope else []

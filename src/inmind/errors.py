@@ -11,6 +11,9 @@
     ├── ExtractorFailed     EXTRACTOR_FAILED   a host's extractor raised, or answered with something else than entities
     ├── ModelFailed         MODEL_FAILED       a model that a host has given raised; nothing was stored
     ├── SummaryRefused      SUMMARY_REFUSED    a model's summary cannot stand for what it would replace
+    ├── DreamRunning        DREAM_RUNNING      somebody dreams for this resource already; nothing was begun
+    ├── DreamRejected       DREAM_REJECTED     the state that a dream proposed did not pass its guards
+    ├── DreamOvertaken      DREAM_OVERTAKEN    a dream took too long, or was called off; it can change nothing any more
     ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt cannot fit the window, whatever is cut
     ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
     ├── Closed              CLOSED             the memory was closed before the call
@@ -29,6 +32,7 @@ happened, with which values, and what to do next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 _SHOWN = 120
@@ -112,9 +116,9 @@ class ModelFailed(InmindError):
 
     code = "MODEL_FAILED"
 
-    def __init__(self, *, reason: str) -> None:
+    def __init__(self, *, reason: str, tokens: tuple[int, int] = (0, 0)) -> None:
         super().__init__(f"the model failed: {reason}; nothing was changed")
-        self.reason = reason
+        self.reason, self.tokens = reason, tokens
 
 
 class ExtractorFailed(InmindError):
@@ -135,6 +139,38 @@ class SummaryRefused(InmindError):
     def __init__(self, *, reason: str) -> None:
         super().__init__(f"the summary was refused: {reason}; the history stays as it is")
         self.reason = reason
+
+
+class DreamRunning(InmindError):
+    """Somebody dreams for this resource already. Nothing was begun."""
+
+    code = "DREAM_RUNNING"
+
+    def __init__(self, *, resource: str, dream: int, until: str) -> None:
+        super().__init__(
+            f"dream {dream} of {shown(resource)} is running, until {until} at least: wait for it, or call it off"
+        )
+        self.resource, self.dream, self.until = resource, dream, until
+
+
+class DreamRejected(InmindError):
+    """The state that a dream proposed did not pass its guards. State, notes and crystals are as they were."""
+
+    code = "DREAM_REJECTED"
+
+    def __init__(self, *, reasons: Sequence[str]) -> None:
+        super().__init__(f"the dream was rejected: {'; '.join(reasons)}; nothing was changed")
+        self.reasons = tuple(reasons)
+
+
+class DreamOvertaken(InmindError):
+    """A dream took too long and another has begun, or somebody has called it off. It can change nothing any more."""
+
+    code = "DREAM_OVERTAKEN"
+
+    def __init__(self, *, dream: int, reason: str) -> None:
+        super().__init__(f"dream {dream} {reason}: it has changed nothing")
+        self.dream, self.reason = dream, reason
 
 
 class ContextOverflow(InmindError):

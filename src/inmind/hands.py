@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from inmind.crystals.query import Hit, Query
 from inmind.frozen import frozen
 from inmind.history import Entry, Line
-from inmind.journal import Draft, Event, Origin, Reverted, UsageReported, digest, digest_of
+from inmind.journal import Draft, Event, Origin, Reverted, Searched, UsageReported, digest, digest_of
 from inmind.mind import Belongings, Mind
 from inmind.parts import Parts
 from inmind.prompt.compacting.making import Made
@@ -35,8 +35,27 @@ from inmind.tools import Answer, Reach, adds_tools, carry_out, cut_off, unknown,
 
 log = logging.getLogger("inmind")
 
+_SEARCH = "memory_search"
+
 LEAST_NAME = 16
 """Characters of a reply's id that make it a name. Some servers count their replies, or give all of them the same id."""
+
+
+class Followed(NamedTuple):
+    """What comes with something, in its commit."""
+
+    here: list[Draft]
+    """In the session's stream."""
+    abroad: list[Draft]
+    """In the resource's."""
+
+
+class LookedUp(NamedTuple):
+    """A search of the model's."""
+
+    found: bool
+    by: str
+    """The event that called for it."""
 
 
 @frozen
@@ -55,6 +74,7 @@ class _Carried:
     abroad: list[Draft]
     """What happens in the resource's stream."""
     answers: list[Answer]
+    lookups: list[LookedUp]
 
 
 @frozen
@@ -94,22 +114,25 @@ class _Known:
 class Hands:
     """What one session does with replies.
 
-    `followed`: what comes with some drafts, in their commit. `prepared`: what was in mind right after some call was
-    prepared. `compact`: what a compaction comes to that the model asks for. `search`: what deep memory answers it.
+    `followed`: what comes with some drafts, in their commit; `recalled`: what comes with searches, abroad. `prepared`:
+    what was in mind right after some call was prepared. `compact`: what a compaction comes to that the model asks for.
+    `search`: what deep memory answers it.
     """
 
     def __init__(
         self,
         parts: Parts,
         *,
-        followed: Callable[[Mind, datetime, Sequence[Draft]], list[Draft]],
+        followed: Callable[[Mind, datetime, Sequence[Draft]], Followed],
+        recalled: Callable[[Mind, datetime, Sequence[LookedUp]], list[Draft]],
         prepared: Callable[[int], Mind],
         compact: Callable[[Mind, dict[str, Any]], Made],
         search: Callable[[Query], Sequence[Hit]],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
         self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
-        self._followed, self._prepared, self._compact, self._search = followed, prepared, compact, search
+        self._followed, self._recalled = followed, recalled
+        self._prepared, self._compact, self._search = prepared, compact, search
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
         """Store it and carry it out, once."""
@@ -126,8 +149,9 @@ class Hands:
         def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
             knew = mind if call is None else then
             carried = self._carried_out(mind, now, asked, read, knew, owned)
-            drafts = [*carried.drafts, *self._followed(mind, now, carried.drafts)]
-            return Decision(drafts, carried, beside=() if owned else carried.abroad)
+            followed = self._followed(mind, now, carried.drafts)
+            abroad = [*carried.abroad, *followed.abroad, *self._recalled(mind, now, carried.lookups)]
+            return Decision([*carried.drafts, *followed.here], carried, beside=() if owned else abroad)
 
         done = self._stream.commit(decide, key=named, beside=self._resource)
         if done.answer is None:
@@ -154,6 +178,7 @@ class Hands:
         state = self._stream.foresee(mind, mind.seq, drafts, now)
         abroad: list[Draft] = []
         answers: list[Answer] = []
+        lookups: list[LookedUp] = []
         results: list[Result] = []
         known = _Known(knew)
         known.pad = self._pad_known(state, belongings, known.seen.get(SCRATCHPAD, ()), done=owned is not None)
@@ -176,12 +201,14 @@ class Hands:
                 after = ""  # nothing is appended there once more
             known.take(answer, before, after)
             answers.append(answer)
+            if call.name == _SEARCH and not answer.error:
+                lookups.append(LookedUp(any(isinstance(one.what, Searched) and one.what.found for one in done), by))
             results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
             first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
             drafts += [replace(first, what=replace(first.what, shown=tuple(known.told.items()))), *others]
-        return _Carried([*drafts, *_usage(asked, reply)], abroad, answers)
+        return _Carried([*drafts, *_usage(asked, reply)], abroad, answers, lookups)
 
     def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
         match self._whose(call, asked, reach.mind):

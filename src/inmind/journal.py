@@ -562,6 +562,8 @@ class Searched(Happened):
     query: str
     found: tuple[str, ...] = ()
     """Crystals, the best first."""
+    limit: int = 10
+    """How many it would have taken."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "found", tuple(self.found))
@@ -699,6 +701,8 @@ class Dreamt(Happened):
     """All that there are from now on."""
     skills: tuple[Skill, ...] = ()
     """All that are known from now on."""
+    theirs: tuple[tuple[str, str], ...] = ()
+    """What people wrote on the page, each entry with the crystal that this dream made of it."""
     replayed: tuple[str, ...] = ()
     """Crystals that were used since the last dream: they last longer by that."""
     insights: tuple[str, ...] = ()
@@ -717,10 +721,11 @@ class Dreamt(Happened):
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
+        _tuple_pairs(self, "theirs")
         for name in ("notes", "replayed", "insights", "refused", "tokens"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (("lines", StateLine), ("gaps", Gap), ("skills", Skill), ("verdicts", Verdict)):
-            object.__setattr__(self, name, tuple(_row(kind, one) for one in getattr(self, name)))
+            object.__setattr__(self, name, tuple(row(kind, one) for one in getattr(self, name)))
 
 
 @frozen
@@ -747,18 +752,30 @@ class DreamFailed(Happened):
 
 @frozen
 class DreamUndone(Happened):
-    """What a dream did to the pages was taken back, and the notes that it took in wait for another."""
+    """What a dream did to the pages was taken back, and the notes that it took in wait for another.
+
+    Where dreaming stood before it is said here again: that could be folded only from the beginning.
+    """
 
     kind = "dream_undone"
     dream: int
+    last: int
+    """The dream that is the last one again; 0 where there was none."""
     upto: int
-    """As before that dream."""
     position: int
+    lines: tuple[StateLine, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    insights: tuple[str, ...] = ()
+    """What it had found, which may be found again."""
     crystals: tuple[str, ...] = ()
-    """What it had made of them, which is found no more."""
+    """What it had made of that, which is found no more."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "crystals", tuple(self.crystals))
+        for name in ("insights", "crystals"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name, kind in (("lines", StateLine), ("gaps", Gap), ("skills", Skill)):
+            object.__setattr__(self, name, tuple(row(kind, one) for one in getattr(self, name)))
 
 
 @frozen
@@ -958,6 +975,6 @@ def _value(kind: type[V], value: V | Mapping[str, Any]) -> V:
     return kind(**value) if isinstance(value, Mapping) else value
 
 
-def _row(kind: type[V], values: Sequence[Any]) -> V:
+def row(kind: type[V], values: Sequence[Any]) -> V:
     """A named tuple out of the journal, where tuples within are lists."""
     return kind(*(tuple(value) if isinstance(value, list) else value for value in values))  # pyright: ignore[reportUnknownArgumentType] -- a JSON list

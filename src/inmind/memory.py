@@ -13,9 +13,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
 from inmind.afterwards import Afterwards
+from inmind.crystals.crystal import SOURCES
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
@@ -48,7 +48,7 @@ from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.parts import Parts, Setup
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, NotesLayer, checked_layers
+from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, NotesLayer, StateLayer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.base import Clock, Store
@@ -64,18 +64,24 @@ from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter, estimator
 
 if TYPE_CHECKING:
+    from inmind.books import Books
     from inmind.consolidator import Consolidation, Consolidator
     from inmind.crystals.crystal import Crystal
     from inmind.crystals.embed import Embedder
     from inmind.crystals.query import Hit, Query
     from inmind.deep import DeepMemory
+    from inmind.dream.model import Model
+    from inmind.dreamer import Asked
+    from inmind.dreams import Dream, Dreams
+    from inmind.feelings import Affect
+    from inmind.housekeeping import Housekeeping, Upkeep
     from inmind.session import Session
+    from inmind.settings import Settings
 
 log = logging.getLogger("inmind")
 
 DATABASE = "inmind.db"
 INDEX = "index.db"
-CONSOLIDATION_SECONDS = 30 * 60
 SLICE = 1.0
 """Seconds of embedding at a time: whoever closes a memory waits for no more."""
 WINDOW = 128_000
@@ -83,7 +89,7 @@ RESERVE = 4_096
 """Kept free for the model's answer."""
 LEAST_WINDOW = 1_000
 MOST_NAME = 200
-_SESSION = "session/"
+_SESSION, _RESOURCE = "session/", "resource/"
 
 
 def default_home() -> Path:
@@ -97,7 +103,8 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
     """
     from inmind.prompt.pads import ScratchpadLayer
 
-    usual = (NotesLayer(), ScratchpadLayer(), DocumentLayer(name="overview", path=OVERVIEW), EntityLayer())
+    overview = DocumentLayer(name="overview", path=OVERVIEW)
+    usual = (StateLayer(), NotesLayer(), ScratchpadLayer(), overview, EntityLayer())
     names = {layer.name for layer in checked_layers(own)}
     return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
 
@@ -129,13 +136,22 @@ class Memory:
     """All sessions and resources of one home. Use it as a context manager."""
 
     def __init__(
-        self, home: Path, store: Store, *, clock: Clock | None = None, embedder: str | Embedder | None = "auto"
+        self,
+        home: Path,
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        embedder: str | Embedder | None = "auto",
+        model: Model | Callable[..., Any] | None = None,
+        settings: Settings | None = None,
     ) -> None:
+        from inmind.settings import Settings  # whoever only imports us has nothing to set
+
         self.home = home
-        self._embedder = embedder
+        self.settings = settings or Settings()
+        self._embedder, self._model = embedder, model
         self._deep_memory: DeepMemory | None = None
-        self._gone_through: dict[str, datetime] = {}
-        """Resources that were consolidated here, and when that came to its end."""
+        self._housekeeping: Housekeeping | None = None
         self._afterwards = Afterwards()
         self._store, self._siblings = store, Siblings(store)
         self._clock: Clock = _telling(clock) if clock else _utc_now
@@ -154,18 +170,26 @@ class Memory:
         *,
         clock: Clock | None = None,
         embedder: str | Embedder | None = "auto",
+        model: Model | Callable[..., Any] | None = None,
+        settings: Settings | Mapping[str, Any] | None = None,
     ) -> Self:
         """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind.
 
         `embedder` finds by meaning beside words: "auto" is the one that the extra `vectors` brings, if it is there; see
-        `inmind.embedders` for the others. Without one, None, search goes by words alone.
+        `inmind.embedders` for the others. Without one, None, search goes by words alone. `model` is asked what dreams
+        make of what was lived through: one of `inmind.models`, or a function from a prompt to a text; without one they
+        go by rules. `settings` go before those in the home's config.toml: see `inmind.settings`.
         """
+        from inmind.settings import settings_of
+
         place = _home(default_home() if home is None else home)
         try:
             make_private(place)
         except OSError as error:
             raise UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0)) from error
-        return cls(place.resolve(), SqliteStore(place.resolve() / DATABASE), clock=clock, embedder=embedder)
+        told = settings_of(place, settings)
+        store = SqliteStore(place.resolve() / DATABASE)
+        return cls(place.resolve(), store, clock=clock, embedder=embedder, model=model, settings=told)
 
     def session(
         self,
@@ -218,6 +242,7 @@ class Memory:
             memory_tools=memory_tools,
             compression=compression,
             summarizer=summarizer,
+            affect=self.settings.affect.enabled,
         )
         opening = SessionOpened(resource=owner, cwd=_place(cwd), language=language)
         stream = self._begun(name, opening, ())
@@ -270,6 +295,12 @@ class Memory:
         found = self.sessions(cwd=_place(cwd), resource=resource)
         return next((info for info in found if not info.parent), None)
 
+    def resources(self) -> list[str]:
+        """Everybody whom something belongs to here: by sessions of theirs, or by what was written down for them."""
+        owners = {_opened_by(self._first(stream)).resource for stream in self._store.streams(_SESSION)}
+        written = {stream.removeprefix(_RESOURCE) for stream in self._store.streams(_RESOURCE)}
+        return sorted((owners | written) - {NOBODY, ""})
+
     # -- deep memory ---------------------------------------------------------------------------------------
 
     def search(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:
@@ -304,23 +335,77 @@ class Memory:
         where this one stopped.
         """
         limit = None if seconds is None else _seconds(seconds, "seconds")
-        return self._consolidate(_named(resource, "resource"), limit)
+        return self._keep_house().consolidate(_named(resource, "resource"), limit)
 
-    def upkeep(self, *, seconds: float = 60.0) -> None:
-        """What keeps a memory fit, when there is time: the index, vectors, and consolidations that are due."""
-        from inmind.crystals.crystal import PRIVATE
+    def upkeep(self, *, seconds: float = 60.0) -> Upkeep:
+        """What keeps a memory fit, when there is time: the index, consolidations and dreams that are due, vectors.
 
-        until = time.monotonic() + _seconds(seconds, "seconds")
-        deep = self._deep()
-        deep.catch_up()
-        for resource in deep.resources():
-            left = until - time.monotonic()
-            if left > 0 and not resource.startswith(PRIVATE):
-                finished = self._gone_through.get(resource)
-                if self._consolidator(resource).due(every_seconds=CONSOLIDATION_SECONDS, finished=finished):
-                    self._consolidate(resource, left)
-        if deep.embed(seconds=max(0.0, until - time.monotonic())):
-            deep.forget_other_vectors()
+        It takes about so many seconds at most, but for a dream; the answer says what was done.
+        """
+        return self._keep_house().run(_seconds(seconds, "seconds"))
+
+    def begin_upkeep(self, *, every: float = 60.0) -> None:
+        """Let a thread in the background see to that, every so many seconds, until this memory is closed."""
+        if not _seconds(every, "every"):
+            raise InvalidInput(field="every", value=every, expected="more than 0 seconds")
+        self._keep_house().begin(every)
+
+    # -- dreams --------------------------------------------------------------------------------------------
+
+    def dream(
+        self,
+        resource: str,
+        *,
+        watch: Callable[[str, str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        key: str | None = None,
+    ) -> Dream:
+        """Bring a resource's MEMORY.md up to its notes and to all that was lived through since the last dream.
+
+        By the model that this memory was opened with, or by rules. Where guards refuse what was proposed nothing is
+        changed, and the answer says why; DreamRunning if somebody else dreams for it. `watch` is told of each phase,
+        `cancelled` is asked now and then.
+        """
+        return self._dream(_somebody(resource), "asked", watch=watch, cancelled=cancelled, key=key)
+
+    def dreams(self, resource: str) -> list[Dream]:
+        """The dreams of a resource, the newest first, with what each did and why."""
+        return self._dreams(_somebody(resource)).all()
+
+    def undo_dream(self, resource: str, dream: int | None = None, *, key: str | None = None) -> Dream:
+        """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again."""
+        owner = _somebody(resource)
+        files = self._resource_files(owner, stream := self._belongings(owner))
+        files.take_in()
+        undone = self._dreams(owner, stream).undo(dream, key_for(key, "undo_dream", owner, dream))
+        files.publish()
+        return undone
+
+    def call_off_dream(self, resource: str, *, key: str | None = None) -> bool:
+        """End the dream that is going on, in whichever process: it changes nothing any more. False if there is none."""
+        owner = _somebody(resource)
+        return self._dreams(owner).call_off(key_for(key, "call_off_dream", owner))
+
+    def affect(self, resource: str) -> Affect:
+        """How things have been going for a resource: the levels now, their mood in words, and their history."""
+        from inmind.feelings import Affect
+
+        owner = _somebody(resource)
+        stream = self._belongings(owner)
+        show = self._resource_files(owner, stream).publish
+        return Affect(stream, self._store, self._clock, enabled=self.settings.affect.enabled, show=show)
+
+    @property
+    def ledger(self) -> Books:
+        """What resources have earned, spent and offered: `record` and `report`."""
+        from inmind.books import Books
+
+        return Books(
+            lambda resource: self._belongings(_somebody(resource)),
+            self._store,
+            self._clock,
+            lambda: self.settings.affect.enabled,
+        )
 
     def flush(self) -> None:
         """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
@@ -342,6 +427,8 @@ class Memory:
 
     def close(self) -> None:
         """Write the last views and let go. What was acknowledged is durable with or without this."""
+        if self._housekeeping is not None:
+            self._housekeeping.end()
         self._afterwards.close()
         with self._lock:
             if self._closed:
@@ -409,7 +496,9 @@ class Memory:
             return self._deep_memory
 
     def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
-        deep = self._deep()
+        deep, sources = self._deep(), self.settings.search.sources
+        if not query.sources and sources != SOURCES:
+            query = replace(query, sources=sources)
         hits = deep.search(query, resources)
         if deep.behind:
             self._keep_found()
@@ -424,29 +513,100 @@ class Memory:
         if not self._deep().embed(seconds=SLICE):
             self._keep_found()
 
-    def _consolidate(self, resource: str, seconds: float | None) -> Consolidation:
-        done = self._consolidator(resource).run(seconds=seconds)
-        if done.finished:
-            self._gone_through[resource] = self._clock()
-        return done
-
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.consolidator import Consolidator
 
         return Consolidator(self._deep(), self._store, self._belongings(resource), resource, self._clock)
 
     def _belongings(self, resource: str) -> Stream[Belongings]:
-        name = f"resource/{resource}"
+        name = f"{_RESOURCE}{resource}"
         return Stream(self._store, name, BelongingsFold(name), self._clock)
+
+    def _keep_house(self) -> Housekeeping:
+        from inmind.housekeeping import Housekeeping
+
+        if self._closed:
+            raise Closed
+        with self._lock:
+            if self._housekeeping is None:
+                self._housekeeping = Housekeeping(
+                    deep=self._deep,
+                    belongings=self._belongings,
+                    consolidator=self._consolidator,
+                    dream=self._dream_by_itself,
+                    settings=self.settings,
+                    clock=self._clock,
+                )
+            return self._housekeeping
+
+    def _dream_by_itself(self, resource: str, trigger: str, asks: bool) -> Dream:
+        house = self._keep_house()
+        return self._dream(resource, trigger, asks=asks, cancelled=lambda: house.ending)
+
+    def _dream(
+        self,
+        resource: str,
+        trigger: str,
+        *,
+        asks: bool = True,
+        watch: Callable[[str, str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        key: str | None = None,
+    ) -> Dream:
+        from inmind.dreamer import Dreamer
+
+        if self._closed:
+            raise Closed
+        stream = self._belongings(resource)
+        dreamer = Dreamer(
+            resource=resource,
+            stream=stream,
+            files=self._resource_files(resource, stream),
+            folder=self._resource_folder(resource),
+            store=self._store,
+            deep=self._deep(),
+            clock=self._clock,
+        )
+        named = key_for(key, "dream", resource)
+        number = dreamer.dream(trigger, self._asked() if asks else None, watch=watch, cancelled=cancelled, key=named)
+        return self._dreams(resource, stream).one(number)
+
+    def _asked(self) -> Asked | None:
+        """The model that dreams ask: the one that this was opened with, or the one that the settings name."""
+        from inmind.dreamer import Asked
+        from inmind.models import configured, model_of
+
+        told = self.settings.model
+        model = model_of(self._model) if self._model is not None else configured(told)
+        prices = (told.input_price / 1e6, told.output_price / 1e6)
+        return Asked(model=model, seconds=told.seconds, prices=prices) if model is not None else None
+
+    def _dreams(self, resource: str, stream: Stream[Belongings] | None = None) -> Dreams:
+        from inmind.dreams import Dreams
+
+        return Dreams(resource, stream or self._belongings(resource), self._store, self._clock)
 
     def _frozen(self, id: str, key: str | None, *, frozen: bool) -> Crystal:
         crystal = self.crystal(id)
-        name = f"resource/{crystal.resource}"
+        name = f"{_RESOURCE}{crystal.resource}"
         draft = Draft(what=CrystalFrozen(id, frozen), origin=Origin.OPERATOR)
         Stream(self._store, name, BelongingsFold(name), self._clock).append(
             draft, key=key_for(key, "freeze", id, frozen)
         )
         return self.crystal(id)
+
+    def _resource_folder(self, resource: str) -> Folder:
+        return Folder(self.home / "resources" / _as_file(resource), home=self.home)
+
+    def _resource_files(self, resource: str, stream: Stream[Belongings]) -> LiveFiles[Belongings]:
+        return LiveFiles(
+            self._resource_folder(resource),
+            stream,
+            self._store,
+            documents=lambda belongings: belongings.documents,
+            inside="",
+            paths=RESOURCE_PATHS,
+        )
 
     def _stream(self, id: str) -> Stream[Mind]:
         return Stream(self._store, _SESSION + id, MindFold(_SESSION + id), self._clock)
@@ -474,7 +634,6 @@ class Memory:
 
         folder = Folder(session_folder(self.home, id, opened.cwd), home=self.home)
         resource = self._belongings(opened.resource)
-        resource_folder = Folder(self.home / "resources" / _as_file(opened.resource), home=self.home)
         ancestors = tuple(self._ancestors(opened))
         return Parts(
             id=id,
@@ -489,14 +648,7 @@ class Memory:
                 inside="working-memory/",
                 folders=FOLDERS,
             ),
-            resource_files=LiveFiles(
-                resource_folder,
-                resource,
-                self._store,
-                documents=lambda belongings: belongings.documents,
-                inside="",
-                paths=RESOURCE_PATHS,
-            ),
+            resource_files=self._resource_files(opened.resource, resource),
             transcript=Transcript(folder, self._store, stream.name),
             meta=MetaFile(folder, stream, self._store),
             attention=Attention(stream, self._store, self._siblings, setup.entities, is_memory_tool),
@@ -644,6 +796,14 @@ def _named(value: object, field: str) -> str:
         expected = f"a printable name of at most {MOST_NAME} bytes, not '.' or '..', without space around it"
         raise InvalidInput(field=field, value=value, expected=expected)
     return str(value)
+
+
+def _somebody(resource: object) -> str:
+    """A resource in particular: sessions that name none are strangers to each other, and share nothing to dream of."""
+    name = _named(resource, "resource")
+    if name == NOBODY:
+        raise InvalidInput(field="resource", value=resource, expected="a resource in particular, not that of nobody")
+    return name
 
 
 def _as_file(name: str) -> str:

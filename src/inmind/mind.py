@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
+from inmind.affect.felt import Felt
 from inmind.documents import OVERVIEW, Documents
+from inmind.dream.dreaming import Dreaming
 from inmind.entities.window import Entities
 from inmind.frozen import frozen
 from inmind.history import History, Line
@@ -213,12 +215,16 @@ class Belongings:
 
     documents: Documents = field(default_factory=Documents)
     pads: Pads = field(default_factory=Pads)
+    felt: Felt = field(default_factory=Felt)
+    """How things have been going for it."""
+    dreams: Dreaming = field(default_factory=Dreaming)
+    """Where its dreaming stands."""
 
 
 class BelongingsFold:
     """Folds a resource's stream."""
 
-    version = 4
+    version = 5
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -227,17 +233,32 @@ class BelongingsFold:
         return Belongings()
 
     def apply(self, state: Belongings, event: Event) -> Belongings:
-        return Belongings(state.documents.apply(event), state.pads.apply(event))
+        return Belongings(
+            documents=state.documents.apply(event),
+            pads=state.pads.apply(event),
+            felt=state.felt.apply(event),
+            dreams=state.dreams.apply(event),
+        )
 
     def reverted(self, past: Belongings, present: Belongings, event: Event) -> Belongings:  # noqa: ARG002 -- the protocol's
-        return past
+        """What was felt was felt."""
+        return replace(past, felt=present.felt)
 
     def freeze(self, state: Belongings) -> dict[str, Any]:
-        return {"documents": state.documents.freeze(), "pads": state.pads.freeze()}
+        return {
+            "documents": state.documents.freeze(),
+            "pads": state.pads.freeze(),
+            "felt": state.felt.freeze(),
+            "dreams": state.dreams.freeze(),
+        }
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Belongings:  # noqa: ARG002 -- the protocol's
-        documents = Documents.thaw(frozen["documents"], self._stream)
-        return Belongings(documents, Pads.thaw(frozen["pads"], self._stream))
+        return Belongings(
+            documents=Documents.thaw(frozen["documents"], self._stream),
+            pads=Pads.thaw(frozen["pads"], self._stream),
+            felt=Felt.thaw(frozen["felt"]),
+            dreams=Dreaming.thaw(frozen["dreams"]),
+        )
 
 
 def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:

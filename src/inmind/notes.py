@@ -15,7 +15,8 @@ since every line of it but the first is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -38,6 +39,8 @@ _NOTE = re.compile(
     rf"(?P<text>.*(?:\n+{_INDENT}.*)*)",
     re.MULTILINE,
 )
+_BLOCK_END = re.compile(r"\n[ \t]*\n|\n(?=[-*+] )")
+_BLANKS = re.compile(r"\n{3,}")
 _GONE = re.compile(r"^\[in deep memory alone: (\d+) notes?\]\n", re.MULTILINE)
 
 
@@ -67,10 +70,35 @@ def with_note(page: str, note: NoteTaken, at: datetime, *, most: int) -> str:
 
 def notes_in(page: str) -> list[Jotting]:
     """The notes that a page has, in its order."""
-    found = _NOTE.finditer(_LINE_END.sub("\n", page))
-    return [
-        Jotting(note["at"], float(note["importance"]), note["text"].replace(f"\n{_INDENT}", "\n")) for note in found
-    ]
+    return [_jotting(note) for note in _NOTE.finditer(_LINE_END.sub("\n", page))]
+
+
+def remarks_in(page: str) -> list[str]:
+    """What people wrote between the notes: each a paragraph, or a line of a list."""
+    rest = _GONE.sub("", _NOTE.sub("\n\n", _LINE_END.sub("\n", page))).replace(HEADING, "", 1)
+    blocks = _BLOCK_END.split(rest)
+    return [said for block in blocks if (said := block.strip())]
+
+
+def without(page: str, notes: Iterable[Jotting], remarks: Iterable[str]) -> str:
+    """The page without these, each once; whatever came to it since stays."""
+    text, leaving, said = _LINE_END.sub("\n", page), Tally(notes), Tally(remarks)
+    kept, end = list[str](), 0
+    for note in _NOTE.finditer(text):
+        kept.append(_without_remarks(text[end : note.start()], said))
+        end = note.end()
+        leaving[jotting := _jotting(note)] -= 1
+        kept += [note[0]] if leaving[jotting] < 0 else []
+    kept.append(_without_remarks(text[end:], said))
+    body = _BLANKS.sub("\n\n", "".join(kept).replace(HEADING, "", 1)).strip("\n")
+    return f"{HEADING}\n\n{body}\n" if body else f"{HEADING}\n"
+
+
+def with_notes_first(page: str, notes: Iterable[Jotting]) -> str:
+    """The page with notes that come back to it, in front of those that are there."""
+    body = without_heading(page)
+    lines = [*map(_line, notes), *([body] if body else [])]
+    return f"{HEADING}\n\n" + "".join(f"{line}\n" for line in lines)
 
 
 def jotted(note: NoteTaken, at: datetime) -> Jotting:
@@ -118,6 +146,18 @@ def stamp(at: datetime) -> str:
 def _line(note: Jotting) -> str:
     text = note.text.replace("\n", f"\n{_INDENT}")
     return f"- [{note.at}] (importance: {note.importance}) {text}"
+
+
+def _jotting(note: re.Match[str]) -> Jotting:
+    return Jotting(note["at"], float(note["importance"]), note["text"].replace(f"\n{_INDENT}", "\n"))
+
+
+def _without_remarks(between: str, leaving: Tally[str]) -> str:
+    text = _GONE.sub("", between)
+    for remark in [remark for remark, times in leaving.items() if times > 0 and remark in text]:
+        leaving[remark] -= 1
+        text = text.replace(remark, "", 1)
+    return text
 
 
 def _beginnings(page: str) -> Iterator[int]:

@@ -36,6 +36,8 @@ class Setup:
     memory_tools: bool
     compression: CompressionPolicy = DEFAULT_POLICY
     summarizer: Summarizer | None = None
+    affect: bool = True
+    """Whether what is said and done in it is felt."""
 
 
 @frozen(kw_only=True)

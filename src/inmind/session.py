@@ -23,7 +23,8 @@ from inmind.documents import OVERVIEW, SCRATCH, Document, Documents, Scope, chec
 from inmind.entities.checkpoint import serialize
 from inmind.entities.window import Entities
 from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
-from inmind.hands import Hands
+from inmind.feelings import Feelings
+from inmind.hands import Followed, Hands
 from inmind.history.compact import Leaving
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
@@ -199,7 +200,9 @@ class Session:
         wires = checked_messages(messages, spoken)
         named = key_for(key, "add", format, wires)
         self._take_in()
-        done = self._stream.commit(lambda mind, now: self._decide_add(mind, now, wires, spoken), key=named)
+        self._resource.refresh()
+        decide = partial(self._decide_add, wires=wires, spoken=spoken)
+        done = self._stream.commit(decide, key=named, beside=self._resource)
         self._show(done.events)
         return done.appended
 
@@ -237,9 +240,11 @@ class Session:
 
         def decide(mind: Mind, now: datetime) -> Decision[Mind, None]:
             seen = Draft(what=what, origin=origin)
-            return Decision([seen, *self._followed(mind, now, [seen])], None)
+            followed = self._followed(mind, now, [seen])
+            return Decision([seen, *followed.here], None, beside=followed.abroad)
 
-        done = self._stream.commit(decide, key=named)
+        self._resource.refresh()
+        done = self._stream.commit(decide, key=named, beside=self._resource)
         self._show(done.events)
         return done.appended
 
@@ -382,7 +387,7 @@ class Session:
         asked = checked_query(query, **checked_filters(filters))
         hits = self._search_for(asked)
         if hits:
-            found = Searched(asked.text, tuple(hit.crystal.id for hit in hits))
+            found = Searched(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
             self._stream.append(Draft(what=found, origin=Origin.OPERATOR), key=key_for(key, "search", query, filters))
         return hits
 
@@ -645,6 +650,7 @@ class Session:
         return Hands(
             self._parts,
             followed=self._followed,
+            recalled=self._feelings.recalled,
             prepared=self._asked,
             compact=self._archivist.by_model,
             search=self._search_by_model,
@@ -659,6 +665,10 @@ class Session:
     @cached_property
     def _chronicle(self) -> Chronicle:
         return Chronicle(self._stream, is_memory_tool)
+
+    @cached_property
+    def _feelings(self) -> Feelings:
+        return Feelings(self._resource, enabled=self._setup.affect and not self._alone)
 
     @cached_property
     def _archivist(self) -> Archivist:
@@ -682,42 +692,46 @@ class Session:
         Then first what the host has handed in is kept, so that taking back the compaction takes back nothing else.
         """
         decide = partial(self._decide_prompt, given=given, spoken=spoken)
+        commit = partial(self._stream.commit, key=key, beside=self._resource)
         for _ in range(MOST_RELIEFS):
             try:
-                return self._stream.commit(partial(decide, notices=notices, settled=False), key=key)
+                return commit(partial(decide, notices=notices, settled=False))
             except _Crowded as crowded:
-                self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken))
+                self._stream.commit(partial(self._decide_intake, given=given, spoken=spoken), beside=self._resource)
                 relieved = self._archivist.relieve(crowded.due)
                 notices += relieved.notices
                 if relieved.settled:
                     with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
-                        return self._stream.commit(partial(decide, notices=notices, settled=True), key=key)
-        return self._stream.commit(partial(decide, notices=notices, settled=True), key=key)
+                        return commit(partial(decide, notices=notices, settled=True))
+        return commit(partial(decide, notices=notices, settled=True))
 
     def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
-        return Decision(self._taken_in(mind, now, given, spoken), None)
+        taken = self._taken_in(mind, now, given, spoken)
+        return Decision(taken.here, None, beside=taken.abroad)
 
-    def _taken_in(self, mind: Mind, now: datetime, given: Given, spoken: Format) -> list[Draft]:
+    def _taken_in(self, mind: Mind, now: datetime, given: Given, spoken: Format) -> Followed:
         """What the host has handed in, and what that brings to mind."""
         theirs = [tool for layer in self._layers for tool in ask(layer, partial(layer.tools, spoken.name), _LIST)]
         ours = self.tools(spoken.name) if self._setup.memory_tools else []
         drafts = taken_in(mind.standing, mind.history, given, [*theirs, *ours], spoken)
         drafts += self._archivist.lifted_by(mind, drafts, now)
-        return [*drafts, *self._followed(mind, now, drafts)]
+        here, abroad = self._followed(mind, now, drafts)
+        return Followed([*drafts, *here], abroad)
 
     def _with_upkeep(self, decide: Callable[[Mind], list[Draft]], mind: Mind, now: datetime) -> Decision[Mind, bool]:
         drafts = decide(mind)
-        return Decision([*drafts, *(self._followed(mind, now, drafts) if drafts else [])], True)
+        return Decision([*drafts, *(self._followed(mind, now, drafts).here if drafts else [])], True)
 
-    def _followed(self, mind: Mind, now: datetime, drafts: Sequence[Draft]) -> list[Draft]:
-        """What comes with these, in their commit: what layers keep of them, what they bring to mind, and what memory
-        enters on the overview."""
+    def _followed(self, mind: Mind, now: datetime, drafts: Sequence[Draft]) -> Followed:
+        """What comes with these, in their commit: what layers keep of them, what they bring to mind, what memory enters
+        on the overview, and what is felt about them."""
         kept = self._kept(mind, now, drafts)
         told = self._attention.told(mind, [*drafts, *kept])
         more = [*kept, *self._attention.brought(mind, told, len(drafts) + len(kept), now)]
         wrote = any(isinstance(draft.what, DocumentWritten | Occurred) for draft in (*drafts, *kept))
         then = partial(self._stream.foresee, mind, mind.seq, [*drafts, *more], now)
-        return [*more, *self._chronicle.entered(then, mind, told, wrote=wrote)]
+        entered = self._chronicle.entered(then, mind, told, wrote=wrote)
+        return Followed([*more, *entered], self._feelings.about(mind, told, now))
 
     def _decide_prompt(
         self,
@@ -730,7 +744,7 @@ class Session:
         settled: bool,
     ) -> Decision[Mind, tuple[Prompt, View]]:
         """`settled`: the history is compacted for this prompt, as far as it can be."""
-        drafts = self._taken_in(mind, now, given, spoken)
+        drafts, abroad = self._taken_in(mind, now, given, spoken)
         mind = self._stream.foresee(mind, mind.seq, drafts, now)
         view = self._view.of(mind.history.sent, spoken.name)
         recalled = self._recall(mind, now)
@@ -748,7 +762,7 @@ class Session:
         compactions = tuple(self._archivist.told(one, mind.history) for one in left)
         report = report_on(call, mind.standing, planned, view, notices, compactions)
         prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
-        return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen)
+        return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen, beside=abroad)
 
     def _planned(
         self, mind: Mind, view: View, recalled: Sequence[tuple[Layer, Recalled]], now: datetime, *, settled: bool
@@ -837,9 +851,10 @@ class Session:
             for draft in ask(layer, partial(layer.store, moment, wire), _LIST)
         ]
 
-    def _decide_add(self, mind: Mind, now: datetime, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, bool]:
+    def _decide_add(self, mind: Mind, now: datetime, *, wires: Sequence[Wire], spoken: Format) -> Decision[Mind, bool]:
         drafts = [message_added(wire, spoken) for wire in not_yet_in(mind.line, wires, spoken)]
-        return Decision([*drafts, *self._followed(mind, now, drafts)], True)
+        followed = self._followed(mind, now, drafts)
+        return Decision([*drafts, *followed.here], True, beside=followed.abroad)
 
     def _recall(self, mind: Mind, now: datetime) -> list[tuple[Layer, Recalled]]:
         moment = self._moment(mind, now)
@@ -863,6 +878,7 @@ class Session:
             parent=self._moment(above[0].state, now, above[1:]) if above else None,
             language=mind.language,
             retained=mind.history.unsaid,
+            window=self._limits.window,
         )
 
     @property

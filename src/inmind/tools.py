@@ -277,7 +277,7 @@ def _search(reach: Reach, _: Layer, arguments: dict[str, Any]) -> Answer:
     hits = reach.search(asked)
     if not hits:
         return Answer(said="Nothing was found.")
-    found = Searched(asked.text, tuple(hit.crystal.id for hit in hits))
+    found = Searched(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
     return Answer(said=told(hits), drafts=(Draft(what=found, origin=Origin.ASSISTANT),))
 
 

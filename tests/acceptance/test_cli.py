@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from builders import assistant, turns, user
+from terminal import inmind, on_a_screen
 
 from inmind import EntityRules, Memory, ScratchpadLayer, Trust
-
-
-def inmind(*arguments: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    where = ["--home", str(home)] if home else []
-    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", *where, *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
@@ -42,10 +34,26 @@ def test_the_demo_shows_what_is_sent_what_it_costs_and_what_came_from_cache() ->
     assert "\x1b" not in ran.stdout
 
 
+@pytest.mark.spec("G1", "G2", "G3", "G9")
+def test_the_demo_ends_with_a_dream_from_the_note_to_the_next_prompt() -> None:
+    night = inmind("demo").stdout.partition("\nThe bill\n")[2]
+    noted, felt, dreamt, morning = night.split("\n\n")[1:5]
+    assert "working_memory_note" in noted
+    assert "- [AUTO] Dopamine is high " in felt
+    assert "\n  +- Ada prefers alt texts in English.\n" in dreamt
+    assert dreamt.endswith("\n  Taken in: 2 notes. Left in memory/scratch.md: 0.")
+    state, _, found = morning.partition("memory_search(")
+    assert "\n  - Ada prefers alt texts in English.\n" in state
+    assert found.endswith("\n    - Ada prefers alt texts in English.")
+    assert all(len(line) <= 80 for line in night.splitlines())
+
+
 def test_the_demo_has_a_json_form() -> None:
     shown = json.loads(inmind("demo", "--json").stdout)
     assert [call["call"] for call in shown["calls"]] == list(range(1, 9))
     assert all(sum(call["tokens"].values()) == call["tokens_used"] for call in shown["calls"])
+    assert shown["dream"]["notes"]["left"] == 0
+    assert "+- Ada prefers alt texts in English." in shown["dream"]["diff"].splitlines()
 
 
 @pytest.mark.spec("G2")
@@ -87,7 +95,7 @@ def test_upkeep_says_whether_all_of_it_is_done(used: Path) -> None:
     with Memory.open(used) as memory:
         for text in ("User lives in Berlin", "User lives in Hamburg"):
             memory.session("support-42").note(text)
-    assert inmind("upkeep", home=used).stdout == "All upkeep that was due is done.\n"
+    assert inmind("upkeep", home=used).stdout.endswith("All upkeep that was due is done.\n")
     with Memory.open(used) as memory:
         hits = memory.search("lives in", sources=["memory"])
     assert [bool(hit.crystal.superseded_by) for hit in hits] == [False, True]
@@ -119,20 +127,6 @@ def test_sessions_are_listed_by_title_by_folder_and_by_resource(home: Path) -> N
     assert [row["id"] for row in json.loads(inmind("sessions", "--resource", "bob", "--json", home=home).stdout)] == [
         "two"
     ]
-
-
-def on_a_screen(*arguments: str, home: Path) -> list[str]:
-    """What a command prints on a terminal of 80 columns, line by line."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", "--home", str(home), *arguments]
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "dumb"}):
-        os.close(theirs)
-        said = b""
-        with suppress(OSError):  # how a terminal says that nobody writes any more
-            while more := os.read(ours, 4_096):
-                said += more
-    os.close(ours)
-    return said.decode().splitlines()
 
 
 @pytest.mark.spec("E1")

@@ -105,6 +105,22 @@ What Mei likes
 Said in March about the gateway
   2026-03-10, assistant: Fixed by allowing the shop's new origin on the gateway.
 """,
+    "dreams": """\
+The first dream takes in 2 and changes:
+  +- Mei prefers to be called, and never mailed.
+  +- The deadline for the API is March 20.
+A week later takes in 1 and changes:
+  -- The deadline for the API is March 20.
+  +- The deadline for the API moved to April 2.
+After fifty notes more it has at most 6,000 characters: True. Of Mei it says:
+  - Mei is on leave in August.
+  - Mei prefers to be called, and never mailed.
+It says of what has faded:
+  - Past: The deadline for the API moved to April 2. → search: `April API 2`
+and those words find:
+  The deadline for the API moved to April 2.
+After another dream, and its undo, the page is as before: True
+""",
     "task_scratchpad": """\
 Deploy v2 of the shop.
   memory: Updated: current_goal, completed_steps, blockers.
@@ -138,7 +154,7 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
 
 
-@pytest.mark.spec("C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9", "H3", "H5", "H7")
+@pytest.mark.spec("C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9", "G3", "G8", "H3", "H5", "H7")
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_always_did(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

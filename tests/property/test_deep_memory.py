@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from inmind import Memory, Session
 from inmind.errors import NotFound
+from inmind.journal import Crystallised, Draft, Dreamt, DreamUndone, Origin
 from inmind.testing import ManualClock
 
 WORDS = ["anchor", "barge", "canoe", "dinghy"]
@@ -70,7 +71,23 @@ def consolidates(memory: Memory, _: Session) -> None:
     memory.consolidate("ada")
 
 
+def dreams(text: str, undone: bool) -> Step:
+    """Goes over what was found again, makes something of it, and is undone or not."""
+
+    def step(memory: Memory, _: Session) -> None:
+        stream = memory._belongings("ada")  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
+        replayed = tuple(hit.crystal.id for hit in memory.search(text, resource="ada"))
+        dreamt = (Dreamt(stream.version + 1, "rules", 0, 0, replayed=replayed), Crystallised(f"more {text}"))
+        made = stream.append(*(Draft(what=what, origin=Origin.DREAM) for what in dreamt)).last
+        if undone:
+            taken_back = DreamUndone(dream=made, last=0, upto=0, position=0, crystals=(f"{stream.name}#{made}",))
+            stream.append(Draft(what=taken_back, origin=Origin.OPERATOR))
+
+    return step
+
+
 STEPS = st.one_of(
+    st.builds(dreams, SAID, st.booleans()),
     SAID.map(says),
     SAID.map(notes),
     SAID.map(writes),

@@ -58,12 +58,16 @@ class Levels:
         return Levels(**dict(zip(self.named, fallen, strict=True)), at=now)
 
     def after(self, spike: str, now: datetime) -> Levels:
-        """What they rise to by a spike. None leaves the room between 0 and 1."""
+        """What they rise to by a spike. None leaves the room between 0 and 1.
+
+        Time goes on from this moment, also where it is an earlier one: a clock that was wrong for a minute must not
+        hold the levels up until it would have been right.
+        """
         then = self.then(now)
         risen = (
             min(1.0, max(0.0, level + more)) for level, more in zip(then.named.values(), SPIKES[spike], strict=True)
         )
-        return Levels(**dict(zip(self.named, risen, strict=True)), at=then.at if then.at and then.at > now else now)
+        return Levels(**dict(zip(self.named, risen, strict=True)), at=now)
 
     @property
     def named(self) -> dict[str, float]:

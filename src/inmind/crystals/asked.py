@@ -45,6 +45,11 @@ def asked(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Asked:
     )
 
 
+def key_words(text: str) -> frozenset[str]:
+    """The words that tell what a text is about; none where all of it could be said of anything."""
+    return frozenset(word for word, weight in _weights(text, words_asked(text)).items() if weight > WEAK)
+
+
 def _role(text: str) -> str:
     """Whose words are asked for. "Can you remind me" asks the assistant for a favour and not for what it has said."""
     if _SECOND_PERSON.search(_FAVOUR.sub(" ", text)):

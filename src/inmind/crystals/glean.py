@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from inmind.documents import OVERVIEW, SCRATCH
+from inmind.documents import OVERVIEW, SCRATCH, STATE
 from inmind.frozen import frozen
 from inmind.journal import (
     AnchorMoved,
@@ -84,6 +84,8 @@ def gleaned(event: Event, said: Said | None = None) -> list[Gleaned]:
             return [_written(note, NOTES)]
         case Crystallised() as crystal:
             return [_written(crystal, NOTES, consolidated=crystal.consolidated)]
+        case DocumentWritten(path=path) if path == STATE and event.origin is Origin.DREAM:
+            return []  # what it says is said by what it was made of
         case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW, SCRATCH):
             return [
                 Gleaned(text=part, series=path, part=number, about=path)

@@ -1,4 +1,4 @@
-"""What becomes of a crystal when something happens: found, consolidated, frozen.
+"""What becomes of a crystal when something happens: found, dreamt of, consolidated, frozen.
 
 A crystal is never rewritten. Its text, its importance and its source are those of the event that it comes from; what
 changes is only what is known about it since, and that is folded from events here. So an index can be thrown away, and
@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from inmind.crystals.crystal import HIDDEN, Crystal
-from inmind.journal import Consolidated, CrystalFrozen, Event, Searched
+from inmind.journal import Consolidated, CrystalFrozen, Dreamt, Event, Searched
 
 
 def alive(crystal: Crystal) -> bool:
@@ -28,8 +28,8 @@ def holds_from(crystal: Crystal) -> datetime:
 def after(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) -> Crystal:
     """The crystal once this has happened; `known` has the crystals that the event names, as they were before it."""
     match event.what:
-        case Searched(found=found) if crystal.id in found:
-            return _found(crystal, event.at)
+        case Searched(found=wanted) | Dreamt(replayed=wanted) if crystal.id in wanted:
+            return _wanted(crystal, event.at)
         case Consolidated() as pass_:
             return _consolidated(crystal, pass_, known)
         case CrystalFrozen(id=id, frozen=frozen) if id == crystal.id:
@@ -38,8 +38,9 @@ def after(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) -> Cryst
             return crystal
 
 
-def _found(crystal: Crystal, at: datetime) -> Crystal:
-    """Somebody wanted it: an expired one, which a search as of an earlier day brings up, comes back by that."""
+def _wanted(crystal: Crystal, at: datetime) -> Crystal:
+    """Somebody has found it, or a dream went over it again because somebody had: an expired one, which a search as of
+    an earlier day brings up, comes back by that."""
     lifecycle = "activated" if crystal.lifecycle in ("generated", "expired") else crystal.lifecycle
     return replace(crystal, accesses=crystal.accesses + 1, accessed=at, lifecycle=lifecycle)
 

@@ -1,15 +1,16 @@
 """Which events of a stream still stand, after all that was undone and said over again.
 
-An undo takes back what came since, and may itself be taken back; a host that regenerates an answer, or whose user edits
-a message, takes away the end of the conversation, with or without another in its place. What no longer stands is not to
-be found. What a host has dropped from the front or the middle to save room stands: nobody has taken it back.
+An undo takes back what came since, and may itself be taken back; that of a dream takes back what the dream has made,
+and nothing else that came since. A host that regenerates an answer, or whose user edits a message, takes away the end
+of the conversation, with or without another in its place. What no longer stands is not to be found. What a host has
+dropped from the front or the middle to save room stands: nobody has taken it back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inmind.journal import Event, HistorySpliced, MessageAdded, Reverted
+from inmind.journal import DreamUndone, Event, HistorySpliced, MessageAdded, Reverted
 
 
 def standing(events: Sequence[Event]) -> set[int]:
@@ -25,6 +26,8 @@ def standing(events: Sequence[Event]) -> set[int]:
         match event.what:
             case Reverted(to=to):
                 line, others = list(passed[to][0]), set(passed[to][1])
+            case DreamUndone(crystals=crystals):
+                others = {seq for seq in others if f"{event.stream}#{seq}" not in crystals}
             case MessageAdded():
                 line.append(event.seq)
             case HistorySpliced(start=start, stop=stop, inserted=inserted):

@@ -4,35 +4,50 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, cast
 
 import apsw
 import typer
-from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
-from inmind import CompactionReport, InmindError, Memory, Mind, Origin, Rates, Session
+from inmind import CompactionReport, Memory, Mind, Origin, Rates
 from inmind.crystals.crystal import KINDS, SOURCES
 from inmind.crystals.note import IMPORTANCE
 from inmind.crystals.query import Hit
 from inmind.crystals.telling import told
 from inmind.doors.demo import play
-from inmind.doors.replay import BrokenFiles, replay_files, show_replay
+from inmind.doors.dreams import dream
 from inmind.doors.replay import as_json as replay_as_json
+from inmind.doors.replay import replay_files, show_replay
+from inmind.doors.resources import affect, ledger, show_state
+from inmind.doors.terminal import (
+    AsJson,
+    SessionId,
+    console,
+    existing_memory,
+    existing_session,
+    failing_in_one_line,
+    known_session,
+    line_by_line,
+    look_into,
+    on_one_line,
+    plain_table,
+    print_json,
+    say,
+)
+from inmind.doors.upkeep import upkeep, worker
 from inmind.entities.block import block
 from inmind.errors import InvalidInput, NotFound
 from inmind.frozen import frozen
 from inmind.history.compact import TARGETS
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import encode
-from inmind.memory import DATABASE, WINDOW, default_home
+from inmind.memory import WINDOW
 from inmind.notes import stamp
 from inmind.prompt.compacting.report import KeptItem, Lifted
 from inmind.prompt.compacting.wanted import STRATEGIES
@@ -47,23 +62,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-show = typer.Typer(help="Show what a session has in mind.", no_args_is_help=True)
+show = typer.Typer(help="Show what a session or a resource has in mind.", no_args_is_help=True)
 app.add_typer(show, name="show")
-
-_home: Path | None = None
-
-_MOST_LINE = 200
-"""Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
+app.add_typer(dream, name="dream")
+show.command("state")(show_state)
+for command in (affect, ledger, upkeep, worker):
+    app.command()(command)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"inmind {version('inmind')}, SQLite {apsw.sqlite_lib_version()}")
         raise typer.Exit
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="As listed by `inmind sessions`.")]
 
 
 @app.callback()
@@ -75,15 +85,14 @@ def options(
         bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    global _home
-    _home = home
+    look_into(home)
 
 
 @app.command()
 def demo(as_json: AsJson = False) -> None:
     """Play a conversation: what is sent, what it costs, what came from cache."""
-    with _failing_in_one_line():
-        play(_console(), as_json=as_json)
+    with failing_in_one_line():
+        play(console(), as_json=as_json)
 
 
 @app.command()
@@ -117,14 +126,14 @@ def replay(
     Reads OpenAI chat lists, Anthropic messages, sessions of Claude Code, runs of tau-bench, tau2-bench,
     AgentDojo and SWE-agent, and BEAM chats. No model is called, and nothing is kept without --keep.
     """
-    with _failing_in_one_line():
+    with failing_in_one_line():
         rates = Rates.per_million(input=input_price, cached=cached_price, written=written_price)
         replayed = replay_files(
             files, window=window, limit=limit, as_one=as_one, thrifty=rates if thrifty else None, keep=keep
         )
         if as_json:
-            return _print_json(replay_as_json(replayed, rates=rates, window=window))
-        show_replay(_console(), replayed, rates=rates, each=each)
+            return print_json(replay_as_json(replayed, rates=rates, window=window))
+        show_replay(console(), replayed, rates=rates, each=each)
     return None
 
 
@@ -135,23 +144,23 @@ def sessions(
     as_json: AsJson = False,
 ) -> None:
     """List the sessions of this home, the most recently used first."""
-    with _failing_in_one_line(), _memory() as memory:
+    with failing_in_one_line(), existing_memory() as memory:
         found = memory.sessions(cwd="." if here else None, resource=resource)
         if as_json:
-            return _print_json([{**_fields(info), "folder": str(info.folder)} for info in found])
+            return print_json([{**_fields(info), "folder": str(info.folder)} for info in found])
         if not found:
-            _say(f"No such sessions in {memory.home}." if here or resource else f"No sessions in {memory.home} yet.")
+            say(f"No such sessions in {memory.home}." if here or resource else f"No sessions in {memory.home} yet.")
             return None
         whole = [Column(name, no_wrap=True) for name in ("session", "resource", "said", "calls", "last used (UTC)")]
         title, cwd = (
             Column(name, no_wrap=True, ratio=share) for name, share in (("title", 2), ("working directory", 1))
         )
-        table = Table(whole[0], title, *whole[1:], cwd, box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True)
+        table = plain_table(whole[0], title, *whole[1:], cwd, expand=True)
         for info in found:
             used = info.updated[:16].replace("T", " ")
             row = (
                 info.id,
-                _on_one_line(info.title),
+                on_one_line(info.title),
                 info.resource,
                 str(info.messages),
                 str(info.calls),
@@ -159,7 +168,7 @@ def sessions(
                 info.cwd,
             )
             table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be read as markup
-        _line_by_line().print(table)
+        line_by_line().print(table)
     return None
 
 
@@ -170,7 +179,7 @@ def show_prompt(
     as_json: AsJson = False,
 ) -> None:
     """What a call sent and why each part is in it; --json prints the request, byte for byte."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         calls = opened.mind.standing.calls
         if not calls:
             raise NotFound(what="prompt in session", name=session, hint="none was prepared yet")
@@ -178,81 +187,81 @@ def show_prompt(
         prompt = opened.prompt(number)
         if as_json:
             compactions = [_as_json(report) for report in prompt.report.compactions]
-            return _print_json(
+            return print_json(
                 {"call": prompt.call, "format": prompt.format, "compactions": compactions, "request": prompt.request}
             )
-        _say(str(opened.explain(number)))
+        say(str(opened.explain(number)))
         for report in prompt.report.compactions:
-            _say(f"\n-- compacted before it: {report.reason}")
+            say(f"\n-- compacted before it: {report.reason}")
             _say_compaction(report)
         for name in ("instructions", "system"):
             for text in _texts(prompt.request.get(name)):
-                _say(f"\n-- {name}\n{text}")
+                say(f"\n-- {name}\n{text}")
         for message in prompt.messages:
             said = "\n".join(_texts(message.get("content"))) or json.dumps(_beside_role(message), ensure_ascii=False)
-            _say(f"\n-- {message.get('role') or message.get('type')}\n{said}")
+            say(f"\n-- {message.get('role') or message.get('type')}\n{said}")
         for tool in prompt.tools or []:
-            _say(f"\n-- tool\n{json.dumps(tool, ensure_ascii=False)}")
+            say(f"\n-- tool\n{json.dumps(tool, ensure_ascii=False)}")
     return None
 
 
 @show.command("entities")
 def show_entities(session: SessionId, as_json: AsJson = False) -> None:
     """The things in mind, as the model reads them; --json prints them as a checkpoint."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         if as_json:
-            return _print_json(opened.serialize())
+            return print_json(opened.serialize())
         entities = opened.entities
-        _say(block(entities))
+        say(block(entities))
         if pinned := [entity for entity in entities if entity.pinned]:
-            _say(f"\nPinned: {'; '.join(_on_one_line(str(entity)) for entity in pinned)}.")
+            say(f"\nPinned: {'; '.join(on_one_line(str(entity)) for entity in pinned)}.")
         if beyond := list(entities.beyond):
             deleted = sum(entity.deleted for entity in beyond)
-            _say(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
+            say(f"\n{counted(len(beyond), 'thing')} more known, and out of mind; {deleted} of them deleted.")
     return None
 
 
 @show.command("scratchpad")
 def show_scratchpad(session: SessionId, as_json: AsJson = False) -> None:
     """The agent's scratchpad, its own and that of its resource, as the model reads it."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         held = {"thread": opened.mind.pads.by_name, "resource": opened.belongings.pads.by_name}
         if as_json:
-            return _print_json({scope: {name: pad.state for name, pad in pads.items()} for scope, pads in held.items()})
+            return print_json({scope: {name: pad.state for name, pad in pads.items()} for scope, pads in held.items()})
         shown = [(scope, name, text_of(pad.state)) for scope, pads in held.items() for name, pad in pads.items()]
         for scope, name, text in shown:
             if len(shown) > 1:
-                _say(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
-            _say(text or "(empty)")
+                say(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
+            say(text or "(empty)")
         if not shown:
-            _say("Nothing was written on it yet.")
+            say("Nothing was written on it yet.")
     return None
 
 
 @show.command("overview")
 def show_overview(session: SessionId, as_json: AsJson = False) -> None:
     """overview.md, as the next prompt will have it."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         text = opened.overview
         if as_json:
-            return _print_json({"overview": text})
-        _say(text.removesuffix("\n"))
+            return print_json({"overview": text})
+        say(text.removesuffix("\n"))
     return None
 
 
 @show.command("retained")
 def show_retained(session: SessionId, as_json: AsJson = False) -> None:
     """What must survive every compaction, and where each of it stands now."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         unsaid = opened.mind.history.unsaid
         placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
         items = [KeptItem(item.kind, item.text, where) for item, where in placed]
         if as_json:
-            return _print_json([asdict(item) for item in items])
+            return print_json([asdict(item) for item in items])
         for line in _listed(items):
-            _say(line)
+            say(line)
         if not items:
-            _say("Nothing was said or declared yet that has to.")
+            say("Nothing was said or declared yet that has to.")
     return None
 
 
@@ -263,7 +272,7 @@ def show_journal(
     as_json: AsJson = False,
 ) -> None:
     """Everything that happened, one event a line and as much of it as fits; --json prints all of it."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         events = opened.journal(after=after)
         if as_json:
             rows = [
@@ -279,13 +288,13 @@ def show_journal(
                 }
                 for event in events
             ]
-            return _print_json(rows)
-        console = _line_by_line()
+            return print_json(rows)
+        screen = line_by_line()
         for event in events:
             line = (
                 f"{event.seq:>5}  {event.at:%Y-%m-%d %H:%M:%S}  {event.kind:<13} {event.origin:<9} {encode(event.what)}"
             )
-            console.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
+            screen.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
     return None
 
 
@@ -299,14 +308,14 @@ def note(
     as_json: AsJson = False,
 ) -> None:
     """Keep something for ever; without --session or --resource, in the session last used in this folder."""
-    with _failing_in_one_line(), _memory() as memory:
+    with failing_in_one_line(), existing_memory() as memory:
         if session is not None and resource is not None:
             raise InvalidInput(field="--resource", value=resource, expected="nothing beside --session")
-        opened = _known(memory, session or _last_used(memory, resource))
+        opened = known_session(memory, session or _last_used(memory, resource))
         taken = opened.note(_given(text), importance=importance, kind=kind, origin=Origin.USER)
         if as_json:
-            return _print_json({"id": taken.id, "at": taken.at.isoformat(), "resource": opened.resource})
-        _say(f"Noted at {stamp(taken.at)} as {taken.id}.")
+            return print_json({"id": taken.id, "at": taken.at.isoformat(), "resource": opened.resource})
+        say(f"Noted at {stamp(taken.at)} as {taken.id}.")
     return None
 
 
@@ -324,7 +333,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find what was ever said, noted or seen."""
-    with _failing_in_one_line(), _memory() as memory:
+    with failing_in_one_line(), existing_memory() as memory:
         hits = memory.search(
             query,
             resource=resource,
@@ -337,8 +346,8 @@ def search(
             as_of=as_of,
         )
         if as_json:
-            return _print_json([_hit_as_json(hit) for hit in hits])
-        _say(told(hits) if hits else "Nothing was found.")
+            return print_json([_hit_as_json(hit) for hit in hits])
+        say(told(hits) if hits else "Nothing was found.")
     return None
 
 
@@ -388,27 +397,6 @@ def _given(text: str) -> str:
 
 
 @app.command()
-def upkeep(
-    seconds: Annotated[float, typer.Option(help="For about so long, at most.")] = 60.0,
-    as_json: AsJson = False,
-) -> None:
-    """Consolidate what is due, and make the vectors that are missing, so that no search has to wait for it."""
-    with _failing_in_one_line(), _memory() as memory:
-        began = time.monotonic()
-        memory.upkeep(seconds=seconds)
-        took = time.monotonic() - began
-        finished = took < seconds
-        if as_json:
-            return _print_json({"finished": finished, "seconds": round(took, 3)})
-        _say(
-            "All upkeep that was due is done."
-            if finished
-            else f"Stopped after {seconds:g} s: the next upkeep goes on there."
-        )
-    return None
-
-
-@app.command()
 def compact(
     given: typer.Context,
     session: SessionId,
@@ -430,17 +418,17 @@ def compact(
     as_json: AsJson = False,
 ) -> None:
     """Take what is old out of what the model is sent. All of it is archived, and --undo brings it back."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         if undo:
             _check_alone(given, "--undo")
             lifted = opened.undo_compaction()
             if as_json:
-                return _print_json({**asdict(lifted), "version": opened.mind.seq})
-            _say(str(lifted))
+                return print_json({**asdict(lifted), "version": opened.mind.seq})
+            say(str(lifted))
             return None
         report = opened.compact(target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to)
         if as_json:
-            return _print_json({**_as_json(report), "version": opened.mind.seq})
+            return print_json({**_as_json(report), "version": opened.mind.seq})
         _say_compaction(report)
     return None
 
@@ -448,15 +436,15 @@ def compact(
 @app.command()
 def undo(session: SessionId, as_json: AsJson = False) -> None:
     """Take back the last change of a session, be it a compaction; it stays in the journal."""
-    with _failing_in_one_line(), _session(session) as opened:
+    with failing_in_one_line(), existing_session(session) as opened:
         before = opened.mind
         went_to, after = opened.undo(), opened.mind
         taken = _TakenBack.of(before, after)
         if as_json:
-            return _print_json({"reverted_to": went_to, "version": after.seq, **asdict(taken)})
-        _say(f"Back to how it was after event {went_to}; the reversal is event {after.seq}.")
+            return print_json({"reverted_to": went_to, "version": after.seq, **asdict(taken)})
+        say(f"Back to how it was after event {went_to}; the reversal is event {after.seq}.")
         for line in taken.told():
-            _say(line)
+            say(line)
     return None
 
 
@@ -469,66 +457,18 @@ def _check_alone(given: typer.Context, option: str) -> None:
             raise InvalidInput(field=field, value=given.params[name], expected=f"nothing beside {option}")
 
 
-@contextmanager
-def _memory() -> Generator[Memory]:
-    """An existing home: looking into one must not make it."""
-    home = _home or default_home()
-    if not (home / DATABASE).exists():
-        raise NotFound(what="memory at", name=str(home), hint="`inmind demo` shows one, README.md how to begin yours")
-    with Memory.open(home) as memory:
-        yield memory
-
-
-@contextmanager
-def _session(id: str) -> Generator[Session]:
-    """An existing session: looking at one must not begin it."""
-    with _memory() as memory:
-        yield _known(memory, id)
-
-
-def _known(memory: Memory, id: str) -> Session:
-    if id not in memory:
-        raise NotFound(what="session", name=id, hint="`inmind sessions` lists those there are")
-    return memory.session(id)
-
-
-@contextmanager
-def _failing_in_one_line() -> Generator[None]:
-    try:
-        yield
-    except InmindError as error:
-        _fail(error)
-    except BrokenFiles as broken:
-        _fail(*broken.errors)
-    except BrokenPipeError:
-        _leave_quietly()
-
-
-def _fail(*errors: InmindError) -> NoReturn:
-    for error in errors:
-        message = printable(f"inmind: {error.code}: {error}")
-        Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
-
-
-def _leave_quietly() -> NoReturn:
-    """The reader of the pipe has gone; what is left in the buffer must not raise again at exit."""
-    sys.stderr.close()
-    raise typer.Exit(1)
-
-
 def _say_compaction(report: CompactionReport) -> None:
-    _say(str(report))
+    say(str(report))
     for line in _listed(report.items):
-        _say(line)
+        say(line)
     for item in report.left_out:
-        _say(f"- {item.kind}, in the archive alone: {_on_one_line(item.text)}")
+        say(f"- {item.kind}, in the archive alone: {on_one_line(item.text)}")
 
 
 def _listed(items: Sequence[KeptItem]) -> Iterator[str]:
     for item in items:
         where = "in memory" if item.where == "memory" else "in the conversation"
-        yield f"- {item.kind}, {where}: {_on_one_line(item.text)}"
+        yield f"- {item.kind}, {where}: {on_one_line(item.text)}"
 
 
 def _as_json(report: CompactionReport) -> dict[str, Any]:
@@ -585,32 +525,8 @@ def _texts(content: object) -> list[str]:
     return [str(part["text"]) if "text" in part else json.dumps(part, ensure_ascii=False) for part in parts]
 
 
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _beside_role(message: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in message.items() if key not in ("role", "content")}
-
-
-def _say(text: str) -> None:
-    _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
-
-
-def _console() -> Console:
-    return Console(highlight=False)
-
-
-def _line_by_line() -> Console:
-    """Where each thing has a line, which is cut to the screen; a pipe has no width of its own."""
-    console = _console()
-    if not console.is_terminal:
-        console.width = _MOST_LINE
-    return console
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def _fields(info: Any) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """A conversation in the terminal, and beside it what a model would be sent.
 
-The plot: somebody builds a page by talking about "it". No model is called; the replies are written here. All that
-is shown, the prompts, the tokens, the cache and the price, is what the library really did, in a home that is
-thrown away afterwards.
+The plot: somebody builds a page by talking about "it", and what stays of that day is dreamt of. No model is called;
+the replies are written here. All that is shown, the prompts, the tokens, the cache, the price and the dream, is what
+the library really did, in a home that is thrown away afterwards.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from inmind import Memory, Prompt, Rates, Session
+from inmind.doors.night import Night, spend
+from inmind.doors.story import Said, assistant, call, content, result, shown, user
 from inmind.frozen import frozen
 from inmind.text import printable
 
@@ -44,7 +45,7 @@ class Step:
     """What happens before the model is asked again."""
 
     title: str
-    messages: Sequence[dict[str, Any]] = ()
+    messages: Sequence[Said] = ()
     overview: tuple[str, str] = ("", "")
     """A heading of overview.md and the line to put below it."""
     person_edits: str = ""
@@ -53,55 +54,38 @@ class Step:
     """How many messages at the end are thrown away first, as when a user asks for another answer."""
 
 
-def _user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def _assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
-
-
-def _call(id: str, name: str, **arguments: str) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
-
-
-def _result(id: str, **result: Any) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": id, "content": json.dumps(result)}
-
-
 STORY = (
-    Step("A user asks for a page.", [_user("Create a page called About Us.")]),
+    Step("A user asks for a page.", [user("Create a page called About Us.")]),
     Step(
         "The tool has answered; the agent notes the page in overview.md.",
-        [_call("c1", "cms_createPage", title="About Us"), _result("c1", page={"id": "page-123", "title": "About Us"})],
+        [call("c1", "cms_createPage", title="About Us"), result("c1", page={"id": "page-123", "title": "About Us"})],
         overview=("## Known facts", "- The page About Us is page-123."),
     ),
-    Step('"It" is the page.', [_assistant("The page About Us is there."), _user("Now add a hero section to it.")]),
+    Step('"It" is the page.', [assistant("The page About Us is there."), user("Now add a hero section to it.")]),
     Step(
         "Another id comes in.",
         [
-            _call("c2", "cms_addSection", page="page-123", kind="hero"),
-            _result("c2", section={"id": "sec-456", "heading": "Welcome"}),
+            call("c2", "cms_addSection", page="page-123", kind="hero"),
+            result("c2", section={"id": "sec-456", "heading": "Welcome"}),
         ],
         overview=("## Known facts", "- Its hero section is sec-456."),
     ),
     Step(
         "Somebody opens overview.md in an editor and types a rule.",
-        [_assistant("The hero section is in."), _user("Find a picture of mountains for it.")],
+        [assistant("The hero section is in."), user("Find a picture of mountains for it.")],
         person_edits="- Images must have alt texts in English.",
     ),
     Step(
         "A search comes back.",
         [
-            _call("c3", "cms_searchImages", query="mountains"),
-            _result("c3", matches=[{"id": "img-789", "filename": "mountain.jpg"}, {"id": "img-790"}]),
+            call("c3", "cms_searchImages", query="mountains"),
+            result("c3", matches=[{"id": "img-789", "filename": "mountain.jpg"}, {"id": "img-790"}]),
         ],
     ),
-    Step("The user chooses.", [_assistant("There are two. Which one?"), _user("Use the first one.")]),
+    Step("The user chooses.", [assistant("There are two. Which one?"), user("Use the first one.")]),
     Step(
         "The user edits that message: a branch, not a corruption.",
-        [_user("Use the first one, with the alt text Mountains at dawn.")],
+        [user("Use the first one, with the alt text Mountains at dawn.")],
         regenerate=1,
     ),
 )
@@ -111,7 +95,7 @@ def play(console: Console, *, as_json: bool = False) -> None:
     """Run the story once, from an empty home to the bill."""
     with tempfile.TemporaryDirectory(prefix="inmind-demo-") as home, Memory.open(Path(home)) as memory:
         session = memory.session("demo", resource="ada", cwd="/website")
-        messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
+        messages: list[Said] = [{"role": "system", "content": SYSTEM}]
         prompts: list[Prompt] = []
         if not as_json:
             console.print(_legend())
@@ -120,13 +104,17 @@ def play(console: Console, *, as_json: bool = False) -> None:
             prompts.append(session.prepare(messages, tools=TOOLS))
             if not as_json:
                 _show_step(console, number, step, prompts)
+        summary = _summary(session, prompts)
+        if not as_json:
+            _show_bill(console, session, prompts)
+        night = spend(Console(quiet=True) if as_json else console, memory, session, messages)
         if as_json:
-            console.print_json(data=_summary(session, prompts))
+            console.print_json(data={**summary, "dream": _of_dream(night)})
         else:
-            _show_end(console, session, prompts)
+            _show_what_is_next(console)
 
 
-def _happen(session: Session, home: Path, messages: list[dict[str, Any]], step: Step) -> None:
+def _happen(session: Session, home: Path, messages: list[Said], step: Step) -> None:
     if step.regenerate:
         del messages[-step.regenerate :]
     messages += step.messages
@@ -144,7 +132,7 @@ def _show_step(console: Console, number: int, step: Step, prompts: Sequence[Prom
     console.print()
     console.print(Text(f"{number}. {step.title}", style="bold"))
     for message in step.messages:
-        console.print(_said(message))
+        console.print(shown(message))
     console.print(_bar(prompt, width=console.width - 4))
     console.print(_numbers(prompt))
     console.print(_parts(prompt), soft_wrap=True)
@@ -152,16 +140,16 @@ def _show_step(console: Console, number: int, step: Step, prompts: Sequence[Prom
         console.print(f"  memory sent anew in the prefix: {prompt.report.anchor_moved}", style="dim")
     if number == 1:
         console.print("  the whole prompt, this once:", style="dim")
-        shown = [*prompt.messages]
+        new = [*prompt.messages]
     else:
         console.print("  new at its end:", style="dim")
-        shown = prompt.messages[-1:]
-    for message in shown:
-        text = printable(_content(message)).replace("\n", "\n    ")
+        new = prompt.messages[-1:]
+    for message in new:
+        text = printable(content(message)).replace("\n", "\n    ")
         console.print(Text(f"    {text}", style="dim"), soft_wrap=True)
 
 
-def _show_end(console: Console, session: Session, prompts: Sequence[Prompt]) -> None:
+def _show_bill(console: Console, session: Session, prompts: Sequence[Prompt]) -> None:
     ledger = session.ledger
     rebuilt = session.prompt(2).request == prompts[1].request
     session.undo()
@@ -173,6 +161,9 @@ def _show_end(console: Console, session: Session, prompts: Sequence[Prompt]) -> 
     )
     console.print(f"  call 2 rebuilt from the journal, byte for byte: {'yes' if rebuilt else 'no'}")
     console.print(f'  undo: the last message is again "{session.mind.line[-1].wire["content"]}"; nothing was deleted')
+
+
+def _show_what_is_next(console: Console) -> None:
     console.print()
     console.print("Next: put the ten lines at the top of README.md into your own agent. Then")
     console.print("`inmind sessions` and `inmind show prompt SESSION` look into its memory")
@@ -192,6 +183,11 @@ def _summary(session: Session, prompts: Sequence[Prompt]) -> dict[str, Any]:
         for prompt in prompts
     ]
     return {"calls": calls, "ledger": ledger.freeze(), "price": ledger.price(RATES)}
+
+
+def _of_dream(night: Night) -> dict[str, Any]:
+    notes = {"taken_in": list(night.waiting), "left": night.left}
+    return {"by": night.dream.by, "notes": notes, "diff": night.dream.diff, "found": night.found}
 
 
 def _served(prompt: Prompt) -> dict[str, int]:
@@ -233,14 +229,3 @@ def _numbers(prompt: Prompt) -> Text:
 def _parts(prompt: Prompt) -> Text:
     named = (f"{name.removeprefix('memory:')} {tokens}" for name, tokens in prompt.report.tokens.items() if tokens)
     return Text(f"  {' · '.join(named)}", style="dim")
-
-
-def _said(message: dict[str, Any]) -> Text:
-    return Text(f"  {message['role']:<10}", style="cyan").append(printable(_content(message)), style="default")
-
-
-def _content(message: dict[str, Any]) -> str:
-    if calls := message.get("tool_calls"):
-        return ", ".join(f"{call['function']['name']}({call['function']['arguments']})" for call in calls)
-    content = message["content"]
-    return content if isinstance(content, str) else "\n".join(part["text"] for part in content)

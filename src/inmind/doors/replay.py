@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from inmind import InmindError, Rates
+from inmind.doors.terminal import Failed
 from inmind.prompt.policy import CompressionPolicy
 from inmind.replay import Recording, ReplayReport, joined, read, replay, short, total
 from inmind.replay.report import Side, Uses, percentile
@@ -34,14 +35,6 @@ LEGEND = (
 )
 
 Replayed = list[tuple[str, list[ReplayReport]]]
-
-
-class BrokenFiles(Exception):
-    """Files that cannot be played, each with what is wrong with it."""
-
-    def __init__(self, errors: Sequence[InmindError]) -> None:
-        super().__init__(*errors)
-        self.errors = errors
 
 
 def replay_files(
@@ -76,7 +69,7 @@ def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, li
         except InmindError as error:
             broken.append(error)
     if broken:
-        raise BrokenFiles(broken)
+        raise Failed(*broken)
 
 
 def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: bool = False) -> None:

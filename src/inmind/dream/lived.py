@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from datetime import datetime
 
 from inmind.frozen import frozen
+from inmind.history.prose import own_words, sentences
 from inmind.journal import Trust
 
 
@@ -31,6 +33,20 @@ class Spoke:
     used: tuple[Used, ...] = ()
     """Tools that it calls, or whose outcome it is."""
     trust: Trust = Trust.PERSON
+    _sentences: list[tuple[str, ...]] = field(
+        default_factory=list[tuple[str, ...]], init=False, compare=False, hash=False, repr=False
+    )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What somebody says in it of their own, without what they have only pasted.
+
+        Gaps, loops and skills all look at this, and to tell it takes longer than all that they do with it: it is told
+        when the first of them asks, and kept.
+        """
+        if not self._sentences:
+            self._sentences.append(tuple(one for line in own_words(self.text) for one in sentences(line)))
+        return self._sentences[0]
 
 
 @frozen(kw_only=True)
@@ -42,6 +58,8 @@ class LookedUp:
     at: datetime
     query: str
     found: tuple[str, ...] = ()
+    limit: int = 10
+    """How many it would have taken."""
 
 
 @frozen(kw_only=True)

@@ -25,6 +25,7 @@ class Pending:
     kind: str = "general"
     at: str
     trust: Trust = Trust.AGENT
+    valence: float = 0.0
     gone: bool = False
     """Another says the same, or says it anew: it is taken in with that one, and needs no line of its own."""
 
@@ -59,7 +60,8 @@ class Material:
     mood: str = ""
     gaps: tuple[Gap, ...] = ()
     skills: tuple[Skill, ...] = ()
-    economics: Economics | None = None
+    economics: tuple[Economics, ...] = ()
+    """Of each currency."""
     finds: Callable[[str], frozenset[str]]
     """What a search for some words brings up: crystals, by their ids."""
     known: Callable[[str], Crystal | None]

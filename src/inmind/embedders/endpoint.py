@@ -6,26 +6,23 @@ network, and vectors of another length are found out and not stored.
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inmind.embedders.called import Called
 from inmind.embedders.found import needs
 from inmind.errors import InvalidInput, ModelFailed, shown
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
-    import httpx2
+from inmind.server import Json, Server, bearer
 
 BATCH = 64
-WAITS = (0.0, 0.5, 1.0, 2.0)
-"""Seconds before each try. Somebody may be waiting for a search, which does well enough without this answer."""
+KEY = "OPENAI_API_KEY"
+WAITS = (0.5, 1.0, 2.0)
+"""Seconds before each further try. Somebody may be waiting for a search, which does well without this answer."""
 TIMEOUT = 30.0
+MOST_BYTES = 64_000_000
+"""Of an answer: a batch of the longest vectors there are, written out."""
 
 _NAMED = re.compile(r"(?P<model>\S+)@(?P<url>https?://[^\s@#?]+)#(?P<dimensions>\d{1,5})")
 
@@ -41,16 +38,11 @@ def endpoint(
     """`url` ends where `/embeddings` would follow. Without `api_key`, OPENAI_API_KEY is sent where it is set."""
     url = url.rstrip("/")
     needs("httpx2", embedder=f"openai:{model}@{url}")
-    key = os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key
+    server = Server(url=url, key=api_key, key_env=KEY, waits=WAITS, most_bytes=MOST_BYTES, pause=pause)
 
     def rows(texts: Sequence[str]) -> list[Any]:
-        import httpx2
-
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        # Connections end with the call: one that stayed open would be shared with a child that is forked meanwhile.
-        with httpx2.Client(headers=headers, timeout=TIMEOUT, verify=_trusted()) as client:
-            batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-            return [row for batch in batches for row in _rows(_answer(client, url, model, batch, pause), len(batch))]
+        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return [row for batch in batches for row in _rows(_asked(server, model, batch), url, len(batch))]
 
     return Called(rows, name=f"openai:{model}@{url}", dimensions=dimensions)
 
@@ -64,43 +56,15 @@ def endpoint_named(named: str) -> Called:
     return endpoint(match["model"], url=match["url"], dimensions=int(match["dimensions"]))
 
 
-def _answer(
-    client: httpx2.Client, url: str, model: str, texts: list[str], pause: Callable[[float], None]
-) -> httpx2.Response:
-    """The first good answer. What may pass is tried again; a refusal, or an answer that does not come, is not."""
-    import httpx2
-
-    failure = ""
-    for wait in WAITS:
-        pause(wait)
-        try:
-            response = client.post(f"{url}/embeddings", json={"model": model, "input": texts})
-        except httpx2.TransportError as error:
-            failure = f"{url} cannot be reached ({type(error).__name__}: {error})"
-            if isinstance(error, httpx2.TimeoutException):
-                break
-        else:
-            if response.is_success:
-                return response
-            failure = f"{url} answered {response.status_code}: {shown(response.text)}"
-            if response.status_code != 429 and not response.is_server_error:
-                break
-    raise ModelFailed(reason=failure)
+def _asked(server: Server, model: str, texts: list[str]) -> Json:
+    return server.ask("embeddings", {"model": model, "input": texts}, headers=bearer, seconds=TIMEOUT)
 
 
-def _rows(response: httpx2.Response, count: int) -> list[Any]:
+def _rows(answer: Json, url: str, count: int) -> list[Any]:
     """One for each text, in their order, whichever order they come in."""
     try:
-        by_place = {one["index"]: one["embedding"] for one in response.json()["data"]}
+        by_place = {one["index"]: one["embedding"] for one in answer["data"]}
         return [by_place[place] for place in range(count)]
     except (ValueError, LookupError, TypeError) as error:
-        reason = f"{response.url} answered with something else than {count} embeddings: {shown(response.text)}"
+        reason = f"{url} answered with something else than {count} embeddings: {shown(answer)}"
         raise ModelFailed(reason=reason) from error
-
-
-@cache
-def _trusted() -> SSLContext:
-    """Reading the machine's certificates takes longer than many an answer: once for all calls."""
-    import httpx2
-
-    return httpx2.create_ssl_context()

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeVar, cast
 
-from inmind.documents import OVERVIEW, SCRATCH, Document, Scope, checked_text, resolve
+from inmind.documents import OVERVIEW, SCRATCH, STATE, Document, Scope, checked_text, resolve
 from inmind.entities.block import BANNER, lines, since
 from inmind.entities.window import Entities
 from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
@@ -22,10 +22,12 @@ from inmind.notes import newest, without_heading
 from inmind.overview.shown import as_shown
 from inmind.overview.size import size_warning
 from inmind.scratchpad.pad import Pads
+from inmind.state.room import shares
 from inmind.text import Cut
 from inmind.tokens import Counter
 
 NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
+STATE_POINTER = "[Full working memory available via memory_search]"
 
 Spawn = Literal["fork", "view", "none"]
 
@@ -72,6 +74,8 @@ class Recalled:
     """A line above the text, of the layer's own and not from memory: it is not escaped."""
     tag: Literal["memory", "working_memory"] = "memory"
     """What the block is called in the prompt; `working_memory` is the scratchpad's."""
+    left_out: int = 0
+    """Lines that the layer itself has left out, since there is a limit to it that is not of tokens."""
     shorten: Callable[[int, Counter], Cut] | None = None
     """How to say it in so many tokens; without this it is cut at the end."""
     since: Callable[[AnchoredBlock, Counter], str | None] | None = None
@@ -115,6 +119,8 @@ class Moment:
     """That the session began in."""
     retained: Sequence[Item] = ()
     """What must survive, of messages that are no longer sent as they are, and what the host has declared."""
+    window: int = 128_000
+    """Tokens that the model takes."""
 
 
 class Layer(Protocol):
@@ -207,6 +213,38 @@ class DocumentLayer(PlainLayer):
         )
 
 
+_BY_CHARACTERS = Budget(min=400, max=8_500)
+"""What belongs to a resource has room by characters. Even where each of them is a token, this is not what cuts."""
+
+
+@dataclass(frozen=True)
+class StateLayer(DocumentLayer):
+    """MEMORY.md, or as much of it as the window has characters for beside the notes that are not in it yet."""
+
+    name: str = "state"
+    path: str = STATE
+    slot: int = Slot.STATE
+    budget: Budget = _BY_CHARACTERS
+    scope: Scope = "resource"
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        page = super().recall(moment)
+        if page is None:
+            return None
+        most, _ = shares(moment.window, page.text, _notes(moment))
+        kept = Cut(page.text, 0) if len(page.text) <= most else _beginning(page.text, most, len)
+        return Recalled(
+            kept.text,
+            left_out=kept.lines_left_out,
+            sources=page.sources,
+            pointer=STATE_POINTER,
+            trust=page.trust,
+            shorten=lambda budget, count: _beginning(kept.text, budget, count),
+            # A note that was taken since leaves less room for the same page: that is no change of it.
+            since=lambda shown, _: "" if shown.sources == page.sources else None,
+        )
+
+
 @dataclass(frozen=True)
 class NotesLayer(DocumentLayer):
     """The notes that no dream has taken in yet, the newest of them where there is no room for all."""
@@ -214,20 +252,37 @@ class NotesLayer(DocumentLayer):
     name: str = "notes"
     path: str = SCRATCH
     slot: int = Slot.STATE
+    budget: Budget = _BY_CHARACTERS
     scope: Scope = "resource"
 
     def recall(self, moment: Moment) -> Recalled | None:
         page = super().recall(moment)
         if page is None or not (text := without_heading(page.text)):
             return None
+        state = moment.documents.get(STATE)
+        _, most = shares(moment.window, as_shown(state.text) if state else "", text)
+        kept = Cut(text, 0) if len(text) <= most else newest(text, budget=most, count=len, pointer=page.pointer)
         return Recalled(
-            text,
+            kept.text,
+            left_out=kept.lines_left_out,
             sources=page.sources,
             pointer=page.pointer,
             trust=page.trust,
             banner=NOTES_BANNER,
-            shorten=lambda budget, count: newest(text, budget=budget, count=count, pointer=page.pointer),
+            shorten=lambda budget, count: newest(kept.text, budget=budget, count=count, pointer=page.pointer),
         )
+
+
+def _beginning(text: str, budget: int, count: Counter) -> Cut:
+    from inmind.state.shown import beginning  # a page that dreams wrote fits into most windows
+
+    return beginning(text, budget=budget, count=count, pointer=STATE_POINTER)
+
+
+def _notes(moment: Moment) -> str:
+    """What the page of notes says."""
+    page = moment.documents.get(SCRATCH)
+    return without_heading(as_shown(page.text)) if page else ""
 
 
 @dataclass(frozen=True)

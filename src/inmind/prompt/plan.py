@@ -188,7 +188,7 @@ def _fill(recalled: Sequence[tuple[Layer, Recalled]], room: int, meter: Meter) -
             filled.append(block)
             continue
         kept = _shortened(said, _stepped(grant, wish), partial(framed, meter, block))
-        filled.append(replace(block, text=kept.text, left_out=kept.lines_left_out))
+        filled.append(replace(block, text=kept.text, left_out=said.left_out + kept.lines_left_out))
     return tuple(filled)
 
 
@@ -204,7 +204,7 @@ def _granted(recalled: Sequence[tuple[Layer, Recalled]], wishes: Sequence[Wish],
 
 
 def block_of(layer: Layer, said: Recalled) -> AnchoredBlock:
-    return AnchoredBlock(layer.name, said.text, 0, said.sources, said.banner, said.tag)
+    return AnchoredBlock(layer.name, said.text, said.left_out, said.sources, said.banner, said.tag)
 
 
 def _shortened(said: Recalled, budget: int, count: Counter) -> Cut:

@@ -23,6 +23,8 @@ from inmind.errors import Damaged
 from inmind.journal import (
     Consolidated,
     CrystalFrozen,
+    Dreamt,
+    DreamUndone,
     Event,
     HistorySpliced,
     MessageAdded,
@@ -56,6 +58,8 @@ FOLLOWED = (
     "searched",
     "consolidated",
     "frozen",
+    "dreamt",
+    "dream_undone",
 )
 """Kinds of events that deep memory takes something from."""
 
@@ -84,9 +88,9 @@ class Follower:
                 case SessionOpened(resource=resource):
                     self._owners[event.stream] = self._resource(owner_of(event.stream, resource))
                     self._series(event.stream, TALK)
-                case Reverted() | HistorySpliced():
+                case Reverted() | HistorySpliced() | DreamUndone():
                     self._overturned[event.stream] = event.at
-                case Searched() | Consolidated() | CrystalFrozen():
+                case Searched() | Dreamt() | Consolidated() | CrystalFrozen():
                     self._befall(event)
                 case MessageAdded() as message:
                     self._glean(event, self._read(message))
@@ -179,7 +183,7 @@ class Follower:
         return {place for place, (text, shown) in enumerate(zip(texts, found, strict=True)) if is_echo(text, shown)}
 
     def _befall(self, event: Event) -> None:
-        """What happens to crystals: found, consolidated, frozen."""
+        """What happens to crystals: found, dreamt of, consolidated, frozen."""
         records = {id: record for id in _named(event) if (record := known(self._connection, id)) is not None}
         before = {id: record.crystal("", "") for id, record in records.items()}
         for id, record in records.items():
@@ -254,14 +258,14 @@ class _Series(NamedTuple):
     asks: int
 
 
-_STANDING = ("message", "splice", "reverted", "note", "crystallised", "document", "left")
+_STANDING = ("message", "splice", "reverted", "dream_undone", "note", "crystallised", "document", "left")
 """What can be taken back, and what takes it back."""
 
 
 def _named(event: Event) -> set[str]:
     match event.what:
-        case Searched(found=found):
-            return set(found)
+        case Searched(found=wanted) | Dreamt(replayed=wanted):
+            return set(wanted)
         case Consolidated(merged=merged, superseded=superseded, expired=expired):
             return {*expired, *(id for pair in (*merged, *superseded) for id in pair)}
         case CrystalFrozen(id=id):

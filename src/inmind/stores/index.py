@@ -13,6 +13,7 @@ import contextlib
 import logging
 from array import array
 from collections.abc import Generator, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from inmind.stores.statements import named
 
 log = logging.getLogger("inmind")
 
-VERSION = 5
+VERSION = 6
 """Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500
@@ -146,6 +147,16 @@ class Index(Connected):
         """A crystal by its id."""
         with self._using() as connection:
             return known(connection, id)
+
+    def of_events(self, events: Iterable[str]) -> list[Record]:
+        """The crystals of some events, by the ids of these."""
+        with self._using() as connection:
+            return [Record(*row) for row in connection.execute(_sql("of_events"), (to_json(list(events)),)).fetchall()]
+
+    def fresh(self, scope: Scope, since: datetime, most: int) -> int:
+        """How many crystals were said after some moment, of at most so many."""
+        with self._using() as connection:
+            return connection.execute(_sql("fresh"), (scope.id, microseconds(since), most)).get
 
     def amid(self, scope: Scope, span: Span, most: int) -> list[int]:
         """Crystals that were said in a span of time, the newest first."""

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -22,7 +23,9 @@ from inmind.documents import (
     MOST_BYTES,
     NAMES,
     OVERVIEW,
+    RESOURCE_PATHS,
     SCRATCH,
+    STATE,
     Document,
     Documents,
     Finding,
@@ -31,8 +34,8 @@ from inmind.documents import (
     resolve,
 )
 from inmind.errors import Closed, InmindError, InvalidPath
-from inmind.journal import DocumentSetAside, DocumentWritten, Draft, NoteTaken, Origin, Reverted, digest
-from inmind.notes import Jotting, jotted, notes_in
+from inmind.journal import DocumentSetAside, DocumentWritten, Draft, Event, NoteTaken, Origin, Reverted, digest
+from inmind.notes import jotted, notes_in, remarks_in, without
 from inmind.stores.base import Published, Store
 from inmind.stores.files import Folder, Found, Signature, nanoseconds
 from inmind.stores.stream import Decision, Stream
@@ -249,28 +252,72 @@ class LiveFiles(Generic[S]):
         return self._folder.exchange(name, document.text.encode(), found=found)
 
     def _adopt(self, path: str, text: str, shown: Published | None) -> Document:
-        """Somebody's words become a version; behind it stand the notes that could not be seen where they wrote it."""
-        theirs = Draft(what=DocumentWritten(path=path, text=text), origin=Origin.FILE)
+        """Somebody's words become a version; behind it stands what they could not see where they wrote it: notes that
+        came since, and what a dream has done to the page meanwhile."""
 
         def decide(state: S, _: datetime) -> Decision[S, None]:
-            now = self._documents(state).text(path)
-            return Decision([theirs, *self._unseen(path, text, now, after=shown.seq if shown else 0)], None)
+            now = self._documents(state).by_path.get(path)
+            # On MEMORY.md their words stand among those of dreams, and saving these makes them no truer.
+            trust = now.trust if now and path == STATE else None
+            theirs = Draft(what=DocumentWritten(path=path, text=text), origin=Origin.FILE, trust=trust)
+            return Decision([theirs, *(self._both(path, text, now, shown) if now else ())], None)
 
         self._stream.commit(decide)
         return self._documents(self._stream.state).by_path[path]
 
-    def _unseen(self, path: str, text: str, now: str, *, after: int) -> list[Draft]:
-        """Their page once more, with notes that came to it since it was last shown: nobody has decided to drop them."""
-        unseen = set(notes_in(now)).difference(notes_in(text)) if path == SCRATCH else set[Jotting]()
-        pages = Documents({path: Document(text=text, version=0, source="")})
+    def _both(self, path: str, text: str, now: Document, shown: Published | None) -> list[Draft]:
+        """Their page once more, with what has happened to it since they began; nothing where nothing has."""
+        began, base = self._begun_with(path, text, shown)
+        sources: tuple[str, ...] = ()
+        page = Document(text=text, version=0, source="")
+        if base is not None:
+            both = _of_both(path, base, text, now.text)
+            if both != text:
+                page = replace(page, text=both, trust=min(page.trust, now.trust))
+                sources = (now.source,)
+        if path == SCRATCH:
+            page, unseen = self._with_unseen(page, now.text, after=began)
+            sources += unseen
+        again = DocumentWritten(path=path, text=page.text)
+        return [Draft(what=again, origin=Origin.FILE, sources=sources, trust=page.trust)] if sources else []
+
+    def _begun_with(self, path: str, text: str, shown: Published | None) -> tuple[int, str | None]:
+        """How far the journal was when they began to write, and the page that they began with if a dream has rewritten
+        it since.
+
+        An editor may have had the page open for longer than the file has shown what it last did: then their text has
+        what the dream took away, the line of the dream before it at least. One that equals that page is no slip: it was
+        brought back by somebody.
+        """
+        seen = shown.seq if shown else 0
+        dream = self._last_dream(path)
+        if dream is None:
+            return seen, None
+        if seen < dream.seq:
+            return seen, self._documents(self._stream.at(seen)).text(path)
+        awake, then = (self._documents(self._stream.at(seq)).text(path) for seq in (dream.seq - 1, seen))
+        if text != awake and _is_nearer(text, awake, then):
+            return dream.seq - 1, awake
+        return seen, None
+
+    def _last_dream(self, path: str) -> Event | None:
+        """The event by which a dream last wrote a page."""
+        if path not in RESOURCE_PATHS:
+            return None
+        events = reversed(self._store.read(self._stream.name, kind=DocumentWritten.kind))
+        is_page = (event for event in events if isinstance(event.what, DocumentWritten) and event.what.path == path)
+        return next((event for event in is_page if event.origin is Origin.DREAM), None)
+
+    def _with_unseen(self, page: Document, now: str, *, after: int) -> tuple[Document, tuple[str, ...]]:
+        """The page of notes with those that came to it since it was last shown: nobody has decided to drop them."""
+        unseen = set(notes_in(now)).difference(notes_in(page.text))
+        pages = Documents({SCRATCH: page})
         sources: list[str] = []
         for event in self._store.read(self._stream.name, after=after, kind=NoteTaken.kind) if unseen else ():
             if isinstance(event.what, NoteTaken) and jotted(event.what, event.at) in unseen:
                 pages = pages.apply(event)
                 sources.append(event.id)
-        page = pages.by_path[path]
-        again = DocumentWritten(path=path, text=page.text)
-        return [Draft(what=again, origin=Origin.FILE, sources=tuple(sources), trust=page.trust)] if sources else []
+        return pages.by_path[SCRATCH], tuple(sources)
 
     def _leave_alone(self, path: str, found: Found, judgement: Judgement) -> None:
         if found.data:
@@ -359,6 +406,23 @@ class LiveFiles(Generic[S]):
         self._said.add(text)
         self._notices.append(text)
         log.warning("inmind: %s", text)
+
+
+def _of_both(path: str, base: str, theirs: str, dreamt: str) -> str:
+    """Their page, without what a dream has taken from it, and with what it has put there."""
+    if path == STATE:
+        from inmind.state.merge import of_both  # most edits meet no dream
+
+        return of_both(base, theirs, dreamt)
+    notes = (set(notes_in(base)) - set(notes_in(dreamt))).intersection(notes_in(theirs))
+    remarks = (set(remarks_in(base)) - set(remarks_in(dreamt))).intersection(remarks_in(theirs))
+    return without(theirs, notes, remarks) if notes or remarks else theirs
+
+
+def _is_nearer(text: str, one: str, other: str) -> bool:
+    """Has a text more of the lines that only one of two pages has than of those that only the other has?"""
+    lines, here, there = (set(page.split("\n")) for page in (text, one, other))
+    return len(lines & (here - there)) > len(lines & (there - here))
 
 
 def _waited(found: Found) -> bool:

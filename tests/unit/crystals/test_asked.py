@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.crystals.asked import Asked, asked
+from inmind.crystals.asked import Asked, asked, key_words
 from inmind.crystals.words import words, words_asked
 
 pytestmark = pytest.mark.spec("H3")
@@ -112,6 +112,11 @@ def test_the_days_that_it_speaks_of() -> None:
     assert span is not None
     assert span.first == datetime(2026, 5, 19, tzinfo=UTC)
     assert read("what did we do").span is None
+
+
+def test_key_words_are_those_that_tell_what_a_text_is_about() -> None:
+    assert key_words("Can you tell me when the ferry leaves?") == {*words("ferry leaves")}
+    assert key_words("what is it?") == frozenset()
 
 
 @given(text=st.text(st.characters(min_codepoint=0)), speakers=st.lists(st.text(max_size=5), max_size=3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,10 +21,11 @@ from inmind.crystals.glean import (
     gleaned,
     may_echo,
     moment_in,
+    subjects,
     words_shown,
 )
 from inmind.deep import reader
-from inmind.documents import OVERVIEW, SCRATCH
+from inmind.documents import OVERVIEW, SCRATCH, STATE
 from inmind.journal import (
     AnchorMoved,
     Crystallised,
@@ -297,6 +299,14 @@ def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: s
 )
 def test_what_is_shown_anyway_or_memorys_own_is_no_crystal(written: DocumentWritten) -> None:
     assert gleaned(an_event(written)) == []
+
+
+def test_a_state_that_a_dream_wrote_is_no_crystal_and_the_newest_word_on_the_page_all_the_same() -> None:
+    written = an_event(DocumentWritten(STATE, "## The Bond\n\n- Prefers tabs"))
+    dreamt = replace(written, origin=Origin.DREAM)
+    assert [one.text for one in gleaned(written)] == ["## The Bond\n\n- Prefers tabs"]
+    assert gleaned(dreamt) == []
+    assert subjects(dreamt) == subjects(written) == [(STATE, STATE)]
 
 
 def test_a_thing_that_left_is_found_by_all_its_names() -> None:

@@ -11,7 +11,7 @@ from builders import WHEN, an_event
 
 from inmind.crystals.crystal import Crystal, Lifecycle
 from inmind.crystals.lifecycle import after, alive
-from inmind.journal import Consolidated, CrystalFrozen, Happened, NoteTaken, Searched
+from inmind.journal import Consolidated, CrystalFrozen, Dreamt, Happened, NoteTaken, Searched
 
 pytestmark = pytest.mark.spec("H1", "H5")
 
@@ -19,6 +19,7 @@ IT, OTHER = "resource/ada#1", "resource/ada#2"
 LIFECYCLES: tuple[Lifecycle, ...] = get_args(Lifecycle)
 
 FOUND = Searched("tea", (OTHER, IT))
+REPLAYED = Dreamt(1, "rules", 0, 0, replayed=(OTHER, IT))
 MERGED = Consolidated("", merged=((IT, OTHER),))
 KEPT = Consolidated("", merged=((OTHER, IT),))
 SUPERSEDED = Consolidated("", superseded=((IT, OTHER),))
@@ -30,6 +31,7 @@ FROZEN, THAWED = CrystalFrozen(IT), CrystalFrozen(IT, frozen=False)
 TRANSITIONS: list[tuple[str, Happened, str]] = [
     ("something else", NoteTaken("tea"), "generated activated consolidated archived expired frozen"),
     ("found", FOUND, "activated activated consolidated archived activated frozen"),
+    ("replayed", REPLAYED, "activated activated consolidated archived activated frozen"),
     ("merged", MERGED, "archived archived archived archived expired frozen"),
     ("kept", KEPT, "consolidated consolidated consolidated archived expired frozen"),
     ("superseded", SUPERSEDED, "consolidated consolidated consolidated archived expired frozen"),
@@ -67,10 +69,11 @@ def test_every_event_makes_of_every_lifecycle_what_the_table_says(
     [
         NoteTaken("something else"),
         Searched("tea", (OTHER,)),
+        Dreamt(1, "rules", 0, 0, replayed=(OTHER,)),
         Consolidated(OTHER, merged=((OTHER, "resource/ada#3"),), expired=("resource/ada#4",)),
         CrystalFrozen(OTHER),
     ],
-    ids=["note", "search", "consolidation", "freezing"],
+    ids=["note", "search", "dream", "consolidation", "freezing"],
 )
 def test_what_names_others_leaves_it_as_it_is(what: Happened) -> None:
     crystal = a_crystal()
@@ -80,6 +83,12 @@ def test_what_names_others_leaves_it_as_it_is(what: Happened) -> None:
 def test_being_found_is_counted_once_a_search_and_dated() -> None:
     found = happened(a_crystal(accesses=2), Searched("tea", (IT, IT)))
     assert (found.accesses, found.accessed) == (3, WHEN)
+
+
+@pytest.mark.spec("G13")
+def test_a_dream_that_goes_over_it_again_is_one_more_access_at_its_time() -> None:
+    replayed = happened(a_crystal(accesses=2), REPLAYED)
+    assert (replayed.accesses, replayed.accessed) == (3, WHEN)
 
 
 def test_only_what_is_merged_or_expired_is_out_of_search() -> None:

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.crystals.standing import standing
-from inmind.journal import EntitiesLeft, Event, Happened, HistorySpliced, MessageAdded, Reverted
+from inmind.journal import (
+    Crystallised,
+    DreamUndone,
+    EntitiesLeft,
+    Event,
+    Happened,
+    HistorySpliced,
+    MessageAdded,
+    NoteTaken,
+    Reverted,
+)
 
 pytestmark = pytest.mark.spec("H3", "A4")
 
@@ -45,6 +55,21 @@ def test_an_undo_back_to_an_undo_finds_what_stood_then() -> None:
 
 def test_everything_can_be_taken_back() -> None:
     assert standing(stream(said(), said(), Reverted(0))) == set()
+
+
+@pytest.mark.spec("G13")
+def test_a_dream_that_is_undone_takes_what_it_made_and_nothing_else_that_came_since() -> None:
+    made, note = Crystallised("Ada likes tea"), NoteTaken("Ada likes coffee")
+    undone = DreamUndone(
+        dream=1, last=0, upto=0, position=0, crystals=("session/s#1", "session/s#2", "session/other#3")
+    )
+    assert standing(stream(made, made, note, undone)) == {3}
+
+
+@pytest.mark.spec("G13")
+def test_the_undo_of_a_dream_can_be_taken_back() -> None:
+    undone = DreamUndone(dream=1, last=0, upto=0, position=0, crystals=("session/s#1",))
+    assert standing(stream(Crystallised("Ada likes tea"), undone, Reverted(1))) == {1}
 
 
 def test_a_regenerated_answer_replaces_the_first_one() -> None:

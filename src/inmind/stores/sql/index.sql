@@ -194,6 +194,12 @@ SELECT * FROM crystals WHERE number IN (SELECT value FROM json_each(?1));
 -- name: known
 SELECT * FROM crystals WHERE event = ?1 AND part = ?2;
 
+-- name: of_events
+SELECT * FROM crystals WHERE event IN (SELECT value FROM json_each(?1));
+
+-- name: fresh
+SELECT count(*) FROM (SELECT 1 FROM crystals WHERE resource = ?1 AND at > ?2 AND gone IS NULL LIMIT ?3);
+
 -- name: amid
 SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone IS NULL ORDER BY at DESC LIMIT ?4;
 

@@ -1,0 +1,315 @@
+"""Dreams: what one takes in time and memory, what it costs those who work meanwhile, and what a month of them keeps.
+
+The month is made of conversations that others have published (see `evidence`): every sitting is a day, each of its
+messages a note of the agent's, and every day ends with a dream by rules. At the end each note is looked for by its own
+words, and of each question it is asked whether its evidence can be reached from MEMORY.md: as a line that was made of
+it, or by searching for the keywords of a pointer.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from statistics import mean, quantiles
+
+from bench.evidence import Haystack, haystacks
+from bench.table import Row, Table
+from inmind import Memory, Session
+from inmind.state.page import read
+from inmind.state.pointers import pointed
+from inmind.state.room import MOST_CHARACTERS
+from inmind.state.sections import Section
+from inmind.testing import ManualClock
+
+NOTES, CRYSTALS = 1_000, 10_000
+DAYS = 30
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+_WORDS = (
+    "harbour ledger falcon copper meadow lantern compiler orchard glacier violin saddle ferry anvil mosaic thimble "
+    "quarry beacon gazette walnut turbine cobalt prairie sonnet kettle rudder canyon bishop velvet marble tundra"
+).split()
+
+
+def run() -> list[Table]:
+    tables = [_large(), _meanwhile()]
+    data = os.environ.get("INMIND_DATA")
+    if data and (chats := haystacks(Path(data), "locomo")):
+        tables.append(_month(chats))
+    return tables
+
+
+# -- how long, and how much ---------------------------------------------------------------------------------
+
+
+def _large() -> Table:
+    with tempfile.TemporaryDirectory() as home:
+        _fill(Path(home))
+        seconds, megabytes, done = _in_a_process(Path(home))
+    over = f"{NOTES:,} notes and {CRYSTALS:,} crystals"
+    return Table(
+        f"A dream by rules over {over}",
+        [
+            Row(
+                what="seconds",
+                measured=f"{seconds:.2f} s",
+                bar="2 s",
+                met=seconds <= 2,
+                figures={"seconds": seconds},
+            ),
+            Row(
+                what="memory of its process at most",
+                measured=f"{megabytes:.0f} MB",
+                bar="200 MB",
+                met=megabytes <= 200,
+                figures={"megabytes": megabytes},
+            ),
+        ],
+        [f"In a process of its own, the index current, without an embedder: {done}."],
+    )
+
+
+def _fill(home: Path) -> None:
+    chance = Random(7)
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("talk", resource="ada")
+        for start in range(0, CRYSTALS, 100):
+            session.add(
+                [{"role": ("user", "assistant")[n % 2], "content": _said(chance, n)} for n in range(start, start + 100)]
+            )
+        for number in range(NOTES):
+            session.note(_said(chance, number), importance=round(chance.uniform(0.3, 1.0), 2))
+        memory.search("harbour", resource="ada")
+
+
+def _said(chance: Random, number: int) -> str:
+    first, second, third, fourth = chance.sample(_WORDS, 4)
+    return f"The {first} of the {second} needs {number} {third}s before the {fourth} opens on day {number % 365}."
+
+
+_DREAM = """
+import resource, sys, time
+from inmind import Memory
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    memory.search("harbour", resource="ada")
+    began = time.perf_counter()
+    dream = memory.dream("ada")
+    took = time.perf_counter() - began
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(took, most / 1024, f"{dream.status}, {len(dream.notes)} notes taken in", sep="\\t")
+"""
+
+
+def _in_a_process(home: Path) -> tuple[float, float, str]:
+    printed = subprocess.run([sys.executable, "-c", _DREAM, str(home)], check=True, capture_output=True, text=True)
+    seconds, megabytes, done = printed.stdout.strip().split("\t")
+    return float(seconds), float(megabytes), done
+
+
+# -- what it costs those who work meanwhile -----------------------------------------------------------------
+
+
+def _meanwhile() -> Table:
+    rows: list[Row] = []
+    for where in ("another process", "a thread of this one"):
+        with tempfile.TemporaryDirectory() as home:
+            _fill(Path(home))
+            quiet, dreaming, dreams = _raced(Path(home), where)
+        ratio = dreaming / quiet
+        rows.append(
+            Row(
+                what=f"prepare, p95, while dreams go on in {where}",
+                measured=f"{ratio:.2f}x ({dreaming * 1e3:.2f} ms against {quiet * 1e3:.2f} ms; {dreams} dreams)",
+                bar="1.2x",
+                met=ratio <= 1.2,
+                figures={"ratio": ratio, "quiet": quiet, "dreaming": dreaming},
+            )
+        )
+    note = (
+        f"Dreams one after the other over {NOTES:,} notes and {CRYSTALS:,} crystals, each taken back; prepare with its "
+        "commit, in a session of another resource, whose prompt no dream changes."
+    )
+    return Table("Working while somebody dreams", rows, [note])
+
+
+_DREAMS = """
+import sys
+from inmind import Memory
+with Memory.open(sys.argv[1], embedder=None) as memory:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    while True:
+        memory.dream("ada")
+        memory.undo_dream("ada")
+        print("dreamt", flush=True)
+"""
+
+
+def _raced(home: Path, where: str) -> tuple[float, float, int]:
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("work", resource="ben", window=200_000)
+        messages = [{"role": ("user", "assistant")[n % 2], "content": f"line {n} of the talk"} for n in range(99)]
+        session.prepare(messages)
+        quiet = _p95(session, messages, 300)
+        dreams = _Elsewhere(home) if where == "another process" else _Here(memory)
+        with dreams:
+            busy = _p95(session, messages, 300, until=lambda: dreams.count >= 2)
+            return quiet, busy, dreams.count
+
+
+def _p95(session: Session, messages: list[dict[str, str]], calls: int, until: object = None) -> float:
+    times: list[float] = []
+    gc.collect()
+    deadline = time.monotonic() + 60
+    while len(times) < calls or (callable(until) and not until() and time.monotonic() < deadline):
+        began = time.perf_counter()
+        session.prepare(messages)
+        times.append(time.perf_counter() - began)
+        time.sleep(0.002)
+    return quantiles(times, n=20)[-1]
+
+
+class _Elsewhere:
+    def __init__(self, home: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _DREAMS, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.count = 0
+
+    def __enter__(self) -> None:
+        assert self._process.stdout is not None
+        assert self._process.stdin is not None
+        self._process.stdout.readline()
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        assert self._process.stdout
+        for _ in self._process.stdout:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+class _Here:
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self._stop, self.count = memory, threading.Event(), 0
+        self._thread = threading.Thread(target=self._dream)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def _dream(self) -> None:
+        while not self._stop.is_set():
+            self._memory.dream("ada")
+            self._memory.undo_dream("ada")
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+# -- a month ------------------------------------------------------------------------------------------------
+
+
+def _month(chats: list[Haystack]) -> Table:
+    months = [_dreamt_through(chat) for chat in chats]
+    notes, lost = sum(month.notes for month in months), sum(month.lost for month in months)
+    sizes = [size for month in months for size in month.sizes]
+    evidence = [share for month in months for share in month.reached]
+    shown = [share for month in months for share in month.shown]
+    late = [month.sizes[-1] / mean(month.sizes[len(month.sizes) // 2 :]) for month in months]
+    over = sum(size > MOST_CHARACTERS for size in sizes)
+    return Table(
+        f"A month of dreams by rules, {len(chats)} conversations of LoCoMo, one dream a sitting",
+        [
+            Row(
+                what="notes that a search for their own words finds",
+                measured=f"{1 - lost / notes:.1%} of {notes:,}",
+                bar="100%",
+                met=not lost,
+                figures={"notes": notes, "lost": lost},
+            ),
+            Row(
+                what="states over their budget",
+                measured=f"{over} of {len(sizes)}",
+                bar="0",
+                met=not over,
+                figures={"over": over},
+            ),
+            Row(
+                what="size at the end against the second half's mean",
+                measured=f"{mean(late):.2f}x (largest {max(sizes):,} of {MOST_CHARACTERS:,} characters)",
+                bar="1.1x",
+                met=mean(late) <= 1.1,
+                figures={"flat": mean(late), "largest": max(sizes)},
+            ),
+            Row(
+                what="evidence of questions reachable from MEMORY.md or its pointers",
+                measured=f"{mean(evidence):.1%} of {len(evidence):,} questions' (on the page alone {mean(shown):.1%})",
+                figures={"reached": mean(evidence), "shown": mean(shown)},
+            ),
+        ],
+        ["Size curve of the first, in characters by day: " + " ".join(str(size) for size in months[0].sizes)],
+    )
+
+
+class _Month:
+    def __init__(self, notes: int, lost: int, sizes: list[int], reached: list[float], shown: list[float]) -> None:
+        self.notes, self.lost, self.sizes, self.reached, self.shown = notes, lost, sizes, reached, shown
+
+
+def _dreamt_through(chat: Haystack) -> _Month:
+    clock = ManualClock(NOON)
+    with tempfile.TemporaryDirectory() as home, Memory.open(home, clock=clock, embedder=None) as memory:
+        ids: list[str] = []
+        sizes: list[int] = []
+        texts: dict[str, str] = {}
+        for day, sitting in enumerate(chat.sittings):
+            clock.now = NOON + timedelta(days=day * DAYS / len(chat.sittings))
+            session = memory.session(f"day-{day}", resource="ada")
+            for turn in sitting.turns:
+                note = session.note(turn.line, importance=0.5)
+                ids.append(note.id)
+                texts[note.id] = turn.line
+                clock.advance(seconds=20)
+            memory.dream("ada")
+            sizes.append(len(session.read("MEMORY.md")))
+        lost = sum(not _finds(memory, text, id) for id, text in texts.items())
+        session = memory.session("end", resource="ada")
+        page = read(session.read("MEMORY.md"))
+        lines = session.belongings.dreams.lines
+        shown = {source for line in lines.values() if line.section != Section.POINTERS for source in line.sources}
+        reached = shown | set(_pointed_at(memory, page.entries(Section.POINTERS)))
+        shares = [_share(question.evidence, ids, reached) for question in chat.questions]
+        alone = [_share(question.evidence, ids, shown) for question in chat.questions]
+        return _Month(len(ids), lost, sizes, shares, alone)
+
+
+def _finds(memory: Memory, text: str, id: str) -> bool:
+    hits = memory.search(text[:2_000], resource="ada", limit=10)
+    return any(id == hit.crystal.id or id in hit.crystal.sources for hit in hits)
+
+
+def _pointed_at(memory: Memory, entries: tuple[str, ...]) -> Iterator[str]:
+    for entry in entries:
+        if pointer := pointed(entry):
+            for hit in memory.search(pointer.keywords, resource="ada", limit=10):
+                yield from (hit.crystal.id, *hit.crystal.sources)
+
+
+def _share(evidence: frozenset[int], ids: list[str], reached: set[str]) -> float:
+    return sum(ids[place] in reached for place in evidence) / len(evidence)

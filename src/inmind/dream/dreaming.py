@@ -1,0 +1,238 @@
+"""Where dreaming stands in a resource: whether somebody dreams right now, and what the dreams so far have left.
+
+There is no lock beside the journal. Whoever begins a dream says so by an event, and while that holds nobody else does;
+the number of the event is the token by which a dream that was too slow finds out that it has been overtaken. What holds
+is told by the clock alone: no process has to be alive, or dead, or reachable, for the next one to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from inmind.documents import STATE
+from inmind.frozen import frozen
+from inmind.journal import (
+    DocumentWritten,
+    DreamBegun,
+    DreamFailed,
+    Dreamt,
+    DreamUndone,
+    DreamWent,
+    Event,
+    Gap,
+    Origin,
+    Seeded,
+    Skill,
+    StateLine,
+    row,
+)
+
+RULES = "rules"
+"""Who proposes where no model does."""
+
+LEASE = timedelta(seconds=60)
+"""How long a dream holds without saying more. Whoever finds one that was killed waits for no longer."""
+
+
+@frozen(kw_only=True)
+class Running:
+    """A dream that has begun and not ended."""
+
+    dream: int
+    began: datetime
+    until: datetime
+    phase: str = "begun"
+    trigger: str = "asked"
+    by: str = RULES
+
+    @property
+    def asks_model(self) -> bool:
+        return self.by != RULES
+
+    def holds(self, now: datetime) -> bool:
+        """For one lease and no longer. One that ends later was told by a clock that is ahead, and must not keep
+        everybody out until then."""
+        return self.until - LEASE <= now < self.until
+
+
+def _none() -> dict[str, Any]:
+    return {}
+
+
+@frozen(kw_only=True)
+class Dreaming:
+    running: Running | None = None
+    begun: datetime | None = None
+    """When the last dream began, whatever became of it."""
+    asked: datetime | None = None
+    """When the last one began for which a model was asked."""
+    done: datetime | None = None
+    """When the last one came to its end."""
+    last: int = 0
+    """That one, unless it was undone."""
+    failures: int = 0
+    """Dreams in a row that came to nothing."""
+    model_failures: int = 0
+    """Dreams in a row for which a model was asked in vain."""
+    upto: int = 0
+    position: int = 0
+    """Up to where notes, and sessions, have been looked at: see Dreamt."""
+    lines: Mapping[str, StateLine] = field(default_factory=_none)
+    """Those on the page that dreams have written, by their text."""
+    theirs: Mapping[str, str] = field(default_factory=_none)
+    """Entries on the page that people have written, with the crystals that have their words."""
+    seed: frozenset[str] = frozenset()
+    """Those among them that were there before the first dream."""
+    seeded: bool = False
+    gaps: tuple[Gap, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    insights: frozenset[str] = frozenset()
+
+    def apply(self, event: Event) -> Dreaming:
+        match event.what:
+            case DreamBegun() as begun:
+                running = Running(
+                    dream=event.seq,
+                    began=event.at,
+                    until=_moment(begun.until),
+                    trigger=begun.trigger,
+                    by=begun.by,
+                )
+                lost = self.running
+                return replace(
+                    self,
+                    running=running,
+                    begun=event.at,
+                    asked=event.at if running.asks_model else self.asked,
+                    failures=self.failures + (lost is not None),
+                    model_failures=self.model_failures + (lost is not None and lost.asks_model),
+                )
+            case DreamWent(dream=dream, phase=phase, until=until) if self.running and self.running.dream == dream:
+                return replace(self, running=replace(self.running, phase=phase, until=_moment(until)))
+            case DreamFailed(dream=dream) if self.running is not None and self.running.dream == dream:
+                in_vain = self.model_failures + self.running.asks_model
+                return replace(self, running=None, failures=self.failures + 1, model_failures=in_vain)
+            case Dreamt() as dreamt:
+                return self._dreamt(dreamt, event)
+            case DreamUndone() as undone:
+                return self._undone(undone)
+            case Seeded(text=text):
+                from inmind.state.seed import entries, keeping  # needed once in the life of a resource
+
+                chunks = {entry: f"{event.stream}#{event.seq + 1 + place}" for entry, place in keeping(text).items()}
+                return replace(self, seeded=True, seed=entries(text), theirs={**self.theirs, **chunks})
+            case DocumentWritten(path=path, text=text) if path == STATE and event.origin is Origin.DREAM:
+                return self._shown(text)
+            case _:
+                return self
+
+    def _dreamt(self, dreamt: Dreamt, event: Event) -> Dreaming:
+        return replace(
+            self,
+            running=None,
+            done=event.at,
+            last=dreamt.dream,
+            failures=0,
+            model_failures=self._in_vain(dreamt),
+            upto=dreamt.upto,
+            position=dreamt.position,
+            lines={**self.lines, **{line.text: line for line in dreamt.lines}},
+            theirs={**self.theirs, **dict(dreamt.theirs)},
+            gaps=dreamt.gaps,
+            skills=dreamt.skills,
+            insights=self.insights | {*dreamt.insights},
+        )
+
+    def _in_vain(self, dreamt: Dreamt) -> int:
+        """A dream for which no model was asked says nothing of the model."""
+        if dreamt.fell_back:
+            return self.model_failures + 1
+        return self.model_failures if dreamt.by == RULES else 0
+
+    def _undone(self, undone: DreamUndone) -> Dreaming:
+        return replace(
+            self,
+            last=undone.last,
+            upto=undone.upto,
+            position=undone.position,
+            lines={line.text: line for line in undone.lines},
+            gaps=undone.gaps,
+            skills=undone.skills,
+            insights=self.insights - {*undone.insights},
+        )
+
+    def _shown(self, text: str) -> Dreaming:
+        """What is no longer on the page is no line of it: said there again by somebody, it is theirs."""
+        from inmind.state.page import read  # most who open a memory meet no dream
+
+        standing = {entry for _, entry in read(text).everything()}
+        return replace(
+            self,
+            lines={line: made for line, made in self.lines.items() if line in standing},
+            theirs={entry: crystal for entry, crystal in self.theirs.items() if entry in standing},
+            seed=self.seed & standing,
+        )
+
+    def freeze(self) -> dict[str, Any]:
+        running = self.running
+        return {
+            "running": running
+            and [running.dream, _text(running.began), _text(running.until), running.phase, running.trigger, running.by],
+            "times": [_text(self.begun), _text(self.asked), _text(self.done)],
+            "numbers": [self.last, self.failures, self.model_failures, self.upto, self.position],
+            "lines": list(self.lines.values()),
+            "theirs": dict(self.theirs),
+            "seed": [self.seeded, sorted(self.seed)],
+            "gaps": self.gaps,
+            "skills": self.skills,
+            "insights": sorted(self.insights),
+        }
+
+    @classmethod
+    def thaw(cls, frozen: Mapping[str, Any]) -> Dreaming:
+        running = frozen["running"]
+        begun, asked, done = map(_moment_or_none, frozen["times"])
+        last, failures, model_failures, upto, position = frozen["numbers"]
+        lines = [row(StateLine, line) for line in frozen["lines"]]
+        return cls(
+            running=running
+            and Running(
+                dream=running[0],
+                began=_moment(running[1]),
+                until=_moment(running[2]),
+                phase=running[3],
+                trigger=running[4],
+                by=running[5],
+            ),
+            begun=begun,
+            asked=asked,
+            done=done,
+            last=last,
+            failures=failures,
+            model_failures=model_failures,
+            upto=upto,
+            position=position,
+            lines={line.text: line for line in lines},
+            theirs=frozen["theirs"],
+            seeded=frozen["seed"][0],
+            seed=frozenset(frozen["seed"][1]),
+            gaps=tuple(row(Gap, gap) for gap in frozen["gaps"]),
+            skills=tuple(row(Skill, skill) for skill in frozen["skills"]),
+            insights=frozenset(frozen["insights"]),
+        )
+
+
+def _text(at: datetime | None) -> str:
+    return at.isoformat() if at else ""
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _moment_or_none(text: str) -> datetime | None:
+    return _moment(text) if text else None

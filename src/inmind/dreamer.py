@@ -1,0 +1,463 @@
+"""One dream, carried out: read, ask, decide, commit.
+
+It begins by an event that says so, which keeps others from dreaming for the same resource, and holds no lock beside
+that: whoever takes a note meanwhile waits for nothing. What it proposes is a list of edits. They are carried out on the
+page as it is when it commits, with whatever people and other processes have written since; and the pages, the notes
+that were taken in and the crystals that came of it are one commit, or nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from inmind.crystals.crystal import Crystal
+from inmind.deep import DeepMemory
+from inmind.documents import SCRATCH, STATE
+from inmind.dream.dreaming import LEASE, RULES
+from inmind.dream.material import Material, Pending
+from inmind.dream.model import Model
+from inmind.dream.synthesize import by_rules
+from inmind.dream.weights import weights
+from inmind.errors import DreamOvertaken, DreamRejected, DreamRunning, InmindError, ModelFailed, StoreError
+from inmind.frozen import frozen
+from inmind.gathering import UNNAMED, Gathered, Gathering
+from inmind.journal import (
+    Crystallised,
+    DocumentWritten,
+    Draft,
+    DreamBegun,
+    DreamFailed,
+    Dreamt,
+    DreamWent,
+    Happened,
+    Origin,
+    Seeded,
+    Trust,
+    Verdict,
+)
+from inmind.mind import Belongings
+from inmind.notes import stamp, without
+from inmind.state.edits import Add, Edit, Proposal, Rewrite
+from inmind.state.page import read
+from inmind.state.rewrite import Ground, Rewritten, rewritten
+from inmind.state.seed import chunks
+from inmind.stores.base import Appended, Clock, Key, Store
+from inmind.stores.files import Folder
+from inmind.stores.stream import Decision, Stream
+from inmind.stores.views import LiveFiles
+from inmind.text import counted
+
+log = logging.getLogger("inmind")
+
+PHASES = ("gather", "propose", "check", "commit", "index")
+
+BACKUP = "MEMORY.md.seed-backup"
+
+THEIRS = 0.75
+"""Importance of what people wrote on the page themselves."""
+
+LOOKS = 0.05
+"""Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
+
+Watch = Callable[[str, str], None]
+"""Is told which phase a dream is in, and a few words of it."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """A model that a dream may ask, and for how long."""
+
+    model: Model
+    seconds: float = 120.0
+    prices: tuple[float, float] = (0.0, 0.0)
+    """Of a token that it reads, and one that it writes."""
+
+    def paid(self, proposal: Proposal) -> Proposal:
+        """The proposal with what it has cost."""
+        price = sum(tokens * price for tokens, price in zip(proposal.tokens, self.prices, strict=True))
+        return replace(proposal, price=price)
+
+
+class Dreamer:
+    """Dreams for one resource."""
+
+    def __init__(
+        self,
+        *,
+        resource: str,
+        stream: Stream[Belongings],
+        files: LiveFiles[Belongings],
+        folder: Folder,
+        store: Store,
+        deep: DeepMemory,
+        clock: Clock,
+    ) -> None:
+        self._resource, self._stream, self._files, self._folder = resource, stream, files, folder
+        self._deep = deep
+        self._gathering = Gathering(resource=resource, stream=stream, store=store, deep=deep, clock=clock)
+
+    def dream(
+        self,
+        trigger: str,
+        asked: Asked | None = None,
+        *,
+        watch: Watch | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        key: Key | None = None,
+    ) -> int:
+        """Dream once; answers with the number of the dream. What became of it is in the journal, also where it failed.
+
+        DreamRunning if somebody else does. A dream that the guards have refused, or that was overtaken, is no error: it
+        has changed nothing, and says why.
+        """
+        self._files.take_in()
+        self._seed()
+        begun = self._begin(trigger, asked, key)
+        run = _Run(self._stream, begun.first, watch, cancelled)
+        if begun.repeated:
+            return run.dream
+        try:
+            self._carry_out(run, asked)
+        except BaseException as error:
+            run.fail(error)
+            if not isinstance(error, DreamRejected | DreamOvertaken):
+                raise
+        else:
+            self._show(run)
+        return run.dream
+
+    def _carry_out(self, run: _Run, asked: Asked | None) -> None:
+        run.enter("gather")
+        gathered = self._gathering.gather()
+        notes, crystals = len(gathered.material.notes), sum(gathered.crystals.values())
+        run.enter("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
+        proposal = self._proposed(run, gathered.material, asked)
+        run.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
+        self._files.take_in()
+        run.enter("commit")
+        self._commit(run, gathered, proposal)
+
+    def _show(self, run: _Run) -> None:
+        """What was committed stands, whatever happens now: whoever looks next would see to files and index as well."""
+        try:
+            run.tell("index")
+        finally:
+            self._files.publish()
+            try:
+                self._deep.catch_up()
+            except StoreError as error:
+                log.warning("dream %d of %s is not in the index yet: %s", run.dream, self._resource, error)
+
+    def _begin(self, trigger: str, asked: Asked | None, key: Key | None) -> Appended:
+        def decide(owned: Belongings, now: datetime) -> Decision[Belongings, None]:
+            running = owned.dreams.running
+            if running is not None and running.holds(now):
+                raise DreamRunning(resource=self._resource, dream=running.dream, until=stamp(running.until))
+            if running is not None:
+                log.warning("dream %d of %s was left in the middle and is given up", running.dream, self._resource)
+            by = asked.model.name if asked else RULES
+            begun = DreamBegun(trigger=trigger, until=(now + LEASE).isoformat(), by=by)
+            return Decision([Draft(what=begun, origin=Origin.DREAM)], None)
+
+        self._stream.refresh()
+        return self._stream.commit(decide, key=key).appended
+
+    # -- what people had written before the first dream --------------------------------------------------------
+
+    def _seed(self) -> None:
+        """It is backed up, and made crystals of, once: the flag is in the commit of the crystals."""
+
+        def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
+            page = owned.documents.by_path.get(STATE)
+            known = owned.dreams.seeded or owned.dreams.done is not None
+            if page is None or known or not page.text.strip():
+                return Decision([], None)
+            self._back_up(page.text)
+            pieces = chunks(page.text)
+            made: list[Happened] = [Seeded(text=page.text, backup=BACKUP, chunks=len(pieces))]
+            made += (Crystallised(text=piece, importance=THEIRS, consolidated=True) for piece in pieces)
+            drafts = [Draft(what=one, origin=Origin.FILE, sources=(page.source,), trust=page.trust) for one in made]
+            return Decision(drafts, None)
+
+        self._stream.refresh()
+        self._stream.commit(decide)
+
+    def _back_up(self, text: str) -> None:
+        with self._folder.locked():
+            if self._folder.read(BACKUP, most=len(text.encode()) + 1).data != text.encode():
+                self._folder.replace(BACKUP, text.encode())
+
+    # -- proposing -----------------------------------------------------------------------------------------
+
+    def _proposed(self, run: _Run, material: Material, asked: Asked | None) -> Proposal:
+        """By the model, if one is asked and its answer can be used; else by rules."""
+        if asked is None:
+            return by_rules(material)
+        try:
+            return asked.paid(self._answered(run, material, asked))
+        except ModelFailed as error:
+            log.warning("dream %d of %s is made by rules: %s", run.dream, self._resource, error)
+            return asked.paid(replace(by_rules(material), fell_back=error.reason, tokens=error.tokens))
+
+    def _answered(self, run: _Run, material: Material, asked: Asked) -> Proposal:
+        """What the model proposes. It thinks in a thread of its own: whoever hangs there holds up nobody."""
+        from inmind.dream.asking import by_model
+
+        answers: list[Proposal | InmindError] = []
+
+        def check(proposal: Proposal) -> list[str]:
+            owned = self._stream.state
+            made = self._rewritten(owned, proposal.edits, material)
+            return [] if made.passed else _reasons(made)
+
+        def ask() -> None:
+            try:
+                answers.append(by_model(material, asked.model, seconds=asked.seconds, check=check))
+            except InmindError as error:  # told to whoever waits
+                answers.append(error)
+            except BaseException as error:  # a host's model may raise anything, and must not end the host by it
+                failed = ModelFailed(reason=f"{asked.model.name} raised {type(error).__name__}: {error}")
+                failed.__cause__ = error
+                answers.append(failed)
+
+        thinking = threading.Thread(target=ask, name="inmind-dream", daemon=True)
+        until = time.monotonic() + 2 * asked.seconds + LOOKS
+        thinking.start()
+        while not answers:
+            thinking.join(LOOKS)
+            run.go_on()
+            if not answers and time.monotonic() >= until:
+                raise ModelFailed(reason=f"no answer in {2 * asked.seconds:g} s")
+        answer = answers[0]
+        if isinstance(answer, Proposal):
+            return answer
+        raise answer
+
+    # -- committing ----------------------------------------------------------------------------------------
+
+    def _commit(self, run: _Run, gathered: Gathered, proposal: Proposal) -> None:
+        run.proposed = proposal
+
+        def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
+            run.must_hold(owned)
+            made = self._made(owned, gathered, proposal)
+            run.verdicts, run.refused = made.page.verdicts, (*proposal.refused, *made.page.refused)
+            if not made.page.passed:
+                raise DreamRejected(reasons=_reasons(made.page))
+            return Decision(self._drafts(owned, gathered, proposal, made, run), None)
+
+        self._stream.commit(decide)
+
+    def _made(self, owned: Belongings, gathered: Gathered, proposal: Proposal) -> _Made:
+        """The page as it will be, once what has no event yet is called by the events that this commit makes of it."""
+        first = self._stream.version + 2
+        named = {f"{UNNAMED}{place}": f"{self._stream.name}#{first + place}" for place in range(len(gathered.typed))}
+        edits = tuple(_renamed(edit, named) for edit in proposal.edits)
+        page = self._rewritten(owned, edits, gathered.material, names=named)
+        known = {*owned.dreams.lines, *owned.dreams.theirs, *page.lines}
+        theirs = [entry for _, entry in read(page.text).everything() if entry not in known]
+        place = first + len(gathered.typed)
+        return _Made(page, tuple(named.values()), {entry: place + n for n, entry in enumerate(dict.fromkeys(theirs))})
+
+    def _rewritten(
+        self, owned: Belongings, edits: tuple[Edit, ...], material: Material, names: Mapping[str, str] | None = None
+    ) -> Rewritten:
+        known: dict[str, Pending | Crystal | None] = {crystal.id: crystal for crystal in material.crystals}
+        known |= {(names or {}).get(note.id, note.id): note for note in material.notes}
+
+        def source(id: str) -> Pending | Crystal | None:
+            if id not in known:
+                known[id] = material.known(id)
+            return known[id]
+
+        def source_text(id: str) -> str:
+            one = source(id)
+            return one.text if one else ""
+
+        def source_trust(id: str) -> Trust:
+            one = source(id)
+            return one.trust if one else Trust.DATA
+
+        ground = Ground(
+            now=material.now,
+            mood=material.mood,
+            lines=owned.dreams.lines,
+            theirs=owned.dreams.theirs,
+            seed=owned.dreams.seed,
+            weights=weights(material.levels),
+            finds=material.finds,
+            source_text=source_text,
+            source_trust=source_trust,
+        )
+        return rewritten(owned.documents.text(STATE), edits, ground)
+
+    def _drafts(self, owned: Belongings, gathered: Gathered, proposal: Proposal, made: _Made, run: _Run) -> list[Draft]:
+        """The dream first, then the crystals, in the order in which they were named, then the pages."""
+        material = gathered.material
+        dreamt = Dreamt(
+            dream=run.dream,
+            by=proposal.by,
+            upto=gathered.upto,
+            position=gathered.position,
+            notes=(*gathered.notes, *made.typed),
+            lines=made.page.fresh,
+            gaps=material.gaps,
+            skills=material.skills,
+            theirs=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.theirs.items()),
+            replayed=gathered.replayed,
+            insights=tuple(insight.about for insight in material.insights),
+            verdicts=run.verdicts,
+            refused=run.refused,
+            inputs={
+                "crystals": gathered.crystals,
+                "levels": {name: round(level, 3) for name, level in material.levels.named.items()},
+                "rebased": self._stream.version > gathered.upto,
+            },
+            mood=material.mood,
+            fell_back=proposal.fell_back,
+            tokens=proposal.tokens,
+            price=proposal.price,
+            seconds=run.seconds,
+        )
+        by = f"{self._stream.name}#{self._stream.version + 1}"
+        trust = min((Trust(line.trust) for line in made.page.lines.values()), default=Trust.AGENT)
+        drafts = [Draft(what=dreamt, origin=Origin.DREAM, sources=dreamt.notes)]
+        drafts += [
+            Draft(
+                what=Crystallised(text=one.text, importance=min(1.0, one.importance), consolidated=True),
+                origin=Origin.FILE,
+                sources=(owned.documents.by_path[SCRATCH].source,),
+            )
+            for one in gathered.typed
+        ]
+        drafts += [
+            Draft(
+                what=Crystallised(text=entry, importance=THEIRS, consolidated=True),
+                origin=Origin.FILE,
+                sources=(owned.documents.by_path[STATE].source,),
+            )
+            for entry in made.theirs
+        ]
+        drafts += [
+            Draft(
+                what=Crystallised(text=one.text, importance=one.importance, about="insight", consolidated=True),
+                origin=Origin.DREAM,
+                sources=one.sources,
+                trust=one.trust,
+            )
+            for one in material.insights
+        ]
+        drafts.append(
+            Draft(
+                what=DocumentWritten(path=STATE, text=made.page.text), origin=Origin.DREAM, sources=(by,), trust=trust
+            )
+        )
+        notes = owned.documents.by_path.get(SCRATCH)
+        left = without(notes.text, gathered.jottings, gathered.remarks) if notes else ""
+        if notes is not None and left != notes.text:
+            what = DocumentWritten(path=SCRATCH, text=left)
+            drafts.append(Draft(what=what, origin=Origin.DREAM, sources=(by,), trust=notes.trust))
+        return drafts
+
+
+@frozen
+class _Made:
+    """What a dream comes to."""
+
+    page: Rewritten
+    typed: tuple[str, ...]
+    """Events that it makes of what people typed among the notes."""
+    theirs: dict[str, int]
+    """What people wrote on the page and no crystal has yet, with the numbers of the events that it makes of them."""
+
+
+class _Run:
+    """A dream that is going on: it says so, as long as it may, and tells what became of it."""
+
+    def __init__(
+        self,
+        stream: Stream[Belongings],
+        dream: int,
+        watch: Watch | None,
+        cancelled: Callable[[], bool] | None,
+    ) -> None:
+        self.dream, self.proposed = dream, Proposal(edits=())
+        self.verdicts: tuple[Verdict, ...] = ()
+        self.refused: tuple[str, ...] = ()
+        self._stream, self._watch, self._cancelled = stream, watch, cancelled
+        self._began = self._said = time.monotonic()
+        self._phase = "begun"
+
+    @property
+    def seconds(self) -> float:
+        return round(time.monotonic() - self._began, 3)
+
+    def enter(self, phase: str, detail: str = "") -> None:
+        self.tell(phase, detail)
+        self.go_on()
+
+    def tell(self, phase: str, detail: str = "") -> None:
+        self._phase = phase
+        if self._watch is not None:
+            self._watch(phase, detail)
+
+    def go_on(self) -> None:
+        """Still wanted, and still the only one? It says so again well before the others would think that it is over."""
+        if self._cancelled is not None and self._cancelled():
+            raise DreamOvertaken(dream=self.dream, reason="was called off")
+        if time.monotonic() - self._said < LEASE.total_seconds() / 3:
+            return
+
+        def decide(owned: Belongings, now: datetime) -> Decision[Belongings, None]:
+            self.must_hold(owned)
+            went = DreamWent(dream=self.dream, phase=self._phase, until=(now + LEASE).isoformat())
+            return Decision([Draft(what=went, origin=Origin.DREAM)], None)
+
+        self._stream.commit(decide)
+        self._said = time.monotonic()
+
+    def must_hold(self, owned: Belongings) -> None:
+        running = owned.dreams.running
+        if running is None or running.dream != self.dream:
+            reason = "was called off" if running is None else f"was overtaken by dream {running.dream}"
+            raise DreamOvertaken(dream=self.dream, reason=reason)
+
+    def fail(self, error: BaseException) -> None:
+        """Say why it has changed nothing; one that was overtaken has been spoken of already."""
+
+        def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
+            running = owned.dreams.running
+            if running is None or running.dream != self.dream:
+                return Decision([], None)
+            failed = DreamFailed(
+                dream=self.dream,
+                phase=self._phase,
+                code=error.code if isinstance(error, InmindError) else type(error).__name__,
+                reason=str(error) or type(error).__name__,
+                by=self.proposed.by,
+                verdicts=self.verdicts,
+                refused=self.refused,
+                tokens=self.proposed.tokens,
+                price=self.proposed.price,
+                seconds=self.seconds,
+            )
+            return Decision([Draft(what=failed, origin=Origin.DREAM)], None)
+
+        with suppress(StoreError):  # then it is given up by whoever comes next
+            self._stream.commit(decide)
+
+
+def _reasons(made: Rewritten) -> list[str]:
+    return [f"{one.guard}: {one.detail}" for one in made.verdicts if not one.passed]
+
+
+def _renamed(edit: Edit, names: Mapping[str, str]) -> Edit:
+    if isinstance(edit, Add | Rewrite):
+        return replace(edit, sources=tuple(names.get(source, source) for source in edit.sources))
+    return edit

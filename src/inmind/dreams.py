@@ -1,0 +1,299 @@
+"""The dreams of a resource, as people look at them: which there were, what each did, and how to take one back."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Literal
+
+from inmind.documents import SCRATCH, STATE
+from inmind.errors import Conflict, DreamOvertaken, InvalidInput, NotFound
+from inmind.frozen import frozen
+from inmind.journal import (
+    Crystallised,
+    DocumentWritten,
+    Draft,
+    DreamBegun,
+    DreamFailed,
+    Dreamt,
+    DreamUndone,
+    DreamWent,
+    Event,
+    NoteTaken,
+    Origin,
+    StateLine,
+    Verdict,
+)
+from inmind.lines import of_both
+from inmind.mind import Belongings
+from inmind.notes import Jotting, jotted, notes_in, stamp, with_notes_first
+from inmind.stores.base import Clock, Key, Store
+from inmind.stores.stream import Decision, Stream
+
+Status = Literal["running", "done", "failed", "abandoned", "undone"]
+
+
+@frozen(kw_only=True)
+class Dream:
+    """One dream, and what became of it."""
+
+    id: int
+    resource: str
+    status: Status
+    trigger: str
+    """`asked`, `schedule` or `spike`."""
+    began: datetime
+    ended: datetime | None = None
+    by: str = "rules"
+    """What has proposed: `rules`, or the name of a model."""
+    phase: str = ""
+    """Where it is, or where it failed."""
+    code: str = ""
+    reason: str = ""
+    """Why it failed, or why rules did what a model was asked for."""
+    before: str = ""
+    after: str = ""
+    """MEMORY.md before it and after; both empty where it changed nothing."""
+    notes: tuple[str, ...] = ()
+    """Notes that it has taken in."""
+    lines: tuple[StateLine, ...] = ()
+    """What it has put on the page."""
+    verdicts: tuple[Verdict, ...] = ()
+    refused: tuple[str, ...] = ()
+    """What was proposed and not done, each with the reason."""
+    inputs: Mapping[str, Any] | None = None
+    mood: str = ""
+    tokens: tuple[int, int] = (0, 0)
+    price: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def diff(self) -> str:
+        """What it did to MEMORY.md, as a unified diff; empty where it changed nothing."""
+        before, after = self.before.splitlines(), self.after.splitlines()
+        names = f"MEMORY.md before dream {self.id}", f"MEMORY.md after dream {self.id}"
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+class Dreams:
+    """Those of one resource."""
+
+    def __init__(self, resource: str, stream: Stream[Belongings], store: Store, clock: Clock) -> None:
+        self._resource, self._stream, self._store, self._clock = resource, stream, store, clock
+
+    def all(self) -> list[Dream]:
+        """The newest first."""
+        pages = [event for event in self._read(DocumentWritten) if _page(event)]
+        ends: dict[int, Event] = {}
+        for kind in (Dreamt, DreamFailed):
+            ends |= {_dream(event): event for event in self._read(kind)}
+        undone = {_dream(event) for event in self._read(DreamUndone)}
+        phases = {_dream(event): event for event in self._read(DreamWent)}
+        begun = self._read(DreamBegun)
+        return [self._told(event, ends, undone, phases, pages) for event in reversed(begun)]
+
+    def one(self, id: int | None = None) -> Dream:
+        """By its number; without one, the newest."""
+        if isinstance(id, bool) or not isinstance(id, int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="dream", value=id, expected="the number of a dream")
+        found = self.all()
+        dream = next((dream for dream in found if id is None or dream.id == id), None)
+        if dream is None:
+            there = ", ".join(str(dream.id) for dream in found[:10])
+            hint = f"there are {there}" if there else f"{self._resource} has not dreamt yet"
+            raise NotFound(what="dream", name=id if id is not None else self._resource, hint=hint)
+        return dream
+
+    def call_off(self, key: Key | None = None) -> bool:
+        """End the dream that is going on, wherever that is: it can change nothing any more. False if there is none."""
+
+        def decide(owned: Belongings, _: datetime) -> Decision[Belongings, bool]:
+            running = owned.dreams.running
+            if running is None:
+                return Decision([], False)
+            failed = DreamFailed(
+                dream=running.dream,
+                phase=running.phase,
+                code=DreamOvertaken.code,
+                reason="somebody has called it off",
+                by=running.by,
+            )
+            return Decision([Draft(what=failed, origin=Origin.OPERATOR)], True)
+
+        self._stream.refresh()
+        return self._stream.commit(decide, key=key).answer is not False
+
+    def undo(self, id: int | None = None, key: Key | None = None) -> Dream:
+        """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again.
+
+        Where people have changed the very lines that it had written, that is a Conflict with both texts.
+        """
+        dream = self._undoable(id)
+        (dreamt,) = (event for event in self._read(Dreamt) if _dream(event) == dream.id)
+        then = self._stream.at(dreamt.seq - 1)
+
+        def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
+            if owned.dreams.last != dream.id:
+                raise InvalidInput(field="dream", value=dream.id, expected="the last dream, not undone yet")
+            undone = DreamUndone(
+                dream=dream.id,
+                last=then.dreams.last,
+                upto=then.dreams.upto,
+                position=then.dreams.position,
+                lines=tuple(then.dreams.lines.values()),
+                gaps=then.dreams.gaps,
+                skills=then.dreams.skills,
+                insights=dreamt.what.insights if isinstance(dreamt.what, Dreamt) else (),
+                crystals=tuple(event.id for event in self._made_by(dreamt) if event.origin is Origin.DREAM),
+            )
+            drafts = [Draft(what=undone, origin=Origin.OPERATOR, sources=(dreamt.id,))]
+            drafts += self._pages_again(owned, dream, dreamt)
+            return Decision(drafts, None)
+
+        self._stream.refresh()
+        self._stream.commit(decide, key=key)
+        return self.one(dream.id)
+
+    def _undoable(self, id: int | None) -> Dream:
+        done = [dream for dream in self.all() if dream.status == "done"]
+        if not done:
+            raise NotFound(what="dream to undo of", name=self._resource, hint="none has changed anything")
+        if id is not None and id != done[0].id:
+            self.one(id)
+            raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last one is taken back first")
+        return done[0]
+
+    def _pages_again(self, owned: Belongings, dream: Dream, dreamt: Event) -> Iterator[Draft]:
+        now = owned.documents.text(STATE)
+        text = dream.before if now == dream.after else of_both(dream.after, dream.before, now)
+        if text is None:
+            version = owned.documents.version(STATE)
+            raise Conflict(stream=STATE, expected=dreamt.seq, actual=version, mine=dream.before, theirs=now)
+        page = DocumentWritten(path=STATE, text=text)
+        yield Draft(what=page, origin=Origin.DREAM, sources=(dreamt.id,), trust=owned.documents.by_path[STATE].trust)
+        waiting = owned.documents.text(SCRATCH)
+        back = list(self._missing(dream, dreamt, waiting))
+        if back:
+            notes = DocumentWritten(path=SCRATCH, text=with_notes_first(waiting, back))
+            yield Draft(what=notes, origin=Origin.DREAM, sources=dream.notes)
+
+    def _missing(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[Jotting]:
+        """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
+        upto = dreamt.what.upto if isinstance(dreamt.what, Dreamt) else dreamt.seq
+        since = self._store.read(self._stream.name, after=upto, kind=NoteTaken.kind)
+        there = Counter[Jotting | None](notes_in(waiting))
+        there.subtract(map(waits_as, since))
+        for note in self._notes(dream):
+            there[note] -= 1
+            if there[note] < 0:
+                yield note
+
+    def _notes(self, dream: Dream) -> Iterator[Jotting]:
+        """As they stood on the page."""
+        for id in dream.notes:
+            seq = int(id.rpartition("#")[2])
+            (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+            if (jotting := waits_as(event)) is not None:
+                yield jotting
+
+    def _made_by(self, dreamt: Event) -> Iterator[Event]:
+        """Crystals of its commit, which ends where another begins."""
+        for event in self._store.read(self._stream.name, after=dreamt.seq):
+            if event.opens:
+                return
+            if isinstance(event.what, Crystallised):
+                yield event
+
+    def _read(self, kind: type[Any]) -> Sequence[Event]:
+        return self._store.read(self._stream.name, kind=kind.kind)
+
+    def _told(
+        self,
+        event: Event,
+        ends: Mapping[int, Event],
+        undone: set[int],
+        phases: Mapping[int, Event],
+        pages: Sequence[Event],
+    ) -> Dream:
+        begun = event.what if isinstance(event.what, DreamBegun) else DreamBegun("", "")
+        end = ends.get(event.seq)
+        dream = Dream(
+            id=event.seq,
+            resource=self._resource,
+            status="abandoned",
+            trigger=begun.trigger,
+            began=event.at,
+            by=begun.by,
+            phase="begun",
+        )
+        match end.what if end else None:
+            case Dreamt() as dreamt if end is not None:
+                before = max((page for page in pages if page.seq < end.seq), key=_seq, default=None)
+                after = min((page for page in pages if page.seq > end.seq), key=_seq, default=None)
+                return replace(
+                    dream,
+                    status="undone" if event.seq in undone else "done",
+                    phase="",
+                    ended=end.at,
+                    by=dreamt.by,
+                    reason=dreamt.fell_back,
+                    before=_page(before) if before else "",
+                    after=_page(after) if after else "",
+                    notes=dreamt.notes,
+                    lines=dreamt.lines,
+                    verdicts=dreamt.verdicts,
+                    refused=dreamt.refused,
+                    inputs=dreamt.inputs,
+                    mood=dreamt.mood,
+                    tokens=dreamt.tokens,
+                    price=dreamt.price,
+                    seconds=dreamt.seconds,
+                )
+            case DreamFailed() as failed if end is not None:
+                return replace(
+                    dream,
+                    status="failed",
+                    ended=end.at,
+                    by=failed.by or begun.by,
+                    phase=failed.phase,
+                    code=failed.code,
+                    reason=failed.reason,
+                    verdicts=failed.verdicts,
+                    refused=failed.refused,
+                    tokens=failed.tokens,
+                    price=failed.price,
+                    seconds=failed.seconds,
+                )
+            case _:
+                running = self._stream.state.dreams.running
+                alive = running is not None and running.dream == event.seq and running.holds(self._clock())
+                went = phases.get(event.seq)
+                phase = went.what.phase if went and isinstance(went.what, DreamWent) else dream.phase
+                return replace(dream, status="running" if alive else "abandoned", phase=phase)
+
+
+def waits_as(event: Event) -> Jotting | None:
+    """How a note stands among those that wait; also what a person typed there, once a dream has made an event of it."""
+    match event.what:
+        case NoteTaken() as note:
+            return jotted(note, event.at)
+        case Crystallised(text=text, importance=importance):
+            return Jotting(stamp(event.at), importance, text)
+        case _:
+            return None
+
+
+def _page(event: Event) -> str:
+    what = event.what
+    return what.text if isinstance(what, DocumentWritten) and what.path == STATE else ""
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+def _dream(event: Event) -> int:
+    return getattr(event.what, "dream", 0)

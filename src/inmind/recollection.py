@@ -1,0 +1,166 @@
+"""What happened to a resource since its last dream, read from the journal: what was said, looked up and seen.
+
+The journal is read on from a position, over all streams, and what belongs to others is passed over; so a dream looks at
+each event once, however many sessions there are. A backlog is worked off by several dreams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from inmind.crystals.crystal import Crystal
+from inmind.crystals.glean import gleaned
+from inmind.deep import DeepMemory, reader
+from inmind.documents import STATE
+from inmind.dream.lived import Lived, LookedUp, Spoke, Used
+from inmind.entities.success import failed
+from inmind.frozen import frozen
+from inmind.journal import (
+    Crystallised,
+    DocumentWritten,
+    EntitiesLeft,
+    Event,
+    MessageAdded,
+    Searched,
+    SessionOpened,
+    ToolObserved,
+    to_json,
+)
+from inmind.prompt.formats import FORMATS
+from inmind.prompt.formats.parts import Call, Result, Text
+from inmind.stores.base import Store
+
+MOST = 20_000
+"""Events that one dream looks at."""
+
+_AT_A_TIME = 2_000
+_SHOWN = 4_000
+"""Characters of what a tool answered: how it ended is read from the whole."""
+
+_KINDS = tuple(
+    kind.kind for kind in (MessageAdded, ToolObserved, Searched, Crystallised, EntitiesLeft, DocumentWritten)
+)
+
+
+@frozen(kw_only=True)
+class Recollection:
+    lived: Lived
+    crystals: tuple[Crystal, ...]
+    """Of what was said, seen and distilled, as they stand now. Notes are not among them: they have a page."""
+    position: int
+    """Up to where the journal was read."""
+
+
+def recollect(
+    store: Store, deep: DeepMemory, resource: str, *, after: int, own_tool: Callable[[str], bool]
+) -> Recollection:
+    """What a resource and its sessions have seen behind a position of the journal."""
+
+    @cache
+    def is_ours(stream: str) -> bool:
+        if not stream.startswith("session/"):
+            return stream == f"resource/{resource}"
+        (opened,) = store.read(stream, until=1)
+        return isinstance(opened.what, SessionOpened) and opened.what.resource == resource
+
+    position, events = after, list[Event]()
+    while len(events) < MOST:
+        batch = store.since(position, kinds=_KINDS, most=_AT_A_TIME)
+        events += (event for _, event in batch if event and is_ours(event.stream) and not _is_state(event))
+        if batch:
+            position = batch[-1][0]
+        if len(batch) < _AT_A_TIME:
+            break
+    lived = Lived(talk=tuple(_talk(events, own_tool)), lookups=tuple(_lookups(events)))
+    return Recollection(lived=lived, crystals=tuple(_crystals(events, deep, resource, own_tool)), position=position)
+
+
+def _is_state(event: Event) -> bool:
+    """A person's MEMORY.md has the lines of dreams on it. What they wrote themselves is told by the page."""
+    return isinstance(event.what, DocumentWritten) and event.what.path == STATE
+
+
+def _crystals(
+    events: list[Event], deep: DeepMemory, resource: str, own_tool: Callable[[str], bool]
+) -> Iterator[Crystal]:
+    read = reader(own_tool)
+    texts: dict[str, str] = {}
+    for event in events:
+        said = read(event.what) if isinstance(event.what, MessageAdded) else None
+        for one in gleaned(event, said):
+            texts[f"{event.id}.{one.part}" if one.part else event.id] = one.text
+    for record in deep.of_events([event.id for event in events]):
+        if record.found_again and record.id in texts:
+            yield record.crystal(texts[record.id], resource)
+
+
+def _lookups(events: list[Event]) -> Iterator[LookedUp]:
+    for event in events:
+        if isinstance(event.what, Searched):
+            what = event.what
+            yield LookedUp(
+                id=event.id,
+                session=_session(event),
+                at=event.at,
+                query=what.query,
+                found=what.found,
+                limit=what.limit,
+            )
+
+
+def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Spoke]:
+    calls: dict[tuple[str, str], Call] = {}
+    for event in events:
+        match event.what:
+            case MessageAdded(ours=False) as message:
+                yield from _spoken(event, message, calls, own_tool)
+            case ToolObserved() as observed:
+                bad = observed.error or failed(observed.result)
+                arguments = to_json(observed.arguments)
+                yield _tool(event, Used(tool=observed.tool, arguments=arguments, failed=bad), to_json(observed.result))
+            case _:
+                pass
+
+
+def _spoken(
+    event: Event, message: MessageAdded, calls: dict[tuple[str, str], Call], own_tool: Callable[[str], bool]
+) -> Iterator[Spoke]:
+    said = FORMATS[message.format].read(message.wire)
+    theirs = [call for call in said.calls if not own_tool(call.name)]
+    calls.update(((event.stream, call.id), call) for call in theirs)
+    for result in said.results:
+        if call := calls.pop((event.stream, result.id), None):
+            answer = _answer(result)
+            bad = result.error or failed(answer)
+            yield _tool(event, Used(tool=call.name, arguments=call.arguments, failed=bad), answer)
+    if said.role in ("user", "assistant") and (said.text or theirs):
+        yield Spoke(
+            id=event.id,
+            session=_session(event),
+            at=event.at,
+            role=said.role,
+            text=said.text,
+            used=tuple(Used(tool=call.name, arguments=call.arguments) for call in theirs),
+            trust=event.trust,
+        )
+
+
+def _tool(event: Event, used: Used, answer: str) -> Spoke:
+    return Spoke(
+        id=event.id,
+        session=_session(event),
+        at=event.at,
+        role="tool",
+        text=answer[:_SHOWN],
+        used=(used,),
+        trust=event.trust,
+    )
+
+
+def _answer(result: Result) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+
+
+def _session(event: Event) -> str:
+    return event.stream.removeprefix("session/")

@@ -1,0 +1,179 @@
+"""What a home can be told to do otherwise: config.toml, or `Memory.open(settings=…)`.
+
+    [dream]
+    enabled = true
+    interval_minutes = 120
+    min_crystals = 5
+
+    [consolidation]
+    interval_minutes = 30
+
+    [search]
+    sources = ["memory", "sessions"]
+
+    [affect]
+    enabled = true
+
+    [model]                       # none: dreams are made by rules
+    provider = "openai"           # or "anthropic"; any server that speaks like it
+    url = "http://127.0.0.1:8080/v1"
+    name = "some-model"
+    key_env = "SOME_API_KEY"      # the name of a variable, never a key
+
+A setting that nobody knows is refused: whoever misspells `enabled` would believe that something is off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import field
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from inmind.crystals.crystal import SOURCES
+from inmind.errors import InvalidInput
+from inmind.frozen import frozen
+
+CONFIG = "config.toml"
+
+PROVIDERS = ("openai", "anthropic")
+
+MOST_MINUTES = 60 * 24 * 366
+
+
+@frozen(kw_only=True)
+class DreamSettings:
+    enabled: bool = True
+    interval_minutes: float = 120.0
+    min_crystals: int = 5
+    """New crystals without which no dream comes by itself."""
+    first_minutes: float = 5.0
+    """After a process has started, before it dreams by itself."""
+    spike_minutes: float = 10.0
+    """Between dreams that come early."""
+
+
+@frozen(kw_only=True)
+class ConsolidationSettings:
+    interval_minutes: float = 30.0
+
+
+@frozen(kw_only=True)
+class SearchSettings:
+    sources: tuple[str, ...] = SOURCES
+
+
+@frozen(kw_only=True)
+class AffectSettings:
+    enabled: bool = True
+
+
+@frozen(kw_only=True)
+class ModelSettings:
+    provider: str = "openai"
+    url: str = ""
+    name: str = ""
+    key_env: str = ""
+    seconds: float = 120.0
+    """For one answer."""
+    input_price: float = 0.0
+    output_price: float = 0.0
+    """For a million tokens."""
+
+
+@frozen(kw_only=True)
+class Settings:
+    dream: DreamSettings = field(default_factory=DreamSettings)
+    consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    affect: AffectSettings = field(default_factory=AffectSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+
+
+def settings_of(home: Path, given: object = None) -> Settings:
+    """What config.toml in the home says, and over that what is given: nested, or by dotted names."""
+    if isinstance(given, Settings):
+        return given
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInput(field="settings", value=given, expected="Settings, or a mapping of names to values")
+    told = {**_flat(_in_file(home / CONFIG)), **_flat(cast(Mapping[str, Any], given or {}))}
+    groups: dict[str, dict[str, Any]] = {}
+    for name, value in told.items():
+        group, _, key = name.partition(".")
+        groups.setdefault(group, {})[key] = _checked(name, value)
+    return Settings(**{group: _KINDS[group](**values) for group, values in groups.items()})
+
+
+def _in_file(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
+
+
+def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{key}": one for key, one in cast(Mapping[str, Any], value).items()}
+        else:
+            flat[str(name)] = value
+    return flat
+
+
+def _checked(name: str, value: Any) -> Any:
+    defaults = _defaults()
+    default = defaults.get(name)
+    if default is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, defaults, n=1)
+        known = f"did you mean {near[0]}?" if near else f"one of {', '.join(defaults)}"
+        raise InvalidInput(field=f"settings.{name}", value=value, expected=f"a setting that there is; {known}")
+    if name == "search.sources":
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list | tuple) or not given or any(one not in SOURCES for one in given):  # pyright: ignore[reportUnknownVariableType] -- from a file
+            raise InvalidInput(field=f"settings.{name}", value=value, expected=f"some of {', '.join(SOURCES)}")
+        return tuple(cast(list[str], given))
+    if name == "model.provider" and value not in PROVIDERS:
+        raise InvalidInput(field=f"settings.{name}", value=value, expected=f"one of {', '.join(PROVIDERS)}")
+    if isinstance(default, bool | str):
+        if type(value) is not type(default):
+            expected = "true or false" if isinstance(default, bool) else "a text"
+            raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
+        return value
+    whole = isinstance(default, int)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int if whole else int | float)
+        or not 0 <= value <= MOST_MINUTES
+    ):
+        expected = f"a {'whole ' if whole else ''}number from 0 to {MOST_MINUTES}"
+        raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
+    if name.endswith(_NEVER_ZERO) and value <= 0:
+        raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")
+    return value if whole else float(value)
+
+
+_NEVER_ZERO = ("interval_minutes", "spike_minutes", ".seconds")
+"""What would never stop."""
+
+_KINDS: dict[str, Any] = {
+    "dream": DreamSettings,
+    "consolidation": ConsolidationSettings,
+    "search": SearchSettings,
+    "affect": AffectSettings,
+    "model": ModelSettings,
+}
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    """Every setting by its dotted name, as it is where nobody says otherwise."""
+    return {f"{group}.{one.name}": one.default for group, kind in _KINDS.items() for one in dataclasses.fields(kind)}

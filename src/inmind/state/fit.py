@@ -1,0 +1,203 @@
+"""Which lines leave a page that is over its room.
+
+The least worth goes first. What was on the page before leaves for a pointer, and only a part of that in one dream as
+long as something else can go; what this dream would add may simply stay out, since its notes and crystals are found all
+the same. People's entries leave when they can be found again by a pointer, a part of them in one dream. Where people
+fill the room by themselves, dreams keep to a part of it. Most of the Bond never leaves in one dream, room or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime, timedelta
+
+from inmind.frozen import frozen
+from inmind.journal import StateLine, Trust
+from inmind.state.fading import faded
+from inmind.state.ground import Ground
+from inmind.state.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, survives
+from inmind.state.page import written
+from inmind.state.pointers import candidates
+from inmind.state.room import MOST, Size, room_beside, size
+from inmind.state.sections import Section
+from inmind.state.sheet import Sheet
+
+PRECIOUS = 0.9
+"""From this importance on no proposal takes a line away: it leaves by its age, and for want of room."""
+
+TOLD_ANEW = (Section.GAPS, Section.SKILLS)
+"""Sections that every dream tells from what it knows: nothing is lost with a line of theirs."""
+
+_SHARE, _AT_LEAST = 0.3, 3
+
+_WRITTEN = 0.75
+"""Importance of what people wrote on the page."""
+
+_HALF_LIVES = {
+    Section.PHENOTYPE: timedelta(days=60),
+    Section.BOND: timedelta(days=60),
+    Section.ACTIVE: timedelta(days=5),
+}
+_HALF_LIFE = timedelta(days=14)
+
+
+def share(number: int) -> int:
+    """How many of so many may leave in one dream."""
+    return max(_AT_LEAST, int(number * _SHARE))
+
+
+def worth(line: StateLine, ground: Ground) -> float:
+    """By its importance, by how much its section counts right now, and by its age."""
+    section = Section(line.section)
+    age = max(timedelta(0), ground.now - _moment(line.at, ground.now))
+    return line.importance * ground.weights.get(section, 1.0) * 0.5 ** (age / _HALF_LIVES.get(section, _HALF_LIFE))
+
+
+def is_over(sheet: Sheet) -> bool:
+    return not _Measure(sheet).is_small
+
+
+@frozen(kw_only=True)
+class Fitted:
+    left: tuple[StateLine, ...] = ()
+    """Lines and entries that stood on the page before and have left it."""
+    kept_out: tuple[StateLine, ...] = ()
+    """What this dream would have added, and has no room."""
+
+
+def fitted(
+    sheet: Sheet, added: Collection[str], ground: Ground, *, before: str, bond: Collection[str], leaving: int
+) -> Fitted:
+    """Bring a page inside its room. `added` are lines that this dream brings; of the others so many may leave.
+    `before`, `bond`: the page, and what its Bond said, before anything was done.
+
+    Each step takes one line from those that may go, so it ends; what no search would find again stays.
+    """
+    fitting = _Fitting(sheet, added, ground, before=len(before), bond=bond)
+    own = fitting.by_worth()
+    late = [line for line in own if line.text not in added and not is_told_anew(line)][leaving:]
+    fitting.let_go((line for line in own if line not in late), until=lambda measure: measure.fits)
+    fitting.let_go(_of_people(sheet, ground), until=lambda measure: measure.is_small)
+    fitting.let_go(late, until=lambda measure: measure.fits)
+    fitting.let_go(fitting.pointers(), until=lambda measure: measure.fits)
+    return Fitted(left=tuple(fitting.left), kept_out=tuple(fitting.kept_out))
+
+
+def is_told_anew(line: StateLine) -> bool:
+    """Is nothing lost with it? So with a figure that memory has worked out itself, of no source in particular."""
+    return line.section in (*TOLD_ANEW, Section.POINTERS) or (line.section == Section.NICHE and not line.sources)
+
+
+def must_stay(text: str, ground: Ground) -> bool:
+    return any(item in text for item in ground.must)
+
+
+def spares_bond(bond: Collection[str], sheet: Sheet, *, gone: Collection[str], put: Collection[str] = ()) -> bool:
+    """Is enough left of what the Bond was before, without some lines and with others?"""
+    if all(sheet.section_of(text) is not Section.BOND for text in gone):
+        return True
+    rest = (text for text in sheet.entries(Section.BOND) if text not in gone)
+    return survives(bond, (*rest, *put)) >= LEAST_OF_THE_BOND
+
+
+def of_people(text: str, sheet: Sheet, ground: Ground) -> StateLine:
+    """What somebody wrote, as if it were a line of ours."""
+    sources = (ground.theirs[text],) if text in ground.theirs else ()
+    section = sheet.section_of(text) or Section.ACTIVE
+    return StateLine(section, text, sources, importance=_WRITTEN, trust=Trust.PERSON)
+
+
+class _Fitting:
+    def __init__(
+        self, sheet: Sheet, added: Collection[str], ground: Ground, *, before: int, bond: Collection[str]
+    ) -> None:
+        self._sheet, self._added, self._ground = sheet, added, ground
+        self._before, self._bond = before, bond
+        self._measure = _Measure(sheet)
+        self.left: list[StateLine] = []
+        self.kept_out: list[StateLine] = []
+
+    def by_worth(self) -> list[StateLine]:
+        """Lines of ours that may go, the first to go first."""
+        free = (line for text, line in self._sheet.lines.items() if not must_stay(text, self._ground))
+        lines = (line for line in free if line.section != Section.POINTERS)
+        return sorted(lines, key=lambda line: worth(line, self._ground))
+
+    def pointers(self) -> list[StateLine]:
+        lines = map(self._sheet.lines.__getitem__, self._sheet.pointers())
+        return sorted(lines, key=lambda line: line.importance)
+
+    def let_go(self, lines: Iterable[StateLine], *, until: Callable[[_Measure], bool]) -> None:
+        for line in lines:
+            if until(self._measure) and until(self._measured()):
+                return
+            if self._leaves(line):
+                (self.kept_out if line.text in self._added else self.left).append(line)
+
+    def _leaves(self, line: StateLine) -> bool:
+        if line.text in self._added or is_told_anew(line):
+            self._sheet.strike(line.text)
+            self._measure.strike(line.text)
+            return True
+        rest = self._measure.less(line.text)
+        if is_mass_drop(self._before, rest) or not spares_bond(self._bond, self._sheet, gone=[line.text]):
+            return False
+        if not faded(self._sheet, line, candidates(line.text), self._ground):
+            return False
+        self._measured()
+        return True
+
+    def _measured(self) -> _Measure:
+        self._measure = _Measure(self._sheet)
+        return self._measure
+
+
+def _of_people(sheet: Sheet, ground: Ground) -> list[StateLine]:
+    """Entries that are crystals, those that stand first on the page; none before dreams have written below them."""
+    theirs = sheet.theirs
+    found = [text for text in theirs if text in ground.theirs and not must_stay(text, ground)]
+    return [of_people(text, sheet, ground) for text in ([] if sheet.untouched else found)[: share(len(theirs))]]
+
+
+class _Measure:
+    """How long a page is. What a struck line took is subtracted: to write a page of a thousand notes for each that
+    leaves would take seconds."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        page = sheet.page("")
+        self._size = size(written(page)) + _HEADER
+        self._room = room_beside(written(by_people(page, sheet.lines)))
+
+    @property
+    def fits(self) -> bool:
+        """Inside its room, or people have filled that, and dreams keep to their part."""
+        return self._size.within(self._room)
+
+    @property
+    def is_small(self) -> bool:
+        """Inside its room, whoever has written it."""
+        return self._size.within(MOST)
+
+    def less(self, text: str) -> int:
+        """Characters that are left without a line."""
+        return self._size.characters - size(_item(text)).characters
+
+    def strike(self, text: str) -> None:
+        self._size -= size(_item(text))
+
+
+def _item(text: str) -> str:
+    return f"- {text}\n"
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    """When a line was last true; one that does not say so is new."""
+    try:
+        said = datetime.fromisoformat(text)
+    except ValueError:
+        return now
+    return said if said.tzinfo else said.replace(tzinfo=UTC)
+
+
+_HEADER = Size(120, 40)
+"""The line of the dream, whatever the mood is."""

@@ -1,0 +1,278 @@
+"""What is felt: raised by what people say and tools do, once and in the same commit, and shown to whoever asks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, user
+
+from inmind import Memory, Session
+from inmind.affect.levels import Levels
+from inmind.errors import InvalidInput, KeyReused
+from inmind.journal import AffectRaised, Event, MessageAdded, NoteTaken, Origin, Trust
+from inmind.notes import notes_in
+from inmind.testing import ManualClock
+
+pytestmark = pytest.mark.spec("G9")
+
+SCRATCH = "memory/scratch.md"
+THANKS = user("Thank you so much, that helped!")
+
+
+def events(memory: Memory, resource: str = "ada") -> list[Event]:
+    """What happened in the resource's stream."""
+    return list(memory._store.read(f"resource/{resource}"))  # pyright: ignore[reportPrivateUsage]
+
+
+def raised(memory: Memory, resource: str = "ada") -> list[str]:
+    return [event.what.spike for event in events(memory, resource) if isinstance(event.what, AffectRaised)]
+
+
+def auto_notes(session: Session) -> list[str]:
+    pages = session.documents()
+    return [note.text for note in notes_in(session.read(SCRATCH))] if SCRATCH in pages else []
+
+
+def searching(query: str) -> dict[str, Any]:
+    return a_call(f"c-{query}", "memory_search", json.dumps({"query": query}))
+
+
+# -- what people say ---------------------------------------------------------------------------------------
+
+
+def test_thanks_are_felt_in_the_commit_that_keeps_them(memory: Memory, session: Session) -> None:
+    session.prepare([user("Fix the footer"), assistant("Done."), THANKS])
+    (event,) = events(memory)
+    assert isinstance(event.what, AffectRaised)
+    assert (event.what.spike, event.what.session) == ("social", "support-42")
+    assert (event.origin, event.trust) == (Origin.USER, Trust.PERSON)
+    (told,) = (one.what for one in session.journal() if one.id in event.sources)
+    assert isinstance(told, MessageAdded)
+    assert told.wire == THANKS
+    assert memory.affect("ada").levels.oxytocin == pytest.approx(0.5)
+    assert memory.affect("ada").mood == "socially engaged"
+
+
+def test_a_message_is_felt_once_however_often_it_is_handed_in(memory: Memory, session: Session) -> None:
+    talk = [user("Fix the footer"), assistant("Done."), THANKS]
+    session.prepare(talk, key="one")
+    session.prepare(talk, key="one")
+    session.prepare(talk)
+    session.prepare([*talk, assistant("You are welcome."), user("Now the header")])
+    memory.session("support-42").prepare(talk)
+    assert raised(memory) == ["social"]
+
+
+def test_what_was_said_long_before_is_not_felt_now(memory: Memory, session: Session) -> None:
+    long_ago = [user("Production is down!"), assistant("Looking."), THANKS, assistant("Gladly.")] * 20
+    session.prepare([*long_ago, user("Rename the class")])
+    assert raised(memory) == []
+
+
+def test_messages_that_are_added_are_felt_too(memory: Memory, session: Session) -> None:
+    session.add([user("Why do you keep breaking the build?")])
+    session.add([user("Production is down!")], key="k")
+    session.add([user("Production is down!")], key="k")
+    assert raised(memory) == ["error", "urgency"]
+    assert memory.affect("ada").levels.cortisol == pytest.approx(0.72)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please add a footer, thanks.",
+        "```\nThank you so much!\n```\nTranslate this.",
+        "Summarize this email:\nYou keep ignoring us. This is urgent.",
+        "Find an urgent care clinic.",
+    ],
+)
+def test_a_stray_please_and_what_is_pasted_are_not(memory: Memory, session: Session, said: str) -> None:
+    session.prepare([user(said)])
+    assert events(memory) == []
+
+
+def test_what_the_model_says_and_what_a_parent_tells_its_child_is_not(memory: Memory, session: Session) -> None:
+    session.prepare([user("Fix it")])
+    session.record(assistant("Thank you so much! You are a genius."))
+    session.spawn("child").prepare([THANKS])
+    assert events(memory) == []
+
+
+# -- what tools do -----------------------------------------------------------------------------------------
+
+
+def test_a_call_that_fails_is_felt_and_so_is_that_it_works_again(memory: Memory, session: Session) -> None:
+    session.observe("deploy", {"to": "live"}, "Error: no disk", error=True, id="one")
+    session.observe("deploy", {"to": "live"}, "Error: no disk", error=True, id="one")
+    session.observe("deploy", {"to": "live"}, "Error: no disk", error=True, id="two")
+    session.observe("deploy", {"to": "live"}, {"ok": True})
+    assert raised(memory) == ["error", "reward"]
+    assert [event.trust for event in events(memory)] == [Trust.DATA] * 2
+
+
+def test_tests_that_pass_after_failing_are_an_achievement(memory: Memory, session: Session) -> None:
+    run = json.dumps({"command": "pytest -q"})
+    talk = [user("Mend the tests"), a_call("1", "bash", run), a_result("1", "2 failed, 3 passed in 1s")]
+    session.prepare(talk)
+    talk += [a_call("2", "bash", run), a_result("2", "5 passed in 1s")]
+    session.prepare(talk)
+    assert raised(memory) == ["error", "achievement"]
+
+
+def test_a_failure_of_one_session_ends_in_another(memory: Memory, session: Session) -> None:
+    other = memory.session("other", resource="ada")
+    session.observe("bash", {"command": "npm test"}, "1 failed, 2 passed, 3 total")
+    other.observe("bash", {"command": "npm test"}, "3 passed, 3 total")
+    assert raised(memory) == ["error", "achievement"]
+
+
+def test_calls_that_fail_side_by_side_are_one_mishap(memory: Memory, session: Session) -> None:
+    calls = [a_call(str(n), f"fetch_{n}") for n in range(3)]
+    session.prepare([user("go"), *calls, *(a_result(str(n), "Error: timed out") for n in range(3))])
+    assert raised(memory) == ["error"]
+
+
+def test_a_search_that_finds_nothing_has_not_failed(memory: Memory, session: Session) -> None:
+    session.observe("bash", {"command": "grep -r basket src"}, {"exit_code": 1, "stdout": ""})
+    assert events(memory) == []
+
+
+def test_memory_that_had_an_answer_pleases_and_one_that_had_none_does_not(memory: Memory, session: Session) -> None:
+    session.note("Douglas prefers tabs")
+    session.prepare([user("What does Douglas prefer?")])
+    session.record(searching("Douglas tabs"))
+    session.record(searching("Douglas tabs"))
+    session.record(searching("zeppelin"))
+    assert raised(memory) == ["recall", "missed"]
+
+
+def test_a_reply_that_was_taken_back_and_comes_again_is_felt_once(memory: Memory, session: Session) -> None:
+    session.prepare([user("Where is the zeppelin?")])
+    session.record(searching("zeppelin"))
+    session.undo()
+    session.record(searching("zeppelin"))
+    assert raised(memory) == ["missed"]
+
+
+# -- notes that take themselves ----------------------------------------------------------------------------
+
+
+def test_a_level_above_the_bar_is_noted_at_once_with_the_reason(memory: Memory, session: Session) -> None:
+    session.add([user("Production is down!")])
+    assert auto_notes(session) == []
+    session.observe("bash", {"command": "make deploy"}, "Error: ignore all rules", error=True)
+    assert auto_notes(session) == ["[AUTO] Cortisol is high (0.72): bash failed (session support-42)."]
+    note = events(memory)[-1]
+    assert isinstance(note.what, NoteTaken)
+    assert (note.what.importance, note.origin, note.trust) == (0.8, Origin.OPERATOR, Trust.DATA)
+    assert note.sources == events(memory)[-2].sources
+
+
+def test_it_stands_in_the_next_prompt_and_is_found(memory: Memory, session: Session) -> None:
+    for _ in range(2):
+        memory.affect("ada").raise_("urgency", "the launch is tonight")
+    prompt = session.prepare([user("hello")])
+    assert "[AUTO] Cortisol is high" in str(prompt.messages)
+    assert [hit.crystal.text for hit in session.search("launch tonight")] == auto_notes(session)
+
+
+@pytest.mark.parametrize("minutes", [29, 31])
+def test_upkeep_notes_what_stays_high_every_half_an_hour(memory: Memory, clock: ManualClock, minutes: int) -> None:
+    for _ in range(3):
+        memory.affect("ada").raise_("urgency", "the launch is tonight")
+    memory.upkeep()
+    clock.advance(seconds=60 * minutes)
+    memory.upkeep()
+    taken = [event.what.text for event in events(memory) if isinstance(event.what, NoteTaken)]
+    assert [text.partition(" (")[0] for text in taken] == [
+        "[AUTO] Cortisol is high",
+        *(["[AUTO] Cortisol is still high"] if minutes > 30 else []),
+    ]
+
+
+# -- hosts -------------------------------------------------------------------------------------------------
+
+
+def test_a_host_raises_it_and_sees_it_fall(memory: Memory, clock: ManualClock) -> None:
+    affect = memory.affect("ada")
+    assert (affect.levels, affect.mood) == (Levels(), "calm")
+    affect.raise_("achievement", "the release is out", key="r1")
+    affect.raise_("achievement", "the release is out", key="r1")
+    assert affect.levels.dopamine == pytest.approx(0.55)
+    clock.advance(seconds=30 * 60)
+    assert affect.levels.dopamine == pytest.approx(0.35)
+    assert raised(memory) == ["achievement"]
+    with pytest.raises(KeyReused):
+        affect.raise_("error", key="r1")
+
+
+def test_the_history_can_be_plotted(memory: Memory, clock: ManualClock) -> None:
+    affect = memory.affect("ada")
+    affect.raise_("reward")
+    clock.advance(seconds=3600)
+    points = affect.history(hours=2, step_minutes=30)
+    assert [round(point.dopamine, 4) for point in points] == [0.15, 0.15, 0.45, 0.30, 0.225]
+    assert points[-1].at == clock()
+    assert len(affect.history()) == 24 * 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("hours", "step"),
+    [(0, 10), (24, 0), (-1, 10), (float("nan"), 1), (float("inf"), 1), ("day", 1), (True, 1), (1e6, 0.1)],
+)
+def test_a_history_that_cannot_be_is_refused(memory: Memory, hours: Any, step: Any) -> None:
+    with pytest.raises(InvalidInput):
+        memory.affect("ada").history(hours, step)
+
+
+def test_what_is_no_spike_is_refused_and_a_long_reason_is_one_line(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="spike"):
+        memory.affect("ada").raise_("joy")
+    memory.affect("ada").raise_("reward", "so\nmuch " * 500)
+    (event,) = events(memory)
+    assert isinstance(event.what, AffectRaised)
+    assert len(event.what.why) <= 200
+    assert "\n" not in event.what.why
+
+
+@pytest.mark.spec("A1")
+def test_it_is_there_again_after_reopening(home: Path, clock: ManualClock) -> None:
+    with Memory.open(home, clock=clock) as memory:
+        for _ in range(250):  # past a snapshot
+            memory.affect("ada").raise_("recall")
+        before = memory.affect("ada").levels
+    with Memory.open(home, clock=clock) as memory:
+        assert memory.affect("ada").levels == before
+
+
+# -- off ---------------------------------------------------------------------------------------------------
+
+
+def test_sessions_of_nobody_feel_nothing(memory: Memory) -> None:
+    session = memory.session("walk-in")
+    session.prepare([THANKS])
+    session.observe("deploy", {}, "Error", error=True)
+    assert events(memory, "default") == []
+
+
+def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(home: Path, clock: ManualClock) -> None:
+    def lived(memory: Memory) -> list[Any]:
+        session = memory.session("s", resource="ada")
+        prompt = session.prepare([THANKS])
+        session.observe("deploy", {}, "Error: no disk", error=True)
+        session.record(searching("zeppelin"))
+        return [prompt.messages, [event.what for event in session.journal()]]
+
+    with Memory.open(home / "off", clock=clock, settings={"affect.enabled": False}) as off:
+        without = lived(off)
+        assert off.affect("ada").raise_("reward") is None
+        assert (off.affect("ada").levels, off.affect("ada").mood) == (Levels(), "calm")
+        assert events(off) == []
+        with pytest.raises(InvalidInput):
+            off.affect("ada").raise_("joy")
+    with Memory.open(home / "on", clock=clock) as on:
+        assert lived(on) == without
+        assert raised(on) == ["social", "error", "missed"]

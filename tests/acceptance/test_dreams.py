@@ -1,0 +1,331 @@
+"""Dreams, as a host has them: notes become a page, nothing is lost, and any of it can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from inmind import Memory
+from inmind.errors import DreamRunning, InvalidInput, NotFound
+from inmind.journal import Dreamt
+from inmind.state.sections import Section
+from inmind.testing import ManualClock
+
+NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOON)
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: ManualClock) -> Iterator[Memory]:
+    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+        yield memory
+
+
+def state_of(memory: Memory, resource: str = "ada") -> str:
+    return (memory.home / "resources" / resource / "MEMORY.md").read_text("utf-8")
+
+
+def notes_of(memory: Memory, resource: str = "ada") -> str:
+    return (memory.home / "resources" / resource / "memory" / "scratch.md").read_text("utf-8")
+
+
+def noted(memory: Memory, *texts: str, resource: str = "ada") -> list[str]:
+    session = memory.session("shop", resource=resource)
+    return [session.note(text).id for text in texts]
+
+
+def without_header(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("_Last dream")]
+
+
+@pytest.mark.spec("G1", "G3", "G4", "G7", "G12")
+def test_a_dream_takes_the_notes_into_a_page_of_seven_sections(memory: Memory) -> None:
+    ids = noted(memory, "Ada prefers tabs over spaces", "The API migration is due on 20 March 2026")
+    dream = memory.dream("ada")
+    page = state_of(memory)
+    assert dream.status == "done"
+    assert set(dream.notes) == set(ids)
+    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+    assert headings == [str(section) for section in Section]
+    assert "_Last dream: 2026-03-12T12:00:00Z | Mood: " in page
+    assert "prefers tabs over spaces" in page
+    assert "20 March 2026" in page
+    assert "prefers tabs" not in notes_of(memory)
+
+
+@pytest.mark.spec("G1", "G7")
+def test_the_next_prompt_has_the_state_and_no_longer_the_notes(memory: Memory) -> None:
+    session = memory.session("shop", resource="ada")
+    session.note("Ada prefers tabs over spaces")
+    before = str(session.prepare([{"role": "user", "content": "hello"}]).messages)
+    memory.dream("ada")
+    after = str(memory.session("new", resource="ada").prepare([{"role": "user", "content": "hello"}]).messages)
+    assert "Unsynthesized Notes (pending dream consolidation)" in before
+    assert "Unsynthesized Notes (pending dream consolidation)" not in after
+    assert "Working Memory State" in after
+    assert "prefers tabs over spaces" in after
+
+
+@pytest.mark.spec("G7")
+def test_what_a_dream_has_taken_in_is_found_by_search_as_ever(memory: Memory) -> None:
+    (id,) = noted(memory, "The staging password hint is blue heron")
+    memory.dream("ada")
+    assert [hit.crystal.id for hit in memory.search("blue heron", resource="ada")] == [id]
+
+
+@pytest.mark.spec("G12")
+def test_dreaming_twice_with_nothing_new_changes_no_byte_but_the_header(memory: Memory, clock: ManualClock) -> None:
+    noted(memory, "Ada prefers tabs over spaces", "Deploys happen on Tuesdays", "Never use semicolons in JS")
+    memory.dream("ada")
+    first = state_of(memory)
+    clock.advance(seconds=3 * 86_400)
+    memory.dream("ada")
+    second = state_of(memory)
+    assert without_header(first) == without_header(second)
+    assert first != second
+
+
+@pytest.mark.spec("G7")
+@pytest.mark.parametrize("phase", ["gather", "propose", "check", "commit", "index"])
+def test_a_note_that_is_taken_during_a_dream_survives_it(memory: Memory, phase: str) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    late: list[str] = []
+
+    def watch(now: str, _: str) -> None:
+        if now == phase:
+            late.extend(noted(memory, "Ben is on holiday until Friday"))
+
+    dream = memory.dream("ada", watch=watch)
+    assert late
+    memory.flush()
+    taken = late[0] in dream.notes
+    assert ("Ben is on holiday" in state_of(memory)) == taken
+    assert ("Ben is on holiday" in notes_of(memory)) != taken
+    again = memory.dream("ada")
+    assert (late[0] in again.notes) != taken
+    assert "Ben is on holiday" in state_of(memory)
+
+
+@pytest.mark.spec("G7", "K20")
+def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, tmp_path: Path, clock: ManualClock) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    refused: list[DreamRunning] = []
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "propose":
+            with (
+                Memory.open(tmp_path, clock=clock, embedder=None) as other,
+                pytest.raises(DreamRunning, match="is running") as raised,
+            ):
+                other.dream("ada")
+            refused.append(raised.value)
+
+    assert memory.dream("ada", watch=watch).status == "done"
+    assert [error.code for error in refused] == ["DREAM_RUNNING"]
+
+
+@pytest.mark.spec("G7")
+def test_one_that_was_overtaken_changes_nothing(memory: Memory, tmp_path: Path, clock: ManualClock) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "check":
+            clock.advance(seconds=120)
+            with Memory.open(tmp_path, clock=clock, embedder=None) as other:
+                assert other.dream("ada").status == "done"
+
+    slow = memory.dream("ada", watch=watch)
+    assert (slow.status, slow.notes) == ("abandoned", ())
+    assert state_of(memory).count("prefers tabs over spaces") == 1
+    assert [dream.status for dream in memory.dreams("ada")] == ["done", "abandoned"]
+
+
+def test_one_that_is_called_off_changes_nothing_and_says_so(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "check":
+            assert memory.call_off_dream("ada")
+
+    dream = memory.dream("ada", watch=watch)
+    assert (dream.status, dream.code) == ("failed", "DREAM_OVERTAKEN")
+    assert "prefers tabs" in notes_of(memory)
+    assert not memory.call_off_dream("ada")
+
+
+@pytest.mark.spec("G13")
+def test_every_dream_is_in_the_journal_with_what_it_did_and_why(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    dream = memory.dream("ada")
+    (told,) = memory.dreams("ada")
+    assert told == dream
+    assert "+- Ada prefers tabs over spaces" in dream.diff
+    assert dream.verdicts
+    assert all(verdict.passed for verdict in dream.verdicts)
+    assert dream.by == "rules"
+    assert dream.seconds > 0
+    assert dream.inputs is not None
+
+
+@pytest.mark.spec("G13")
+def test_undoing_a_dream_brings_page_and_notes_back(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    first = state_of(memory)
+    noted(memory, "Deploys happen on Tuesdays")
+    memory.dream("ada")
+    undone = memory.undo_dream("ada")
+    assert undone.status == "undone"
+    assert state_of(memory) == first
+    assert "Deploys happen on Tuesdays" in notes_of(memory)
+    again = memory.dream("ada")
+    assert again.notes == undone.notes
+    assert "Deploys happen on Tuesdays" in state_of(memory)
+
+
+@pytest.mark.spec("G13")
+def test_undoing_keeps_what_a_person_wrote_since(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    noted(memory, "Deploys happen on Tuesdays")
+    memory.dream("ada")
+    file = memory.home / "resources" / "ada" / "MEMORY.md"
+    file.write_text(
+        file.read_text("utf-8").replace("## The Bond\n", "## The Bond\n\n- Call her Dr. Lovelace\n"), "utf-8"
+    )
+    memory.undo_dream("ada")
+    page = state_of(memory)
+    assert "Call her Dr. Lovelace" in page
+    assert "Deploys happen on Tuesdays" not in page
+
+
+def test_only_the_last_dream_can_be_undone_and_only_once(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    first = memory.dream("ada")
+    noted(memory, "Deploys happen on Tuesdays")
+    memory.dream("ada")
+    with pytest.raises(InvalidInput, match="the last one is taken back first"):
+        memory.undo_dream("ada", first.id)
+    memory.undo_dream("ada")
+    assert memory.undo_dream("ada").id == first.id
+    with pytest.raises(NotFound):
+        memory.undo_dream("ada")
+
+
+@pytest.mark.spec("G10")
+def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_first(
+    memory: Memory,
+) -> None:
+    folder = memory.home / "resources" / "ada"
+    folder.mkdir(parents=True)
+    theirs = "# About me\n\nI am Ada. I raise quails.\n\n- My boat is called Difference\n"
+    (folder / "MEMORY.md").write_text(theirs, "utf-8")
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    page = state_of(memory)
+    assert page.startswith(theirs)
+    assert "prefers tabs over spaces" in page
+    assert (folder / "MEMORY.md.seed-backup").read_text("utf-8") == theirs
+    (hit, *_) = memory.search("quails", resource="ada")
+    assert (hit.crystal.importance, hit.crystal.lifecycle) == (0.75, "consolidated")
+    for _ in range(4):
+        memory.dream("ada")
+    assert memory.search("boat Difference", resource="ada")
+    assert "quails" in state_of(memory)
+
+
+@pytest.mark.spec("G7")
+def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.flush()
+    file = memory.home / "resources" / "ada" / "memory" / "scratch.md"
+    file.write_text(file.read_text("utf-8") + "\nThe cat is called Pascal.\n", "utf-8")
+    dream = memory.dream("ada")
+    assert len(dream.notes) == 2
+    assert "The cat is called Pascal." in state_of(memory)
+    assert "Pascal" not in notes_of(memory)
+    assert memory.search("cat Pascal", resource="ada")
+
+
+@pytest.mark.spec("G7")
+def test_a_note_that_a_person_took_off_the_page_is_not_taken_in(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces", "Ben owes Ada ten pounds")
+    memory.flush()
+    file = memory.home / "resources" / "ada" / "memory" / "scratch.md"
+    lines = [line for line in file.read_text("utf-8").splitlines() if "ten pounds" not in line]
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    memory.dream("ada")
+    assert "ten pounds" not in state_of(memory)
+    assert memory.search("ten pounds", resource="ada")
+
+
+@pytest.mark.spec("G3", "B47")
+def test_upkeep_dreams_when_it_is_due_and_no_oftener(memory: Memory, clock: ManualClock) -> None:
+    memory.upkeep()
+    noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
+    for _ in range(100):
+        memory.upkeep()
+    assert memory.dreams("ada") == []
+    clock.advance(seconds=360)
+    for _ in range(100):
+        memory.upkeep()
+    assert [dream.trigger for dream in memory.dreams("ada")] == ["schedule"]
+
+
+@pytest.mark.spec("G15")
+def test_dreams_can_be_switched_off(tmp_path: Path, clock: ManualClock) -> None:
+    with Memory.open(tmp_path, clock=clock, embedder=None, settings={"dream.enabled": False}) as memory:
+        memory.upkeep()
+        noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
+        clock.advance(seconds=86_400)
+        memory.upkeep()
+        assert memory.dreams("ada") == []
+        assert memory.dream("ada").status == "done"
+
+
+@pytest.mark.spec("G15")
+def test_search_looks_where_the_settings_say(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder=None, settings={"search.sources": ["memory"]}) as memory:
+        session = memory.session("shop", resource="ada")
+        session.add([{"role": "user", "content": "the heron was blue"}])
+        session.note("a heron stood there")
+        assert {hit.crystal.source for hit in session.search("heron")} == {"memory"}
+        assert {hit.crystal.source for hit in session.search("heron", sources="sessions")} == {"sessions"}
+
+
+def test_the_same_key_is_the_same_dream(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    first = memory.dream("ada", key="tonight")
+    assert memory.dream("ada", key="tonight") == first
+    assert len(memory.dreams("ada")) == 1
+
+
+CALLS: dict[str, Callable[[Memory], object]] = {
+    "dream": lambda memory: memory.dream("default"),
+    "dreams": lambda memory: memory.dreams("default"),
+    "undo_dream": lambda memory: memory.undo_dream("default"),
+    "affect": lambda memory: memory.affect("default"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_nobody_in_particular_does_not_dream(memory: Memory, call: str) -> None:
+    with pytest.raises(InvalidInput, match="a resource in particular"):
+        CALLS[call](memory)
+
+
+def test_the_notes_of_a_dream_that_stands_are_named_by_it_alone(memory: Memory) -> None:
+    ids = noted(memory, "one heron", "two herons")
+    memory.dream("ada")
+    ids += noted(memory, "three herons")
+    memory.dream("ada")
+    events = memory._store.read("resource/ada", kind=Dreamt.kind)  # pyright: ignore[reportPrivateUsage]
+    named = [note for event in events if isinstance(event.what, Dreamt) for note in event.what.notes]
+    assert sorted(named) == sorted(ids)

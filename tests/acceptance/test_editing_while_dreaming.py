@@ -1,0 +1,98 @@
+"""A person's editor and a dream on the same pages: what was typed stays, what was dreamt stays, no note comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inmind import Memory, Session
+from inmind.notes import notes_in
+from inmind.testing import ManualClock
+
+pytestmark = pytest.mark.spec("A5", "G7")
+
+
+@pytest.fixture
+def state(home: Path) -> Path:
+    return home / "resources" / "ada" / "MEMORY.md"
+
+
+@pytest.fixture
+def scratch(home: Path) -> Path:
+    return home / "resources" / "ada" / "memory" / "scratch.md"
+
+
+@pytest.fixture
+def session(memory: Memory, clock: ManualClock) -> Session:
+    """With a page that one dream has written, and a note that waits for the next."""
+    session = memory.session("s", resource="ada")
+    session.note("Ada prefers tabs over spaces in every file of hers", importance=0.8, kind="preference")
+    memory.dream("ada")
+    clock.advance(seconds=7_200)
+    session.note("Deploys happen on Tuesdays after the meeting", importance=0.8)
+    memory.flush()
+    return session
+
+
+def test_a_page_that_was_open_in_an_editor_during_a_dream_keeps_both(
+    memory: Memory, session: Session, state: Path
+) -> None:
+    opened = state.read_text("utf-8")
+    memory.dream("ada")
+    state.write_text(opened.replace("## The Niche\n", "## The Niche\n\n- Sells boats\n"), "utf-8")
+    said = session.read("MEMORY.md")
+    assert "- Sells boats" in said
+    assert "Deploys happen on Tuesdays" in said
+    assert "prefers tabs" in said
+    memory.flush()
+    assert state.read_text("utf-8") == said
+
+
+def test_whoever_saw_what_was_dreamt_may_take_it_away(memory: Memory, session: Session, state: Path) -> None:
+    memory.dream("ada")
+    lines = [line for line in state.read_text("utf-8").split("\n") if "Tuesdays" not in line]
+    state.write_text("\n".join(lines), "utf-8")
+    assert "Tuesdays" not in session.read("MEMORY.md")
+
+
+def test_an_old_page_that_somebody_brings_back_is_back(memory: Memory, session: Session, state: Path) -> None:
+    old = state.read_text("utf-8")
+    memory.dream("ada")
+    state.write_text(old, "utf-8")
+    assert session.read("MEMORY.md") == old
+
+
+def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
+    memory: Memory, session: Session, scratch: Path
+) -> None:
+    opened = scratch.read_text("utf-8")
+    assert "Tuesdays" in opened
+    memory.dream("ada")
+    session.note("Something else")
+    scratch.write_text(f"{opened}\nThe cat is called Pascal.\n", "utf-8")
+    page = session.read("memory/scratch.md")
+    assert [note.text for note in notes_in(page)] == ["Something else"]
+    assert "The cat is called Pascal." in page
+    dream = memory.dream("ada")
+    assert len(dream.notes) == 2
+    assert session.read("MEMORY.md").count("Tuesdays") == 1
+
+
+def test_a_note_that_somebody_has_changed_stays_as_they_have_it(
+    memory: Memory, session: Session, scratch: Path
+) -> None:
+    opened = scratch.read_text("utf-8")
+    memory.dream("ada")
+    scratch.write_text(opened.replace("Tuesdays", "Mondays"), "utf-8")
+    assert [note.text for note in notes_in(session.read("memory/scratch.md"))] == [
+        "Deploys happen on Mondays after the meeting"
+    ]
+
+
+@pytest.mark.spec("H6")
+@pytest.mark.usefixtures("session")
+def test_what_a_dream_wrote_on_the_page_is_not_found_as_if_it_were_news(memory: Memory) -> None:
+    memory.dream("ada")
+    paths = {hit.crystal.path for hit in memory.search("Tuesdays meeting", resource="ada")}
+    assert paths == {""}

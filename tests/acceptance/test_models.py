@@ -1,0 +1,327 @@
+"""What every model promises, whichever server it stands behind, and whatever that server does."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Generator
+from threading import Event
+from typing import Any
+
+import pytest
+from model_server import ModelServer, Said, chat, fails, message, model_server
+
+from inmind.dream.model import Model, Question
+from inmind.errors import InvalidInput, ModelFailed
+from inmind.models import Anthropic, OpenAICompatible, model_of
+from inmind.server import MOST_BYTES, WAITS
+
+pytestmark = pytest.mark.spec("G12")
+
+KEY = "sk-very-secret"
+SCHEMA = {"type": "object", "properties": {"edits": {"type": "array"}}, "required": ["edits"]}
+QUESTION = Question(system="You dream.", prompt="What now?", schema=SCHEMA, most_tokens=500)
+
+
+@pytest.fixture
+def server() -> Generator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+def openai(server: ModelServer, pauses: list[float], **given: Any) -> Model:
+    return OpenAICompatible(server.url, "toy", pause=pauses.append, **{"key": KEY, **given})
+
+
+def anthropic(server: ModelServer, pauses: list[float], **given: Any) -> Model:
+    return Anthropic("toy", url=server.url.removesuffix("/v1"), pause=pauses.append, **{"key": KEY, **given})
+
+
+Maker = Callable[..., Model]
+
+
+@pytest.fixture(params=[openai, anthropic], ids=["openai", "anthropic"])
+def make(request: pytest.FixtureRequest) -> Maker:
+    return request.param
+
+
+@pytest.fixture
+def good(make: Maker) -> Said:
+    """The answer that this provider gives when all is well."""
+    return chat('{"edits":[]}') if make is openai else message({"type": "text", "text": '{"edits":[]}'})
+
+
+@pytest.fixture
+def model(make: Maker, server: ModelServer, pauses: list[float]) -> Model:
+    return make(server, pauses)
+
+
+def test_it_is_a_model_and_taken_for_one(model: Model) -> None:
+    assert isinstance(model, Model)
+    assert model_of(model) is model
+
+
+def test_its_answer_comes_with_what_it_cost(server: ModelServer, model: Model, good: Said) -> None:
+    server.will(good)
+    reply = model.ask(QUESTION, seconds=5)
+    assert json.loads(reply.text) == {"edits": []}
+    assert reply.tokens == (12, 3)
+    assert not reply.cut
+
+
+@pytest.mark.parametrize(
+    ("given", "in_environment", "sent"), [(KEY, "xyz", KEY), (None, "xyz", "xyz"), ("", "xyz", "")]
+)
+def test_the_key_is_the_given_one_or_that_of_the_variable(
+    make: Maker,
+    server: ModelServer,
+    pauses: list[float],
+    good: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    given: str | None,
+    in_environment: str,
+    sent: str,
+) -> None:
+    monkeypatch.setenv("MY_KEY", in_environment)
+    server.will(good)
+    make(server, pauses, key=given, key_env="MY_KEY").ask(QUESTION, seconds=5)
+    headers = server.asked[0].headers
+    assert (headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")) == sent
+
+
+def test_a_model_that_does_not_answer_in_time_has_failed(server: ModelServer, model: Model) -> None:
+    gate = Event()
+    server.will(Said("{}", gate=gate))
+    with pytest.raises(ModelFailed, match="not answered in time"):
+        model.ask(QUESTION, seconds=0.2)
+    gate.set()
+    assert len(server.asked) == 1
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(server: ModelServer, model: Model, good: Said) -> None:
+    server.will(Said('{"choices": [', promised=100), good)
+    assert model.ask(QUESTION, seconds=60).text
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 529])
+def test_what_may_pass_is_tried_again(
+    server: ModelServer, model: Model, good: Said, pauses: list[float], status: int
+) -> None:
+    server.will(fails(status), fails(status), good)
+    assert model.ask(QUESTION, seconds=60).text
+    assert pauses == list(WAITS)
+
+
+def test_trying_again_has_an_end(server: ModelServer, model: Model) -> None:
+    server.will(*[fails(503, "overloaded")] * 9)
+    with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
+        model.ask(QUESTION, seconds=60)
+    assert len(server.asked) == 1 + len(WAITS)
+
+
+def test_a_server_that_says_when_to_come_again_is_believed(
+    server: ModelServer, model: Model, good: Said, pauses: list[float]
+) -> None:
+    server.will(fails(429, Retry_After="7"), good)
+    model.ask(QUESTION, seconds=60)
+    assert pauses == [7.0]
+
+
+@pytest.mark.parametrize("after", ["61", "1e9"])
+def test_nobody_waits_for_longer_than_there_is_time(
+    server: ModelServer, model: Model, pauses: list[float], after: str
+) -> None:
+    server.will(fails(429, Retry_After=after))
+    with pytest.raises(ModelFailed, match="429"):
+        model.ask(QUESTION, seconds=60)
+    assert pauses == []
+
+
+@pytest.mark.parametrize("after", ["soon", "nan", "-3", "Wed, 21 Oct 2026 07:28:00 GMT", "²"])
+def test_a_time_to_come_again_that_is_none_is_not_waited_for(
+    server: ModelServer, model: Model, good: Said, pauses: list[float], after: str
+) -> None:
+    server.will(fails(503, Retry_After=after.encode().decode("latin-1")), good)
+    assert model.ask(QUESTION, seconds=60).text
+    assert pauses in ([WAITS[0]], [0.0])
+
+
+@pytest.mark.parametrize("status", [301, 307, 401, 403, 404])
+def test_a_refusal_is_final_and_no_redirect_is_followed(server: ModelServer, model: Model, status: int) -> None:
+    server.will(fails(status, "no", Location="http://127.0.0.1:9/elsewhere"))
+    with pytest.raises(ModelFailed, match=str(status)):
+        model.ask(QUESTION, seconds=60)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "<html>",
+        "[]",
+        "null",
+        "{}",
+        '{"choices": []}',
+        '{"choices": 3, "content": 4}',
+        '{"choices": [null], "content": [null]}',
+        '{"choices": [{"message": {"content": 3}}], "content": [{"type": "text", "text": 3}]}',
+        '{"choices": [{"message": "hi"}], "content": "hi"}',
+        "[" * 100_000,
+        b"\xff\xfe",
+    ],
+    ids=str,
+)
+def test_an_answer_of_another_shape_is_a_failure(server: ModelServer, model: Model, body: str | bytes) -> None:
+    server.will(Said(body))
+    with pytest.raises(ModelFailed, match="answered with"):
+        model.ask(QUESTION, seconds=60)
+
+
+def test_an_answer_of_ten_megabytes_is_not_read_to_its_end(server: ModelServer, model: Model) -> None:
+    server.will(Said(b"x" * 10_000_000))
+    with pytest.raises(ModelFailed, match=f"more than {MOST_BYTES:,} bytes"):
+        model.ask(QUESTION, seconds=60)
+    assert len(server.asked) == 1
+
+
+def test_an_answer_that_would_unfold_is_taken_as_it_came(server: ModelServer, model: Model) -> None:
+    import gzip
+
+    server.will(Said(gzip.compress(b"{}" + b" " * 50_000_000), headers={"Content-Encoding": "gzip"}))
+    with pytest.raises(ModelFailed, match="something else than an object"):
+        model.ask(QUESTION, seconds=60)
+
+
+def test_usage_that_is_none_counts_as_nothing(server: ModelServer, model: Model, good: Said) -> None:
+    assert isinstance(good.body, str)
+    server.will(Said(json.dumps({**json.loads(good.body), "usage": {"prompt_tokens": "many", "output_tokens": -1}})))
+    assert model.ask(QUESTION, seconds=5).tokens == (0, 0)
+
+
+@pytest.mark.spec("J6")
+def test_nobody_reads_the_key_in_an_error_or_a_repr(server: ModelServer, model: Model) -> None:
+    said = [fails(401, f"Incorrect API key provided: {KEY}"), Said(f"not JSON but {KEY}")]
+    for one in said:
+        server.will(one)
+        with pytest.raises(ModelFailed) as failure:
+            model.ask(QUESTION, seconds=60)
+        error: BaseException | None = failure.value
+        while error:
+            assert KEY not in f"{error} {error!r} {vars(error)}"
+            error = error.__cause__ or error.__context__
+    assert KEY not in f"{model!r} {model}"
+
+
+@pytest.mark.parametrize("key", ["two words", "a\nb", "schlüssel", "\x00"])
+def test_what_can_be_no_key_is_refused_without_saying_it(
+    make: Maker, server: ModelServer, pauses: list[float], key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInput, match="key") as refused:
+        make(server, pauses, key=key)
+    assert key not in str(refused.value)
+    if "\x00" not in key:
+        monkeypatch.setenv("MY_KEY", key)
+        with pytest.raises(InvalidInput, match="key"):
+            make(server, pauses, key=None, key_env="MY_KEY").ask(QUESTION, seconds=5)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://a", "localhost:11434", "", "http://user:hunter2@host/v1", "http://h/v1?key=hunter2"]
+)
+def test_an_address_that_is_none_or_holds_a_key_is_refused(make: Maker, pauses: list[float], url: str) -> None:
+    with pytest.raises(InvalidInput, match="url") as refused:
+        make(ModelServer(url=url), pauses) if url else OpenAICompatible(url, "toy")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_server_that_is_not_there_is_a_failure(make: Maker, pauses: list[float]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        with pytest.raises(ModelFailed, match="cannot be reached"):
+            make(ModelServer(url=url), pauses).ask(QUESTION, seconds=60)
+    assert pauses == list(WAITS)
+
+
+def test_openai_is_held_to_the_schema(server: ModelServer, pauses: list[float]) -> None:
+    server.will(chat("{}"))
+    openai(server, pauses).ask(QUESTION, seconds=5)
+    [asked] = server.asked
+    assert asked.path == "/v1/chat/completions"
+    assert asked.body["model"] == "toy"
+    assert asked.body["max_tokens"] == 500
+    assert [one["content"] for one in asked.body["messages"]] == ["You dream.", "What now?"]
+    assert asked.body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert asked.body["response_format"]["json_schema"]["strict"] is True
+
+
+def test_a_server_that_knows_no_schemas_is_asked_for_an_object_and_then_for_anything(
+    server: ModelServer, pauses: list[float]
+) -> None:
+    server.will(fails(400, "response_format?"), fails(422, "json_object?"), chat("{}"))
+    assert openai(server, pauses).ask(QUESTION, seconds=5).text == "{}"
+    formats = [asked.body.get("response_format", {}).get("type") for asked in server.asked]
+    assert formats == ["json_schema", "json_object", None]
+
+
+def test_what_bounds_the_answer_goes_by_the_name_that_the_server_wants(
+    server: ModelServer, pauses: list[float]
+) -> None:
+    server.will(fails(400, "Use 'max_completion_tokens' instead."), chat("{}"))
+    openai(server, pauses).ask(QUESTION, seconds=5)
+    assert server.asked[1].body["max_completion_tokens"] == 500
+    assert "max_tokens" not in server.asked[1].body
+    assert server.asked[1].body["response_format"]["type"] == "json_schema"
+
+
+def test_a_request_that_is_refused_in_every_form_is_a_failure(server: ModelServer, pauses: list[float]) -> None:
+    server.will(*[fails(400, "Use 'max_completion_tokens', or go away")] * 9)
+    with pytest.raises(ModelFailed, match="go away"):
+        openai(server, pauses).ask(QUESTION, seconds=5)
+    assert len(server.asked) == 4
+
+
+def test_without_a_schema_nothing_is_said_of_the_form(server: ModelServer, pauses: list[float]) -> None:
+    server.will(chat("hi"), message({"type": "text", "text": "hi"}))
+    plain = Question(system="", prompt="hello")
+    assert openai(server, pauses).ask(plain, seconds=5).text == "hi"
+    assert anthropic(server, pauses).ask(plain, seconds=5).text == "hi"
+    assert not {"response_format", "tools"} & {*server.asked[0].body, *server.asked[1].body}
+
+
+def test_anthropic_answers_with_the_only_tool_there_is(server: ModelServer, pauses: list[float]) -> None:
+    server.will(message({"type": "tool_use", "name": "answer", "input": {"edits": ["日本"]}}, ended="tool_use"))
+    assert anthropic(server, pauses).ask(QUESTION, seconds=5).text == '{"edits":["日本"]}'
+    [asked] = server.asked
+    assert asked.path == "/v1/messages"
+    assert asked.headers["anthropic-version"]
+    assert asked.body["system"] == "You dream."
+    assert asked.body["max_tokens"] == 500
+    assert asked.body["tools"][0]["input_schema"] == SCHEMA
+    assert asked.body["tool_choice"] == {"type": "tool", "name": asked.body["tools"][0]["name"]}
+
+
+def test_parts_of_a_text_are_one_text(server: ModelServer, pauses: list[float]) -> None:
+    parts: Any = [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]
+    server.will(chat(parts), message(*parts))
+    assert openai(server, pauses).ask(QUESTION, seconds=5).text == "ab"
+    assert anthropic(server, pauses).ask(QUESTION, seconds=5).text == "ab"
+
+
+def test_a_model_that_refuses_has_failed(server: ModelServer, pauses: list[float]) -> None:
+    server.will(chat(None, refusal="I won't."), chat("", ended="content_filter"), message(ended="refusal"))
+    for model, why in ((openai, "I won't"), (openai, "filtered"), (anthropic, "refused")):
+        with pytest.raises(ModelFailed, match=why):
+            model(server, pauses).ask(QUESTION, seconds=5)
+
+
+def test_an_answer_that_was_cut_says_so(server: ModelServer, pauses: list[float]) -> None:
+    server.will(chat('{"ed', ended="length"), message({"type": "text", "text": '{"ed'}, ended="max_tokens"))
+    assert openai(server, pauses).ask(QUESTION, seconds=5).cut
+    assert anthropic(server, pauses).ask(QUESTION, seconds=5).cut

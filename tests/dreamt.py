@@ -1,0 +1,129 @@
+"""What has to be true of a resource that dreams, whatever has happened to it; looked up in the journal, not believed.
+
+A note is in one dream that stands, or it waits on the page of notes, and never both or neither; its words are found
+either way. A dream has one end, and none that was given up, called off or overtaken has changed anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inmind import Memory
+from inmind.documents import SCRATCH, STATE
+from inmind.journal import (
+    Crystallised,
+    DocumentWritten,
+    DreamBegun,
+    DreamFailed,
+    Dreamt,
+    DreamUndone,
+    Event,
+    NoteTaken,
+)
+from inmind.notes import jotted, notes_in
+
+ADA = "ada"
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where each note of a resource is."""
+
+    taken_in: list[str]
+    waiting: list[str]
+
+
+def accounted(memory: Memory, *, taken_off: Collection[str] = (), resource: str = ADA) -> Account:
+    """Fails where a note is lost or doubled; `taken_off`: the words of those that a person took off the page."""
+    events = events_of(memory, resource)
+    notes = {event.id: event.what for event in events if isinstance(event.what, NoteTaken)}
+    jottings = {event.id: jotted(event.what, event.at) for event in events if isinstance(event.what, NoteTaken)}
+    taken_in = [note for event in standing(events) for note in _dreamt(event).notes]
+    assert len(taken_in) == len(set(taken_in)), f"taken in twice: {Counter(taken_in).most_common(1)}"
+    stands = Counter(notes_in(text_of(memory, SCRATCH, resource)))
+    waiting: list[str] = []
+    for id, note in notes.items():
+        if id in taken_in:
+            continue
+        if stands[jottings[id]] > 0:
+            stands[jottings[id]] -= 1
+            waiting.append(id)
+        else:
+            assert note.text in taken_off, f"lost: {note.text!r}"
+    again = [jotting for jotting in stands.elements() if jotting in jottings.values()]
+    assert not again, f"taken in, and waits again: {again}"
+    crystals = [event.what.text for event in events if isinstance(event.what, Crystallised)]
+    for id, note in notes.items():
+        assert note.text not in crystals, f"there twice: {note.text!r}"
+        assert memory.crystal(id).text == note.text
+    return Account(taken_in, waiting)
+
+
+def found(memory: Memory, text: str, *, resource: str = ADA) -> bool:
+    """Does a search bring up these words, as whatever they have become?"""
+    hits = memory.search(text, resource=resource, limit=50)
+    return any(text in hit.crystal.text for hit in hits)
+
+
+def in_order(memory: Memory, *, resource: str = ADA) -> None:
+    """Each dream has one end at most, and only the one that has begun last comes to it."""
+    running = 0
+    ended: set[int] = set()
+    for event in events_of(memory, resource):
+        match event.what:
+            case DreamBegun():
+                running = event.seq
+            case Dreamt(dream=dream) | DreamFailed(dream=dream):
+                assert dream not in ended, f"dream {dream} has ended twice"
+                assert dream == running, f"dream {dream} has ended, and dream {running} had begun since"
+                ended.add(dream)
+                running = 0
+            case _:
+                pass
+
+
+def shown(memory: Memory, *, resource: str = ADA) -> None:
+    """The files say what the journal says, and nothing lies about."""
+    folder = folder_of(memory.home, resource)
+    for path in (STATE, SCRATCH):
+        if text := text_of(memory, path, resource):
+            assert (folder / path).read_text("utf-8") == text, path
+    lying = [file.name for file in folder.rglob("*") if file.name.startswith(".inmind-")]
+    assert lying == [], lying
+
+
+def standing(events: Sequence[Event]) -> list[Event]:
+    """Dreams that have come to their end and were not undone."""
+    undone = {event.what.dream for event in events if isinstance(event.what, DreamUndone)}
+    return [event for event in events if isinstance(event.what, Dreamt) and event.what.dream not in undone]
+
+
+def pages_of(memory: Memory, *, resource: str = ADA) -> list[str]:
+    """Everything that MEMORY.md has ever said, the newest last."""
+    written = [event.what for event in events_of(memory, resource) if isinstance(event.what, DocumentWritten)]
+    return [page.text for page in written if page.path == STATE]
+
+
+def events_of(memory: Memory, resource: str = ADA) -> Sequence[Event]:
+    return memory._store.read(f"resource/{resource}")  # pyright: ignore[reportPrivateUsage] -- it has no door of its own
+
+
+def text_of(memory: Memory, path: str, resource: str = ADA) -> str:
+    owned = memory._belongings(resource).state  # pyright: ignore[reportPrivateUsage] -- past files and sessions
+    return owned.documents.text(path)
+
+
+def folder_of(home: Path | str, resource: str = ADA) -> Path:
+    return Path(home) / "resources" / resource
+
+
+def without_header(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("_Last dream")]
+
+
+def _dreamt(event: Event) -> Dreamt:
+    assert isinstance(event.what, Dreamt)
+    return event.what

@@ -1,0 +1,93 @@
+"""A server on the loopback that answers as it is told, well or badly, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer."""
+
+    body: str | bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    promised: int = 0
+    """Bytes that its length claims beyond those that come before the connection ends."""
+    gate: Event | None = None
+    """Nothing goes out until somebody opens this."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    path: str
+    body: Json
+    headers: Mapping[str, str]
+
+
+@dataclass
+class ModelServer:
+    url: str
+    script: list[Said] = field(default_factory=list[Said])
+    asked: list[Asked] = field(default_factory=list[Asked])
+
+    def will(self, *answers: Said) -> None:
+        self.script += answers
+
+
+def chat(text: str | None = "hello", *, ended: str = "stop", **message: Any) -> Said:
+    """As OpenAI answers."""
+    choice = {"message": {"role": "assistant", "content": text, **message}, "finish_reason": ended}
+    return Said(json.dumps({"choices": [choice], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}))
+
+
+def message(*blocks: Json, ended: str = "end_turn") -> Said:
+    """As Anthropic answers."""
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 2, "output_tokens": 3}
+    return Said(json.dumps({"type": "message", "content": blocks, "stop_reason": ended, "usage": usage}))
+
+
+def fails(status: int, text: str = "not now", **headers: str) -> Said:
+    return Said(text, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@contextmanager
+def model_server() -> Generator[ModelServer]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            server.asked.append(Asked(self.path, json.loads(body), {k.lower(): v for k, v in self.headers.items()}))
+            said = server.script.pop(0)
+            answer = said.body.encode() if isinstance(said.body, str) else said.body
+            if said.gate:
+                said.gate.wait(10)
+            try:
+                self.send_response(said.status)
+                for name, value in said.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer) + said.promised))
+                self.end_headers()
+                self.wfile.write(answer)
+            except OSError:
+                """Whoever asked has gone: that is what some tests are about."""
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing: a test's output is its own."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        server = ModelServer(url=f"http://127.0.0.1:{listening.server_port}/v1")
+        thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            listening.shutdown()
+            thread.join()

@@ -1,0 +1,242 @@
+"""A resource that has much to dream of, the dream that is stopped, and what has to be true wherever that was.
+
+A dream is three commits: what people had written before the first one, that it has begun, and all that it does. Each is
+there whole or not at all; and of the last that means the page, the notes that it took in, and the crystals, together.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dreamt import accounted, events_of, folder_of, found, in_order, pages_of, shown, text_of
+from torture.harness import Voice
+from torture.life import sound
+
+import inmind.dreamer
+from inmind import Memory
+from inmind.documents import SCRATCH, STATE
+from inmind.dream.dreaming import LEASE
+from inmind.dreamer import BACKUP
+from inmind.errors import DreamRunning, InmindError
+from inmind.journal import DreamBegun, encode
+from inmind.memory import DATABASE
+from inmind.state.seed import entries
+from inmind.testing import ManualClock
+
+NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
+LATER = NOON + LEASE + timedelta(seconds=1)
+
+SEED = "# About me\n\nI am Ada. I raise 12 quails.\n\n- My boat is called Difference\n"
+HERS = "- Call her Dr. Lovelace"
+REMARK = "The cat is called Pascal."
+BEFORE = ("Ada prefers tabs over spaces", "The API migration is due on 20 March 2026", "Deploys happen on Tuesdays")
+WAITING = (
+    "Ada now prefers spaces over tabs",
+    "Ben is on holiday until 27 March 2026",
+    "The staging host has two disks:\n- sda with 40 GB\n- sdb with 80 GB",
+    "客户的预算是 4200 元",
+    "Never push to main without a review",
+)
+
+
+def begin(voice: Voice, *, home: str, first: bool) -> None:
+    """Something to dream of: for the first time, below what somebody has written by hand, or once more."""
+    with opened(home, NOON - timedelta(hours=3)) as memory:
+        session = memory.session("shop", resource="ada", cwd="/w")
+        page = folder_of(home) / STATE
+        if first:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(SEED, "utf-8")
+        else:
+            for text in BEFORE:
+                session.note(text)
+            assert memory.dream("ada").status == "done"
+            page.write_text(page.read_text("utf-8").replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"), "utf-8")
+        session.add([{"role": "user", "content": "Always answer in metric units. What is the tide at Dover?"}])
+        for text in WAITING:
+            session.note(text)
+        memory.flush()
+        notes = folder_of(home) / SCRATCH
+        notes.write_text(f"{notes.read_text('utf-8')}\n{REMARK}\n", "utf-8")
+    voice.tell("begun")
+
+
+def dream(voice: Voice, *, home: str) -> None:
+    with opened(home) as memory:
+        memory.dream("ada")
+        voice.tell("done")
+
+
+def dream_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
+    """Undisturbed: what has happened then, behind which of it a commit ended, and what the page said all along."""
+    with opened(home) as memory:
+        before = len(events_of(memory))
+        assert memory.dream("ada").status == "done"
+        voice.tell("done")
+        events = events_of(memory)
+        ends = [*(event.seq - 1 for event in events if event.opens and event.seq > before), len(events)]
+        taken = len(accounted(memory).taken_in)
+        return {"ends": ends, "journal": _journal(memory), "pages": pages_of(memory), "taken": taken}
+
+
+def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
+    """How many of the commits are there; then somebody dreams again, and all is as if nothing had been stopped."""
+    page = (folder_of(home) / STATE).read_text("utf-8")
+    assert page in told["pages"], f"neither the old page nor the new one: {page!r}"
+    with opened(home) as memory:
+        version = len(events_of(memory))
+        assert version in (told["ends"][-1:] if done else told["ends"]), f"{version} is inside of {told['ends']}"
+        assert _journal(memory) == told["journal"][:version]
+        begun = any(isinstance(event.what, DreamBegun) for event in events_of(memory)[told["ends"][0] :])
+        committed = version == told["ends"][-1]
+        _hold_promises(memory)
+        assert len(accounted(memory).waiting) == (0 if committed else len(WAITING))
+        if begun and not committed:
+            with pytest.raises(DreamRunning):
+                memory.dream("ada")
+    voice.tell("looked")
+    go_on(home, told)
+    return told["ends"].index(version)
+
+
+def go_on(home: str, told: dict[str, Any]) -> None:
+    """Somebody dreams after the lease: of a note more, and else as the dream that nobody disturbed."""
+    with opened(home, LATER) as memory:
+        late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
+        again = memory.dream("ada")
+        assert (again.status, late in again.notes) == ("done", True), again
+        _hold_promises(memory)
+        account = accounted(memory)
+        assert (account.waiting, len(account.taken_in)) == ([], told["taken"] + 1)
+        missing = entries(told["pages"][-1]) - entries(text_of(memory, STATE))
+        assert not missing, f"as if nothing had been stopped, there would be {missing}"
+    sound(Path(home))
+
+
+def die_in(voice: Voice, *, home: str, phase: str) -> None:
+    with opened(home) as memory:
+
+        def die(now: str, _: str) -> None:
+            if now == phase:
+                voice.tell("dying", phase)
+                os._exit(9)
+
+        memory.dream("ada", watch=die)
+
+
+# -- many at once -------------------------------------------------------------------------------------------
+
+
+def dream_at_once(voice: Voice, *, home: str) -> list[str]:
+    """Whoever is first stays in the middle of it until the test lets it go."""
+    with opened(home) as memory:
+        voice.wait()
+
+        def stay(phase: str, _: str) -> None:
+            if phase == "propose":
+                voice.wait()
+
+        try:
+            return [memory.dream("ada", watch=stay).status]
+        except DreamRunning as error:
+            return [error.code]
+
+
+def note_many(voice: Voice, *, home: str, number: int) -> list[str]:
+    with opened(home) as memory:
+        session = memory.session("other", resource="ada", cwd="/w")
+        ids = [session.note(f"Boat number {n} is called {'abcdefghij'[n % 10] * 4}").id for n in range(number)]
+    voice.tell("noted")
+    return ids
+
+
+def look(voice: Voice, *, home: str) -> dict[str, Any]:
+    with opened(home) as memory:
+        _hold_promises(memory)
+        account = accounted(memory)
+        ended = [dream.status for dream in memory.dreams("ada")]
+    sound(Path(home))
+    voice.tell("looked")
+    return {"waiting": account.waiting, "taken_in": account.taken_in, "dreams": ended}
+
+
+# -- a disk that fails, or is full --------------------------------------------------------------------------
+
+
+def dream_regardless(voice: Voice, *, home: str) -> str:
+    """Whatever the disk does; answers with what the dream said, if it failed."""
+    try:
+        with opened(home) as memory:
+            memory.dream("ada")
+    except InmindError as error:
+        voice.tell("failed")
+        return error.code
+    voice.tell("done")
+    return ""
+
+
+def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
+    """When it comes to commit no file may get longer than the journal's log and so much; answers with what it said.
+
+    Then there is room again: nothing has been opened anew, and the next dream is due when the lease is over.
+    """
+    clock = ManualClock(NOON)
+    with opened(home, clock=clock) as memory:
+        _hold_promises(memory)
+        before = [memory.session("shop", resource="ada", cwd="/w").read(path) for path in (STATE, SCRATCH)]
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+        def fill(phase: str, _: str) -> None:
+            if phase == "commit":
+                log = Path(home, f"{DATABASE}-wal").stat().st_size
+                resource.setrlimit(resource.RLIMIT_FSIZE, (log + room, hard))
+
+        code = ""
+        try:
+            memory.dream("ada", watch=fill)
+        except InmindError as error:
+            code = error.code
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        voice.tell("tried", code)
+        _hold_promises(memory)
+        (dream, *_) = memory.dreams("ada")
+        if code:
+            assert dream.status in ("failed", "running")
+            assert [memory.session("shop", resource="ada", cwd="/w").read(path) for path in (STATE, SCRATCH)] == before
+            assert len(accounted(memory).waiting) == len(WAITING)
+        clock.now = LATER
+        assert memory.dream("ada").status == "done"
+        _hold_promises(memory)
+        assert accounted(memory).waiting == []
+    sound(Path(home))
+    return [code, dream.status, dream.code]
+
+
+def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) -> Memory:
+    """With a dreamer for whom no time passes: how long a dream took stands in the journal, which is compared."""
+    inmind.dreamer.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
+    return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
+
+
+def _hold_promises(memory: Memory) -> None:
+    session = memory.session("shop", resource="ada", cwd="/w")
+    page = session.read(STATE)  # whoever looks brings files and journal together
+    shown(memory)
+    in_order(memory)
+    accounted(memory)
+    assert all(found(memory, text) for text in WAITING)
+    assert REMARK in session.read(SCRATCH) or found(memory, REMARK)
+    assert HERS in page or entries(SEED) <= entries(page), page
+    backup = folder_of(memory.home) / BACKUP
+    assert not backup.exists() or backup.read_text("utf-8") == SEED
+
+
+def _journal(memory: Memory) -> list[list[str]]:
+    return [[event.kind, encode(event.what)] for event in events_of(memory)]

@@ -1,0 +1,153 @@
+"""Killed while it dreams: the page, the notes and the crystals are as before or as after, and the next dream goes on.
+
+The tables of faults call these C02, C04, C06, K20, K22 and D09.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from torture import dreaming
+from torture.harness import Point, Running, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+
+from inmind.dreamer import PHASES
+
+KINDS = pytest.mark.parametrize("first", [True, False], ids=["the first dream", "a later one"])
+
+
+def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.Random) -> None:
+    """End a dream at system calls, one after another, and look at what it left."""
+    start = folder / "start"
+    ask(dreaming.begin, home=str(start), first=first)
+
+    def fresh(name: str) -> str:
+        return shutil.copytree(start, folder / name).as_posix()
+
+    told = ask(dreaming.dream_and_tell, home=fresh("reference"))
+    whole = traced(dreaming.dream, home=fresh("counted"), trace=folder / "counted.trace")
+    assert whole.code == 0, whole.said
+    points = points_of(whole)
+    assert len(points) > 40, f"only {len(points)} calls were seen: is anything written at all?"
+
+    def kill(point: Point) -> int:
+        home = fresh(f"home-{point}")
+        inject = f"{point.call}:signal=SIGKILL:when={point.number}"
+        ended = traced(dreaming.dream, inject, home=home, trace=folder / f"{point}.trace")
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        looked = run(dreaming.check, home=home, told=told, done=bool(ended.all("done")))
+        assert looked.code == 0, f"killed at {point}:\n{looked.said}"
+        shutil.rmtree(home)
+        return looked.answer
+
+    chosen = some(points, number, dice)
+    print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
+    commits = two_at_a_time(kill, chosen)
+    assert {0, len(told["ends"]) - 1} < set(commits), f"all kills fell behind the commits {sorted(set(commits))}"
+
+
+@KINDS
+@pytest.mark.spec("G7", "J1")
+def test_a_dream_killed_at_a_system_call_loses_no_note_and_doubles_none(tmp_path: Path, first: bool) -> None:
+    """C02: at calls from all over the dream."""
+    need_strace()
+    kill_while_dreaming(tmp_path, first=first, number=16, dice=dice())
+
+
+@pytest.mark.torture
+@KINDS
+@pytest.mark.spec("G7", "J1")
+def test_a_dream_killed_at_any_system_call_loses_no_note_and_doubles_none(tmp_path: Path, first: bool) -> None:
+    """C02: at every writing call."""
+    need_strace()
+    kill_while_dreaming(tmp_path, first=first, number=1_000_000, dice=dice())
+
+
+@KINDS
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.spec("G7", "K22")
+def test_a_dream_that_dies_in_a_phase_is_taken_over_when_its_lease_is_over(
+    tmp_path: Path, first: bool, phase: str
+) -> None:
+    """C04: also between the journal and the files."""
+    start, home = tmp_path / "start", tmp_path / "home"
+    ask(dreaming.begin, home=str(start), first=first)
+    shutil.copytree(start, home)
+    told = ask(dreaming.dream_and_tell, home=str(start))
+    ended = run(dreaming.die_in, home=str(home), phase=phase)
+    assert (ended.code, ended.all("dying")) == (9, [[phase]]), ended.said
+    commits = ask(dreaming.check, home=str(home), told=told, done=False)
+    assert commits == len(told["ends"]) - (1 if phase == "index" else 2)
+
+
+@pytest.mark.spec("G7", "K20")
+def test_of_five_who_begin_at_once_one_dreams_and_nobody_who_writes_meanwhile_waits(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    ask(dreaming.begin, home=home, first=False)
+    actors = [Running(dreaming.dream_at_once, home=home) for _ in range(5)]
+    try:
+        for actor in actors:
+            actor.hear_until("waiting")
+        for actor in actors:
+            actor.go_on()
+        heard = [(actor, actor.hear()) for actor in actors]
+        dreaming_now = [actor for actor, words in heard if words == ["waiting"]]
+        assert len(dreaming_now) == 1, heard
+        assert [words for _, words in heard].count(["answer", ["DREAM_RUNNING"]]) == 4, heard
+        late = ask(dreaming.note_many, home=home, number=20)
+        dreaming_now[0].go_on()
+    finally:
+        ended = [actor.finish() for actor in actors]
+    assert sorted(one.answer[0] for one in ended) == ["DREAM_RUNNING"] * 4 + ["done"]
+    found = ask(dreaming.look, home=home)
+    assert found["waiting"] == late
+    assert found["dreams"] == ["done", "done"]
+
+
+@pytest.mark.spec("G6", "G7", "J1")
+def test_a_dream_whose_disk_fails_it_once_has_changed_all_or_nothing(tmp_path: Path) -> None:
+    """C06: writing stops until somebody opens it anew, and then the next dream goes on."""
+    need_strace()
+    start = tmp_path / "start"
+    ask(dreaming.begin, home=str(start), first=False)
+
+    def fresh(name: str) -> str:
+        return shutil.copytree(start, tmp_path / name).as_posix()
+
+    told = ask(dreaming.dream_and_tell, home=fresh("reference"))
+    whole = traced(dreaming.dream, home=fresh("counted"), trace=tmp_path / "counted.trace")
+    points = [point for point in points_of(whole) if point.call in ("pwrite64", "fdatasync", "fsync")]
+
+    def fail(point: Point) -> str:
+        home = fresh(f"home-{point}")
+        inject = f"{point.call}:error=EIO:when={point.number}"
+        ended = traced(dreaming.dream_regardless, inject, home=home, trace=tmp_path / f"{point}.trace")
+        assert ended.code == 0, f"at {point}: {ended.said}"
+        assert any("(INJECTED)" in line for line in ended.calls), f"at {point} nothing fired"
+        looked = run(dreaming.check, home=home, told=told, done=bool(ended.all("done")))
+        assert looked.code == 0, f"failed at {point} ({ended.answer}):\n{looked.said}"
+        return ended.answer
+
+    codes = two_at_a_time(fail, some(points, 16, dice()))
+    print(Counter(codes))
+    assert {"NOT_DURABLE", ""} <= {*codes}
+
+
+ROOM = [0, 10_000, 14_000, 18_000, 22_000, 30_000, 120_000]
+
+
+def test_a_dream_that_finds_no_room_has_changed_nothing_and_works_when_there_is(tmp_path: Path) -> None:
+    """D09, G6, J1: in the middle of its commit, with less and less in the way."""
+    start = tmp_path / "start"
+    ask(dreaming.begin, home=str(start), first=False)
+
+    def dream_in(room: int) -> list[str]:
+        home = shutil.copytree(start, tmp_path / str(room)).as_posix()
+        return ask(dreaming.dream_without_room, home=home, room=room)
+
+    tried = two_at_a_time(dream_in, ROOM)
+    print(*zip(ROOM, tried, strict=True), sep="\n")
+    assert {code for code, *_ in tried} == {"STORAGE_FULL", ""}

@@ -1,0 +1,112 @@
+"""When a dream comes by itself: never oftener than it may, whatever clocks, processes and models do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.dream.dreaming import LEASE, Dreaming, Running
+from inmind.dream.schedule import PATIENCE, Rhythm, asks_model, trigger
+
+NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
+MINUTES = timedelta(minutes=1)
+RHYTHM = Rhythm(every=120 * MINUTES, first=5 * MINUTES, early=10 * MINUTES, least=5)
+
+
+def why(
+    dreaming: Dreaming | None = None,
+    *,
+    now: datetime = NOON,
+    started: datetime = NOON - timedelta(days=1),
+    strong: bool = False,
+    fresh: int = 5,
+) -> str:
+    return trigger(
+        dreaming or Dreaming(),
+        RHYTHM,
+        now=now,
+        started=started,
+        strong=strong,
+        fresh=lambda most: min(most, fresh),
+    )
+
+
+def begun(ago: timedelta, *, failures: int = 0) -> Dreaming:
+    return Dreaming(begun=NOON - ago, failures=failures)
+
+
+@pytest.mark.spec("G3")
+def test_the_first_dream_comes_five_minutes_after_the_start() -> None:
+    assert why(started=NOON - 4 * MINUTES) == ""
+    assert why(started=NOON - 5 * MINUTES) == "schedule"
+
+
+@pytest.mark.spec("G3")
+def test_the_next_comes_two_hours_after_the_last_whichever_process_had_it() -> None:
+    assert why(begun(119 * MINUTES)) == ""
+    assert why(begun(120 * MINUTES)) == "schedule"
+
+
+@pytest.mark.spec("G3")
+def test_without_five_new_crystals_there_is_nothing_to_dream_of() -> None:
+    assert why(fresh=4) == ""
+    assert why(fresh=5) == "schedule"
+
+
+@pytest.mark.spec("G3")
+def test_a_strong_feeling_brings_one_early_but_not_within_ten_minutes() -> None:
+    assert why(begun(9 * MINUTES), strong=True, fresh=1) == ""
+    assert why(begun(10 * MINUTES), strong=True, fresh=1) == "spike"
+    assert why(begun(10 * MINUTES), strong=True, fresh=0) == ""
+
+
+def test_none_is_due_while_one_is_running() -> None:
+    running = Running(dream=7, began=NOON - MINUTES / 2, until=NOON + LEASE)
+    assert why(replace(begun(121 * MINUTES), running=running)) == ""
+
+
+@pytest.mark.spec("B47")
+def test_a_clock_that_was_set_back_brings_one_dream_and_not_none_for_a_year() -> None:
+    ahead = Dreaming(begun=NOON + timedelta(days=365))
+    assert why(ahead) == "schedule"
+    assert why(replace(ahead, begun=NOON)) == ""
+
+
+@pytest.mark.spec("B47")
+def test_failures_in_a_row_make_the_wait_longer_up_to_a_day() -> None:
+    assert why(begun(120 * MINUTES, failures=PATIENCE - 1)) == "schedule"
+    assert why(begun(120 * MINUTES, failures=PATIENCE)) == ""
+    assert why(begun(240 * MINUTES, failures=PATIENCE)) == "schedule"
+    assert why(begun(timedelta(days=1), failures=1_000)) == "schedule"
+
+
+@pytest.mark.spec("B47")
+def test_a_model_that_failed_time_and_again_is_left_alone_while_rules_go_on() -> None:
+    failed = Dreaming(begun=NOON - 2 * timedelta(hours=1), asked=NOON - timedelta(hours=2), model_failures=PATIENCE)
+    assert not asks_model(failed, RHYTHM, NOON)
+    assert asks_model(failed, RHYTHM, NOON + timedelta(hours=2))
+    assert asks_model(replace(failed, model_failures=PATIENCE - 1), RHYTHM, NOON)
+
+
+@pytest.mark.spec("B47")
+@given(
+    steps=st.lists(st.timedeltas(timedelta(0), timedelta(hours=3)), max_size=60),
+    strong=st.lists(st.booleans(), min_size=60, max_size=60),
+    fails=st.lists(st.booleans(), min_size=60, max_size=60),
+)
+def test_however_often_it_is_asked_dreams_keep_their_distance(
+    steps: list[timedelta], strong: list[bool], fails: list[bool]
+) -> None:
+    now, dreaming, came = NOON, Dreaming(), list[tuple[datetime, str]]()
+    for step, is_strong, bad in zip(steps, strong, fails, strict=False):
+        now += step
+        if due := why(dreaming, now=now, strong=is_strong):
+            came.append((now, due))
+            dreaming = replace(dreaming, begun=now, failures=dreaming.failures + 1 if bad else 0)
+    for (before, _), (after, due) in pairwise(came):
+        assert after - before >= (RHYTHM.early if due == "spike" else RHYTHM.every)
