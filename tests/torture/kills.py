@@ -1,13 +1,14 @@
-"""The loop that kills a writer at random moments, which no list of system calls can name."""
+"""Killing: at each system call of an actor, and at random moments, which no list of system calls can name."""
 
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from pathlib import Path
 
 from torture import writers
-from torture.harness import Running, ask
+from torture.harness import Actor, Point, Running, ask, points_of, run, some, traced, two_at_a_time
 
 
 def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str = "") -> None:
@@ -29,3 +30,35 @@ def kill_at_random(home: Path, *, kills: int, dice: random.Random, library: str 
     print(f"{kills} kills, {len(told)} told, {len(there)} there")
     assert set(told) <= set(there)
     assert len(told) > kills
+
+
+def kill_at_calls(start: Path, *, tell: Actor, act: Actor, check: Actor, number: int, dice: random.Random) -> None:
+    """End an actor at system calls, one after another, each on a copy of a home, and look at what it left.
+
+    `tell` does the same and says what there is to expect; `check` answers with how many of its commits were made.
+    """
+    folder = start.parent
+
+    def fresh(name: str) -> str:
+        return shutil.copytree(start, folder / name).as_posix()
+
+    told = ask(tell, home=fresh("reference"))
+    whole = traced(act, home=fresh("counted"), trace=folder / "counted.trace")
+    assert whole.code == 0, whole.said
+    points = points_of(whole)
+    assert len(points) > 40, f"only {len(points)} calls were seen: is anything written at all?"
+
+    def kill(point: Point) -> int:
+        home = fresh(f"home-{point}")
+        inject = f"{point.call}:signal=SIGKILL:when={point.number}"
+        ended = traced(act, inject, home=home, trace=folder / f"{point}.trace")
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        looked = run(check, home=home, told=told, done=bool(ended.all("done")))
+        assert looked.code == 0, f"killed at {point}:\n{looked.said}"
+        shutil.rmtree(home)
+        return looked.answer
+
+    chosen = some(points, number, dice)
+    print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
+    commits = two_at_a_time(kill, chosen)
+    assert {0, len(told["ends"]) - 1} < set(commits), f"all kills fell behind the commits {sorted(set(commits))}"

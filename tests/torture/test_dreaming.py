@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from torture import dreaming
 from torture.harness import Point, Running, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
+from torture.kills import kill_at_calls
 
 from inmind.dreamer import PHASES
 
@@ -23,30 +24,8 @@ def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.
     """End a dream at system calls, one after another, and look at what it left."""
     start = folder / "start"
     ask(dreaming.begin, home=str(start), first=first)
-
-    def fresh(name: str) -> str:
-        return shutil.copytree(start, folder / name).as_posix()
-
-    told = ask(dreaming.dream_and_tell, home=fresh("reference"))
-    whole = traced(dreaming.dream, home=fresh("counted"), trace=folder / "counted.trace")
-    assert whole.code == 0, whole.said
-    points = points_of(whole)
-    assert len(points) > 40, f"only {len(points)} calls were seen: is anything written at all?"
-
-    def kill(point: Point) -> int:
-        home = fresh(f"home-{point}")
-        inject = f"{point.call}:signal=SIGKILL:when={point.number}"
-        ended = traced(dreaming.dream, inject, home=home, trace=folder / f"{point}.trace")
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
-        looked = run(dreaming.check, home=home, told=told, done=bool(ended.all("done")))
-        assert looked.code == 0, f"killed at {point}:\n{looked.said}"
-        shutil.rmtree(home)
-        return looked.answer
-
-    chosen = some(points, number, dice)
-    print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
-    commits = two_at_a_time(kill, chosen)
-    assert {0, len(told["ends"]) - 1} < set(commits), f"all kills fell behind the commits {sorted(set(commits))}"
+    actors = {"tell": dreaming.dream_and_tell, "act": dreaming.dream, "check": dreaming.check}
+    kill_at_calls(start, **actors, number=number, dice=dice)
 
 
 @KINDS
