@@ -17,7 +17,8 @@ TESTS = Path(__file__).parent
 # An id joins the list with the change that delivers it. D9 is a promise, D09 is a fault: nothing rounds them together.
 PROMISES = (
     "A1 A2 A3 A4 A5 A6 B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 C1 C2 C3 C4 C5 C6 C7 C8 C9 D1 D2 D3 D4 D5 D6 D7 D8 D9 "
-    "E1 E2 E3 E4 E5 E6 E7 E8 E9 F1 F2 F3 F4 F5 G1 G2 G3 G4 G5 G6 G7 G8 G9 G10 G11 G12 G13 G14 G15 H1 H2 H3 H4 H5 H6 H7 J1 J2 J3 J4"
+    "E1 E2 E3 E4 E5 E6 E7 E8 E9 F1 F2 F3 F4 F5 G1 G2 G3 G4 G5 G6 G7 G8 G9 G10 G11 G12 G13 G14 G15 "
+    "H1 H2 H3 H4 H5 H6 H7 J1 J2 J3 J4"
 ).split()
 FAULTS = "B47 C02 C04 C05 C06 D09 K14 K16 K17 K20 K22 K23 K25 M35 M36 M39 M41".split()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -22,9 +22,9 @@ from inmind.documents import SCRATCH, STATE
 from inmind.dream.dreaming import LEASE, RULES
 from inmind.dream.material import Material, Pending
 from inmind.dream.model import Model
-from inmind.dream.synthesize import by_rules
+from inmind.dream.synthesize import MOST_LINE, by_rules
 from inmind.dream.weights import weights
-from inmind.errors import DreamOvertaken, DreamRejected, DreamRunning, InmindError, ModelFailed, StoreError
+from inmind.errors import Closed, DreamOvertaken, DreamRejected, DreamRunning, InmindError, ModelFailed, StoreError
 from inmind.frozen import frozen
 from inmind.gathering import UNNAMED, Gathered, Gathering
 from inmind.journal import (
@@ -40,12 +40,16 @@ from inmind.journal import (
     Seeded,
     Trust,
     Verdict,
+    digest,
 )
 from inmind.mind import Belongings
 from inmind.notes import stamp, without
 from inmind.state.edits import Add, Edit, Proposal, Rewrite
+from inmind.state.fit import PRECIOUS
+from inmind.state.keeping import one_line
 from inmind.state.page import read
 from inmind.state.rewrite import Ground, Rewritten, rewritten
+from inmind.state.room import MOST_CHARACTERS
 from inmind.state.seed import chunks
 from inmind.stores.base import Appended, Clock, Key, Store
 from inmind.stores.files import Folder
@@ -64,6 +68,9 @@ THEIRS = 0.75
 
 LOOKS = 0.05
 """Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
+
+LOOKS_AROUND = 1.0
+"""Seconds between two looks at whether another process has."""
 
 Watch = Callable[[str, str], None]
 """Is told which phase a dream is in, and a few words of it."""
@@ -178,9 +185,9 @@ class Dreamer:
             known = owned.dreams.seeded or owned.dreams.done is not None
             if page is None or known or not page.text.strip():
                 return Decision([], None)
-            self._back_up(page.text)
             pieces = chunks(page.text)
-            made: list[Happened] = [Seeded(text=page.text, backup=BACKUP, chunks=len(pieces))]
+            backup = self._back_up(page.text)
+            made: list[Happened] = [Seeded(text=page.text, backup=backup, chunks=len(pieces))]
             made += (Crystallised(text=piece, importance=THEIRS, consolidated=True) for piece in pieces)
             drafts = [Draft(what=one, origin=Origin.FILE, sources=(page.source,), trust=page.trust) for one in made]
             return Decision(drafts, None)
@@ -188,10 +195,18 @@ class Dreamer:
         self._stream.refresh()
         self._stream.commit(decide)
 
-    def _back_up(self, text: str) -> None:
+    def _back_up(self, text: str) -> str:
+        """Beside whatever has that name already, which may be somebody's only copy."""
+        data = text.encode()
         with self._folder.locked():
-            if self._folder.read(BACKUP, most=len(text.encode()) + 1).data != text.encode():
-                self._folder.replace(BACKUP, text.encode())
+            for name in (BACKUP, f"{BACKUP}-{digest(text)}"):
+                found = self._folder.read(name, most=len(data) + 1)
+                if found.data is None and not found.unreadable:
+                    self._folder.replace(name, data)
+                    return name
+                if found.data == data:
+                    return name
+        return ""
 
     # -- proposing -----------------------------------------------------------------------------------------
 
@@ -202,7 +217,7 @@ class Dreamer:
         try:
             return asked.paid(self._answered(run, material, asked))
         except ModelFailed as error:
-            log.warning("dream %d of %s is made by rules: %s", run.dream, self._resource, error)
+            log.warning("dream %d of %s is made by rules: %s", run.dream, self._resource, error.reason)
             return asked.paid(replace(by_rules(material), fell_back=error.reason, tokens=error.tokens))
 
     def _answered(self, run: _Run, material: Material, asked: Asked) -> Proposal:
@@ -294,6 +309,7 @@ class Dreamer:
             finds=material.finds,
             source_text=source_text,
             source_trust=source_trust,
+            must=tuple(_must_survive(material.notes)),
         )
         return rewritten(owned.documents.text(STATE), edits, ground)
 
@@ -353,11 +369,9 @@ class Dreamer:
             )
             for one in material.insights
         ]
-        drafts.append(
-            Draft(
-                what=DocumentWritten(path=STATE, text=made.page.text), origin=Origin.DREAM, sources=(by,), trust=trust
-            )
-        )
+        if STATE in owned.documents.by_path or any(read(made.page.text).everything()):  # else there is nothing to show
+            page = DocumentWritten(path=STATE, text=made.page.text)
+            drafts.append(Draft(what=page, origin=Origin.DREAM, sources=(by,), trust=trust))
         notes = owned.documents.by_path.get(SCRATCH)
         left = without(notes.text, gathered.jottings, gathered.remarks) if notes else ""
         if notes is not None and left != notes.text:
@@ -391,7 +405,7 @@ class _Run:
         self.verdicts: tuple[Verdict, ...] = ()
         self.refused: tuple[str, ...] = ()
         self._stream, self._watch, self._cancelled = stream, watch, cancelled
-        self._began = self._said = time.monotonic()
+        self._began = self._said = self._looked = time.monotonic()
         self._phase = "begun"
 
     @property
@@ -411,6 +425,9 @@ class _Run:
         """Still wanted, and still the only one? It says so again well before the others would think that it is over."""
         if self._cancelled is not None and self._cancelled():
             raise DreamOvertaken(dream=self.dream, reason="was called off")
+        if time.monotonic() - self._looked >= LOOKS_AROUND:
+            self._looked = time.monotonic()
+            self.must_hold(self._stream.refresh())
         if time.monotonic() - self._said < LEASE.total_seconds() / 3:
             return
 
@@ -449,8 +466,18 @@ class _Run:
             )
             return Decision([Draft(what=failed, origin=Origin.DREAM)], None)
 
-        with suppress(StoreError):  # then it is given up by whoever comes next
+        with suppress(StoreError, Closed):  # then it is given up by whoever comes next
             self._stream.commit(decide)
+
+
+def _must_survive(notes: Sequence[Pending]) -> Iterator[str]:
+    """Notes that were called as important as can be, in their own words, the newest of them as far as there is room."""
+    room = MOST_CHARACTERS // 4
+    for note in sorted(notes, key=lambda note: note.at, reverse=True):
+        plain = one_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
+        if note.importance >= PRECIOUS and plain and not note.gone and len(note.text) <= min(room, MOST_LINE):
+            room -= len(note.text)
+            yield note.text
 
 
 def _reasons(made: Rewritten) -> list[str]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from inmind.documents import SCRATCH, STATE
-from inmind.errors import Conflict, DreamOvertaken, InvalidInput, NotFound
+from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.frozen import frozen
 from inmind.journal import (
     Crystallised,
@@ -27,9 +27,9 @@ from inmind.journal import (
     StateLine,
     Verdict,
 )
-from inmind.lines import of_both
 from inmind.mind import Belongings
 from inmind.notes import Jotting, jotted, notes_in, stamp, with_notes_first
+from inmind.state.merge import of_both
 from inmind.stores.base import Clock, Key, Store
 from inmind.stores.stream import Decision, Stream
 
@@ -86,7 +86,7 @@ class Dreams:
 
     def all(self) -> list[Dream]:
         """The newest first."""
-        pages = [event for event in self._read(DocumentWritten) if _page(event)]
+        pages = [event for event in self._read(DocumentWritten) if _is_page(event)]
         ends: dict[int, Event] = {}
         for kind in (Dreamt, DreamFailed):
             ends |= {_dream(event): event for event in self._read(kind)}
@@ -111,17 +111,8 @@ class Dreams:
         """End the dream that is going on, wherever that is: it can change nothing any more. False if there is none."""
 
         def decide(owned: Belongings, _: datetime) -> Decision[Belongings, bool]:
-            running = owned.dreams.running
-            if running is None:
-                return Decision([], False)
-            failed = DreamFailed(
-                dream=running.dream,
-                phase=running.phase,
-                code=DreamOvertaken.code,
-                reason="somebody has called it off",
-                by=running.by,
-            )
-            return Decision([Draft(what=failed, origin=Origin.OPERATOR)], True)
+            ended = _ended(owned, "somebody has called it off")
+            return Decision(ended, bool(ended))
 
         self._stream.refresh()
         return self._stream.commit(decide, key=key).answer is not False
@@ -129,8 +120,11 @@ class Dreams:
     def undo(self, id: int | None = None, key: Key | None = None) -> Dream:
         """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again.
 
-        Where people have changed the very lines that it had written, that is a Conflict with both texts.
+        A dream that is going on is ended by that: what it was made of holds no longer.
         """
+        if key is not None and (done := self._store.receipt(self._stream.name, key)) is not None:
+            (undone,) = self._store.read(self._stream.name, after=done.first - 1, until=done.first)
+            return self.one(_dream(undone))
         dream = self._undoable(id)
         (dreamt,) = (event for event in self._read(Dreamt) if _dream(event) == dream.id)
         then = self._stream.at(dreamt.seq - 1)
@@ -146,11 +140,14 @@ class Dreams:
                 lines=tuple(then.dreams.lines.values()),
                 gaps=then.dreams.gaps,
                 skills=then.dreams.skills,
+                theirs=tuple(then.dreams.theirs.items()),
+                seed=tuple(sorted(then.dreams.seed)),
                 insights=dreamt.what.insights if isinstance(dreamt.what, Dreamt) else (),
                 crystals=tuple(event.id for event in self._made_by(dreamt) if event.origin is Origin.DREAM),
             )
             drafts = [Draft(what=undone, origin=Origin.OPERATOR, sources=(dreamt.id,))]
             drafts += self._pages_again(owned, dream, dreamt)
+            drafts += _ended(owned, f"dream {dream.id} was taken back, on which it stands")
             return Decision(drafts, None)
 
         self._stream.refresh()
@@ -168,10 +165,7 @@ class Dreams:
 
     def _pages_again(self, owned: Belongings, dream: Dream, dreamt: Event) -> Iterator[Draft]:
         now = owned.documents.text(STATE)
-        text = dream.before if now == dream.after else of_both(dream.after, dream.before, now)
-        if text is None:
-            version = owned.documents.version(STATE)
-            raise Conflict(stream=STATE, expected=dreamt.seq, actual=version, mine=dream.before, theirs=now)
+        text = dream.before if now == dream.after else of_both(dream.after, now, dream.before)
         page = DocumentWritten(path=STATE, text=text)
         yield Draft(what=page, origin=Origin.DREAM, sources=(dreamt.id,), trust=owned.documents.by_path[STATE].trust)
         waiting = owned.documents.text(SCRATCH)
@@ -286,9 +280,23 @@ def waits_as(event: Event) -> Jotting | None:
             return None
 
 
+def _ended(owned: Belongings, reason: str) -> list[Draft]:
+    """The end of the dream that is going on, if one is."""
+    running = owned.dreams.running
+    if running is None:
+        return []
+    failed = DreamFailed(
+        dream=running.dream, phase=running.phase, code=DreamOvertaken.code, reason=reason, by=running.by
+    )
+    return [Draft(what=failed, origin=Origin.OPERATOR)]
+
+
+def _is_page(event: Event) -> bool:
+    return isinstance(event.what, DocumentWritten) and event.what.path == STATE
+
+
 def _page(event: Event) -> str:
-    what = event.what
-    return what.text if isinstance(what, DocumentWritten) and what.path == STATE else ""
+    return event.what.text if isinstance(event.what, DocumentWritten) else ""
 
 
 def _seq(event: Event) -> int:

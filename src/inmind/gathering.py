@@ -7,10 +7,12 @@ until the dream commits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from operator import attrgetter
+from typing import cast
 
 from inmind.affect.mood import mood
 from inmind.crystals.consolidate import plan
@@ -19,30 +21,39 @@ from inmind.crystals.lifecycle import alive
 from inmind.crystals.note import IMPORTANCE
 from inmind.crystals.query import Query
 from inmind.deep import DeepMemory
-from inmind.documents import SCRATCH, STATE, Documents
+from inmind.documents import SCRATCH, STATE
 from inmind.dream.curiosity import gaps
 from inmind.dream.economics import report
 from inmind.dream.insight import insights, replayed
+from inmind.dream.loops import closed, told_in
 from inmind.dream.material import Material, Pending
 from inmind.dream.quota import chosen, counted
 from inmind.dream.skills import skills
 from inmind.dreams import waits_as
 from inmind.errors import NotFound
 from inmind.frozen import frozen
-from inmind.journal import Crystallised, Dreamt, DreamUndone, Event, NoteTaken, Traded, Trust
+from inmind.journal import Crystallised, Dreamt, DreamUndone, Event, NoteTaken, Origin, Traded, Trust
 from inmind.mind import Belongings
 from inmind.notes import Jotting, notes_in, remarks_in, stamp
 from inmind.recollection import Recollection, recollect
 from inmind.state.page import read
+from inmind.state.pointers import telling_words
 from inmind.stores.base import Clock, Store
 from inmind.stores.stream import Stream
 from inmind.tools import is_memory_tool
 
-FOUND = 20
-"""Hits among which a pointer has to find what it points at."""
+FOUND = 10
+"""Hits among which a pointer has to find what it points at: as many as an agent sees that searches for its words."""
 
 REMEMBERED = 2_000
 """What was written down lately, beside which new things are seen."""
+
+HELD_AGAINST = 3_000
+"""What was written down last, beside which notes are looked at for what says the same. A dream must not take the longer
+the older a memory is; what is said again after so much else is merged when all of it is consolidated."""
+
+NEAR = 0.5
+"""Share of the words of a text that stand in another, from which on one may be the other, edited."""
 
 UNNAMED = "new#"
 """In front of the place of what people typed among the notes: the commit gives it a name."""
@@ -63,7 +74,7 @@ class Gathered:
     """Those notes, and typed ones, as they stand on the page."""
     remarks: tuple[str, ...]
     """What people wrote between the notes."""
-    typed: tuple[Jotting, ...]
+    typed: tuple[Pending, ...]
     """What of all this has no event yet."""
     replayed: tuple[str, ...]
     crystals: dict[str, int]
@@ -73,27 +84,43 @@ class Gathered:
 class Gathering:
     """Puts together what a dream of one resource is made of."""
 
-    def __init__(self, *, resource: str, stream: Stream[Belongings], store: Store, deep: DeepMemory, clock: Clock):
+    def __init__(
+        self,
+        *,
+        resource: str,
+        stream: Stream[Belongings],
+        store: Store,
+        deep: DeepMemory,
+        clock: Clock,
+        sources: tuple[str, ...] = (),
+    ) -> None:
+        """`sources`: where those look who search, if not everywhere."""
         self._resource, self._stream, self._store, self._deep, self._clock = resource, stream, store, deep, clock
+        self._sources = sources
 
     def gather(self) -> Gathered:
         owned, upto, now = self._stream.refresh(), self._stream.version, self._clock()
         dreaming, page = owned.dreams, owned.documents.text(SCRATCH)
         lived = recollect(self._store, self._deep, self._resource, after=dreaming.position, own_tool=is_memory_tool)
         written = self._deep.written(self._resource)
-        taken, strangers = self._matched(owned.documents, after=dreaming.upto, upto=upto)
+        matched = self._matched(notes_in(page), after=dreaming.upto, upto=upto)
         remarks = remarks_in(page)
-        typed = [*strangers, *(Jotting(stamp(now), IMPORTANCE, remark) for remark in remarks)]
+        typed = tuple(_typed(matched, [Jotting(stamp(now), IMPORTANCE, remark) for remark in remarks]))
         levels = owned.felt.levels.then(now)
+        loops = {line for line in dreaming.lines if told_in(line)}
+        done = closed(sorted(loops), lived.lived.talk)
         economics = report(self._store.read(self._stream.name, kind=Traded.kind), now)
         material = Material(
             now=now,
             page=read(owned.documents.text(STATE)),
             lines=dreaming.lines,
             seed=dreaming.seed,
-            notes=(*_pending(taken, written, now), *_typed(typed)),
+            notes=(*_pending(matched.taken, written, now), *typed),
             crystals=chosen(lived.crystals),
-            insights=tuple(insights(_seen_together(lived, written), lived.lived, dreaming.insights, now)),
+            insights=tuple(
+                insights(_seen_together(lived, written), lived.lived, dreaming.insights, now, loops=loops - {*done})
+            ),
+            closed=done,
             levels=levels,
             mood=mood(levels),
             gaps=gaps(lived.lived, dreaming.gaps, now),
@@ -106,17 +133,17 @@ class Gathering:
             material=material,
             upto=upto,
             position=lived.position,
-            notes=tuple(event.id for event in taken),
+            notes=tuple(event.id for event in matched.taken),
             jottings=tuple(notes_in(page)),
             remarks=tuple(remarks),
-            typed=tuple(typed),
+            typed=typed,
             replayed=replayed(lived.lived.lookups),
             crystals=counted(lived.crystals),
         )
 
     def finds(self, keywords: str) -> frozenset[str]:
         """What a search for these words brings up; one that others were merged into has brought up those as well."""
-        hits = self._deep.search(Query(text=keywords, limit=FOUND), [self._resource])
+        hits = self._deep.search(Query(text=keywords, limit=FOUND, sources=self._sources), [self._resource])
         return frozenset(id for hit in hits for id in (hit.crystal.id, *hit.crystal.sources))
 
     def known(self, id: str) -> Crystal | None:
@@ -125,18 +152,23 @@ class Gathering:
         except NotFound:
             return None
 
-    def _matched(self, documents: Documents, *, after: int, upto: int) -> tuple[list[Event], list[Jotting]]:
-        """The notes that stand on the page, by their events, and those among them that a person has typed or changed.
+    def _matched(self, page: Sequence[Jotting], *, after: int, upto: int) -> _Matched:
+        """The notes that stand on the page, by their events.
 
         What somebody took off the page by hand is not taken in: it is found in deep memory, as ever.
         """
-        waiting = Counter(notes_in(documents.text(SCRATCH)))
-        taken: list[Event] = []
-        for event in self._offered(after=after, upto=upto):
-            if (jotting := waits_as(event)) is not None and waiting[jotting] > 0:
-                waiting[jotting] -= 1
-                taken.append(event)
-        return taken, list(waiting.elements())
+        waiting = Counter(page)
+        taken, vanished = _parted(self._offered(after=after, upto=upto), waiting)
+        strangers = list(waiting.elements())
+        if not strangers:
+            return _Matched(taken, vanished=vanished)
+        # An undo may bring notes back that a dream has passed by already, and so may people.
+        once = self._noted({jotting.at for jotting in strangers}, until=after)
+        used = self._used() if any(waits_as(event) in strangers for event in once) else frozenset[str]()
+        again, _ = _parted((event for event in once if event.id not in used), waiting)
+        known = {event.id for event in again}
+        past = [event for event in once if event.id not in known]
+        return _Matched([*again, *taken], list(waiting.elements()), vanished, past)
 
     def _offered(self, *, after: int, upto: int) -> Iterator[Event]:
         """Notes since the last dream that stands; and what people typed, where the dream that took it in was undone."""
@@ -147,6 +179,46 @@ class Gathering:
         yield from read(kind=NoteTaken.kind)
         yield from (event for event in (read(kind=Crystallised.kind) if again else ()) if event.id in again)
 
+    def _noted(self, stamps: set[str], *, until: int) -> list[Event]:
+        """What was noted, or typed among the notes, at one of these times."""
+        read = partial(self._store.read, self._stream.name, until=until)
+        typed = (event for event in read(kind=Crystallised.kind) if event.origin is Origin.FILE)
+        return [event for event in (*read(kind=NoteTaken.kind), *typed) if stamp(event.at) in stamps]
+
+    def _used(self) -> frozenset[str]:
+        """Notes that a dream has taken in which stands."""
+        read = partial(self._store.read, self._stream.name)
+        undone = {event.what.dream for event in read(kind=DreamUndone.kind) if isinstance(event.what, DreamUndone)}
+        dreamt = (event.what for event in read(kind=Dreamt.kind) if isinstance(event.what, Dreamt))
+        return frozenset(note for dream in dreamt if dream.dream not in undone for note in dream.notes)
+
+
+@frozen
+class _Matched:
+    """The notes on a page, held against those that were taken."""
+
+    taken: Sequence[Event]
+    """Those that stand there as they were taken."""
+    strangers: Sequence[Jotting] = ()
+    """Those that a person has typed or changed."""
+    vanished: Sequence[Event] = ()
+    """Taken since the last dream, and not there, or not as they were taken."""
+    past: Sequence[Event] = ()
+    """Taken before that, at the time of one of the strangers."""
+
+
+def _parted(events: Iterable[Event], waiting: Counter[Jotting]) -> tuple[list[Event], list[Event]]:
+    """Those that wait as they were taken, which then wait no longer, and the others."""
+    taken, others = list[Event](), list[Event]()
+    for event in events:
+        jotting = waits_as(event)
+        if jotting is not None and waiting[jotting] > 0:
+            waiting[jotting] -= 1
+            taken.append(event)
+        else:
+            others.append(event)
+    return taken, others
+
 
 def _seen_together(lived: Recollection, written: Sequence[Crystal]) -> list[Crystal]:
     """What is new, and what was written down before it: that something is said again shows only beside the first."""
@@ -156,7 +228,12 @@ def _seen_together(lived: Recollection, written: Sequence[Crystal]) -> list[Crys
 
 def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[Pending]:
     """Notes, with what a consolidation would merge or mark as said anew, whether or not one has come by."""
-    decided = plan(written, now=now)
+    if not events:
+        return
+    waiting = {event.id for event in events}
+    living = sorted(filter(alive, written), key=lambda crystal: crystal.at)
+    lately = [*(crystal for crystal in living[:-HELD_AGAINST] if crystal.id in waiting), *living[-HELD_AGAINST:]]
+    decided = plan(lately, now=now)
     gone = {one for one, _ in (*decided.merged, *decided.superseded)}
     gone |= {crystal.id for crystal in written if not alive(crystal) or crystal.superseded_by}
     for event in events:
@@ -179,12 +256,41 @@ def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime)
         yield replace(pending, gone=event.id in gone)
 
 
-def _typed(jottings: Sequence[Jotting]) -> Iterator[Pending]:
-    for place, jotting in enumerate(jottings):
-        yield Pending(
+def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[Pending]:
+    """What people typed among the notes. What they made of another's note is no more to be trusted than that."""
+    words = cache(_words)
+
+    def near(jotting: Jotting) -> list[Event]:
+        return [event for event in matched.vanished if _are_near(words(_told(event).text), words(jotting.text))]
+
+    def same_time(jotting: Jotting) -> list[Event]:
+        return [event for event in (*matched.vanished, *matched.past) if stamp(event.at) == jotting.at]
+
+    made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.strangers]
+    made += ((jotting, near(jotting)) for jotting in remarks)
+    for place, (jotting, edited) in enumerate(made):
+        typed = Pending(
             id=f"{UNNAMED}{place}",
             text=jotting.text,
             importance=min(1.0, jotting.importance),
             at=datetime.fromisoformat(jotting.at).isoformat(),
             trust=Trust.PERSON,
         )
+        if edited:
+            least = min(edited, key=attrgetter("trust"))
+            note = _told(least)
+            typed = replace(typed, trust=min(typed.trust, least.trust), kind=note.about, valence=note.valence)
+        yield typed
+
+
+def _told(event: Event) -> NoteTaken | Crystallised:
+    return cast("NoteTaken | Crystallised", event.what)  # nothing else waits on the page
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in telling_words(text))
+
+
+def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Has one of them most of the words of the other?"""
+    return len(one & other) > NEAR * min(len(one), len(other))

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from inmind.affect.auto import due_notes
 from inmind.affect.felt import is_strong
@@ -20,7 +20,7 @@ from inmind.crystals.crystal import PRIVATE
 from inmind.deep import DeepMemory
 from inmind.dream.schedule import Rhythm, asks_model, trigger
 from inmind.dreams import Dream
-from inmind.errors import Closed, DreamRunning, InmindError
+from inmind.errors import Closed, DreamRunning, InmindError, StoreError
 from inmind.frozen import frozen
 from inmind.journal import NOBODY
 from inmind.mind import Belongings
@@ -34,7 +34,7 @@ log = logging.getLogger("inmind")
 AT_A_TIME = 2.0
 """Seconds of one round in the background: whoever closes a memory waits for little more."""
 
-_EPOCH_PAST = timedelta(days=10_000)
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @frozen(kw_only=True)
@@ -75,7 +75,7 @@ class Housekeeping:
         """`dream`: by resource, by what has triggered it, and whether a model may be asked."""
         self._deep, self._belongings, self._consolidator, self._dream = deep, belongings, consolidator, dream
         self._settings, self._clock = settings, clock
-        self._started = clock()
+        self._started = clock(), time.monotonic()
         self._gone_through: dict[str, datetime] = {}
         """Resources that were consolidated here, and when that came to its end."""
         self._dreamt: dict[str, float] = {}
@@ -98,7 +98,7 @@ class Housekeeping:
                 continue
             if (left := until - time.monotonic()) <= 0:
                 return done.and_then(Upkeep(finished=False))
-            done = done.and_then(self._tend(resource, left))
+            done = done.and_then(self._tended(resource, left))
         if not deep.embed(seconds=max(0.0, until - time.monotonic())):
             return done.and_then(Upkeep(finished=False))
         deep.forget_other_vectors()
@@ -128,6 +128,7 @@ class Housekeeping:
     def _go_on(self, every: float) -> None:
         finished = True
         while not self._stop.wait(every if finished else 0):
+            finished = True
             try:
                 finished = self.run(AT_A_TIME).finished
             except Closed:
@@ -136,6 +137,18 @@ class Housekeeping:
                 log.warning("left for the next round: %s", error)
             except Exception:
                 log.exception("a round of upkeep failed; the next one tries again")
+
+    def _tended(self, resource: str, seconds: float) -> Upkeep:
+        """What is wrong with one resource is no reason to leave the others alone."""
+        try:
+            return self._tend(resource, seconds)
+        except (Closed, StoreError):
+            raise
+        except InmindError as error:
+            log.warning("upkeep of %s is left for the next round: %s", resource, error)
+        except Exception:
+            log.exception("upkeep of %s failed; the next round tries again", resource)
+        return Upkeep()
 
     def _tend(self, resource: str, seconds: float) -> Upkeep:
         every = 60 * self._settings.consolidation.interval_minutes
@@ -157,12 +170,13 @@ class Housekeeping:
 
     def _dreamt_if_due(self, resource: str) -> Dream | None:
         owned, now, rhythm = self._belongings(resource).state, self._clock(), self._rhythm()
-        since = owned.dreams.done or now - _EPOCH_PAST
+        done = owned.dreams.done
+        since = done if done is not None and done <= now else _LONG_AGO
         why = trigger(
             owned.dreams,
             rhythm,
             now=now,
-            started=self._started,
+            awake=self._awake(now),
             strong=self._settings.affect.enabled and is_strong(owned.felt.levels.then(now)),
             fresh=lambda most: self._deep().fresh(resource, since, most),
         )
@@ -174,6 +188,11 @@ class Housekeeping:
         except DreamRunning:
             log.info("somebody dreams for %s already", resource)
             return None
+
+    def _awake(self, now: datetime) -> timedelta:
+        """For how long this has been at it: by either clock, since one may be set back, and the other is nobody's."""
+        began, ticks = self._started
+        return max(now - began, timedelta(seconds=time.monotonic() - ticks))
 
     def _just_dreamt(self, resource: str, wait: timedelta) -> bool:
         """However often the clock is set: no more than one here in so much time."""

@@ -766,13 +766,16 @@ class DreamUndone(Happened):
     lines: tuple[StateLine, ...] = ()
     gaps: tuple[Gap, ...] = ()
     skills: tuple[Skill, ...] = ()
+    theirs: tuple[tuple[str, str], ...] = ()
+    seed: tuple[str, ...] = ()
     insights: tuple[str, ...] = ()
     """What it had found, which may be found again."""
     crystals: tuple[str, ...] = ()
     """What it had made of that, which is found no more."""
 
     def __post_init__(self) -> None:
-        for name in ("insights", "crystals"):
+        _tuple_pairs(self, "theirs")
+        for name in ("seed", "insights", "crystals"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (("lines", StateLine), ("gaps", Gap), ("skills", Skill)):
             object.__setattr__(self, name, tuple(row(kind, one) for one in getattr(self, name)))

@@ -301,6 +301,10 @@ class Memory:
         written = {stream.removeprefix(_RESOURCE) for stream in self._store.streams(_RESOURCE)}
         return sorted((owners | written) - {NOBODY, ""})
 
+    def belongings(self, resource: str) -> Belongings:
+        """What a resource owns, shared by all of its sessions: its pages, its scratchpads, what it feels and dreams."""
+        return self._belongings(_named(resource, "resource")).state
+
     # -- deep memory ---------------------------------------------------------------------------------------
 
     def search(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:

@@ -15,10 +15,12 @@ since every line of it but the first is.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Literal
 
 from inmind.frozen import frozen
 from inmind.journal import NoteTaken
@@ -39,9 +41,12 @@ _NOTE = re.compile(
     rf"(?P<text>.*(?:\n+{_INDENT}.*)*)",
     re.MULTILINE,
 )
-_BLOCK_END = re.compile(r"\n[ \t]*\n|\n(?=[-*+] )")
-_BLANKS = re.compile(r"\n{3,}")
 _GONE = re.compile(r"^\[in deep memory alone: (\d+) notes?\]\n", re.MULTILINE)
+_PARTED = re.compile(
+    rf"{_NOTE.pattern}|{_GONE.pattern}|^{HEADING}[ \t]*$|\n[ \t]*\n|\n(?=[-*+] )",
+    re.MULTILINE,
+)
+"""All that ends what a person wrote between the notes: a paragraph, or a line of a list."""
 
 
 @frozen
@@ -70,28 +75,48 @@ def with_note(page: str, note: NoteTaken, at: datetime, *, most: int) -> str:
 
 def notes_in(page: str) -> list[Jotting]:
     """The notes that a page has, in its order."""
-    return [_jotting(note) for note in _NOTE.finditer(_LINE_END.sub("\n", page))]
+    return [_jotting(note) for note in _notes(_LINE_END.sub("\n", page))]
 
 
 def remarks_in(page: str) -> list[str]:
     """What people wrote between the notes: each a paragraph, or a line of a list."""
-    rest = _GONE.sub("", _NOTE.sub("\n\n", _LINE_END.sub("\n", page))).replace(HEADING, "", 1)
-    blocks = _BLOCK_END.split(rest)
-    return [said for block in blocks if (said := block.strip())]
+    text = _LINE_END.sub("\n", page)
+    return [text[piece.start : piece.end] for piece in _pieces(text) if piece.kind == "remark"]
 
 
 def without(page: str, notes: Iterable[Jotting], remarks: Iterable[str]) -> str:
-    """The page without these, each once; whatever came to it since stays."""
-    text, leaving, said = _LINE_END.sub("\n", page), Tally(notes), Tally(remarks)
-    kept, end = list[str](), 0
-    for note in _NOTE.finditer(text):
-        kept.append(_without_remarks(text[end : note.start()], said))
-        end = note.end()
-        leaving[jotting := _jotting(note)] -= 1
-        kept += [note[0]] if leaving[jotting] < 0 else []
-    kept.append(_without_remarks(text[end:], said))
-    body = _BLANKS.sub("\n\n", "".join(kept).replace(HEADING, "", 1)).strip("\n")
-    return f"{HEADING}\n\n{body}\n" if body else f"{HEADING}\n"
+    """The page without these, each once; whatever came to it since stays, letter by letter.
+
+    A piece goes whole or not at all: what somebody has written on to is another one. Between two that were not
+    neighbours before stands what keeps them apart.
+    """
+    text, leaving = _LINE_END.sub("\n", page), Tally[Jotting | str]((*notes, *remarks))
+
+    def stays(piece: _Piece) -> bool:
+        if piece.kind in ("heading", "gone"):
+            return piece.kind == "heading"
+        told = piece.note or text[piece.start : piece.end]
+        leaving[told] -= 1
+        return leaving[told] < 0
+
+    pieces = list(_pieces(text))
+    kept = [number for number, piece in enumerate(pieces) if stays(piece)]
+    if len(kept) == len(pieces):
+        return page
+    if all(pieces[number].kind == "heading" for number in kept):
+        return f"{HEADING}\n"
+    in_page, line_end = _places(page), "\r\n" if "\r\n" in page else "\n"
+    said, before = list[str](), -1
+    for number in kept:
+        piece, end = pieces[number], pieces[before].end if before >= 0 else 0
+        if number == before + 1:
+            said.append(page[in_page(end) : in_page(piece.start)])
+        elif before >= 0:
+            said.append(_apart(pieces[before], piece, text).replace("\n", line_end))
+        said.append(page[in_page(piece.start) : in_page(piece.end)])
+        before = number
+    said.append(page[in_page(pieces[-1].end) :] if before == len(pieces) - 1 else line_end)
+    return "".join(said)
 
 
 def with_notes_first(page: str, notes: Iterable[Jotting]) -> str:
@@ -152,12 +177,64 @@ def _jotting(note: re.Match[str]) -> Jotting:
     return Jotting(note["at"], float(note["importance"]), note["text"].replace(f"\n{_INDENT}", "\n"))
 
 
-def _without_remarks(between: str, leaving: Tally[str]) -> str:
-    text = _GONE.sub("", between)
-    for remark in [remark for remark, times in leaving.items() if times > 0 and remark in text]:
-        leaving[remark] -= 1
-        text = text.replace(remark, "", 1)
-    return text
+@frozen
+class _Piece:
+    """A part of a page; between two of them there is nothing but space."""
+
+    kind: Literal["heading", "gone", "note", "remark"]
+    start: int
+    end: int
+    note: Jotting | None = None
+
+
+def _notes(text: str) -> Iterator[re.Match[str]]:
+    return (note for note in _NOTE.finditer(text) if _is_time(note["at"]))
+
+
+def _is_time(at: str) -> bool:
+    """The thirtieth of February is one that a person has typed, and no time of a note."""
+    try:
+        return bool(datetime.fromisoformat(at))
+    except ValueError:
+        return False
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    end = 0
+    for parted in _PARTED.finditer(text):
+        yield from _remark(text, end, parted.start())
+        end = parted.end()
+        if parted["at"] and _is_time(parted["at"]):
+            yield _Piece("note", parted.start(), end, _jotting(parted))
+        elif parted["at"]:
+            yield from _remark(text, parted.start(), end)
+        elif parted[0].startswith(HEADING):
+            yield _Piece("heading", parted.start(), end)
+        elif not parted[0].isspace():
+            yield _Piece("gone", parted.start(), end)
+    yield from _remark(text, end, len(text))
+
+
+def _remark(text: str, start: int, end: int) -> Iterator[_Piece]:
+    said = text[start:end]
+    if stripped := said.strip():
+        start += len(said) - len(said.lstrip())
+        yield _Piece("remark", start, start + len(stripped))
+
+
+def _apart(one: _Piece, other: _Piece, text: str) -> str:
+    """What stands between two pieces that have become neighbours, so that they are two: they keep their indents, but
+    for one by which a remark would belong to the line with a time above it."""
+    indent = text[text.rfind("\n", 0, other.start) + 1 : other.start]
+    if not indent and one.kind != "heading" and text.startswith(("- ", "* ", "+ "), other.start):
+        return "\n"
+    return "\n\n" + (" " if indent and _NOTE.match(text, one.start) else indent)
+
+
+def _places(page: str) -> Callable[[int], int]:
+    """Where in a page a place is, which is given for the page with its line ends made one."""
+    ends = [end.start() - number for number, end in enumerate(re.finditer("\r\n", page))]
+    return lambda place: place + bisect_left(ends, place)
 
 
 def _beginnings(page: str) -> Iterator[int]:
@@ -172,7 +249,7 @@ def _without_the_oldest(text: str, *, room: int) -> str:
     """The page in so much room, if its notes are what takes it. More leaves than has to, not to do this every time."""
     gone = sum(int(said[1]) for said in _GONE.finditer(text))
     text = _GONE.sub("", text)
-    notes = list(_NOTE.finditer(text))
+    notes = list(_notes(text))
     sizes = [_size(note[0]) + 1 for note in notes]
     leaving = {number for number, size in enumerate(sizes) if size > room}
     over = _size(text) - room - sum(sizes[number] for number in leaving)

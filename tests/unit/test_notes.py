@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.journal import NoteTaken
-from inmind.notes import HEADING, Jotting, jotted, newest, notes_in, stamp, with_note, without_heading
+from inmind.notes import (
+    HEADING,
+    Jotting,
+    jotted,
+    newest,
+    notes_in,
+    remarks_in,
+    stamp,
+    with_note,
+    without,
+    without_heading,
+)
 from inmind.text import Cut
 
 MOST = 1_000_000
@@ -151,3 +163,99 @@ def test_a_long_note_takes_no_more_than_its_share() -> None:
 
 def test_a_note_that_stands_alone_has_all_the_room() -> None:
     assert len(shown_of(page_of("b\n" * 400), 1_000).text) > 990
+
+
+# -- what leaves a page when it was dreamt of --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Do not deploy on Friday", "Do not deploy on Friday, unless Bob says so"),
+        ("ok", "The booking is open"),
+        ("- buy milk", "- buy milk and tea"),
+    ],
+)
+@pytest.mark.spec("G7")
+def test_a_remark_that_a_person_has_written_on_to_stays_whole(before: str, now: str) -> None:
+    page = f"{HEADING}\n\n{now}\n"
+    assert without(page, [], remarks_in(f"{HEADING}\n\n{before}\n")) == page
+
+
+NO_TIMES = ["2026-02-30T10:00:00Z", "0000-01-01T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-01T24:00:01Z"]
+
+
+@pytest.mark.parametrize("at", NO_TIMES)
+def test_a_line_with_a_time_that_there_is_none_is_what_a_person_wrote(at: str) -> None:
+    line = f"- [{at}] (importance: 0.7) Order:\n  the API,\n\n  the pages"
+    page = page_of("noted", page=f"{HEADING}\n\n{line}\n")
+    assert (texts(page), remarks_in(page)) == (["noted"], [line])
+    assert remarks_in(without(page, notes_in(page), [])) == [line]
+    assert page_of(*(f"{n}" * 400 for n in range(9)), page=page, most=1_500).count(line) == 1
+
+
+pages = st.lists(
+    st.sampled_from(
+        [
+            *(
+                f"- [{at}] (importance: {weight}) x"
+                for at in ("2026-02-28T10:00:00Z", *NO_TIMES)
+                for weight in (0.7, 9.9)
+            ),
+            *(
+                "- [2026-03-12T14:30:00Z] (importance: 1e-9) y",
+                "[in deep memory alone: 3 notes]",
+                HEADING,
+                f"{HEADING}!",
+            ),
+            *(
+                "ok",
+                "booking",
+                "- ok",
+                "- ok\tso",
+                "  indented",
+                " - one in",
+                "* star",
+                "\n",
+                "\n",
+                "\n  \n",
+                "\r\n",
+                "\r",
+            ),
+            *(" ", "\t", "é", "\x0b"),
+        ]
+    )
+    | st.text(max_size=4),
+    max_size=14,
+).flatmap(lambda lines: st.sampled_from(["\n", "\r\n", "", "\n\n"]).map(lambda between: between.join(lines)))
+
+
+@given(pages, st.data())
+@pytest.mark.spec("G7")
+def test_what_stays_on_a_page_is_what_was_not_taken_from_it(page: str, data: st.DataObject) -> None:
+    notes, remarks = notes_in(page), remarks_in(page)
+    some = st.lists(st.booleans(), min_size=len(notes) + len(remarks), max_size=len(notes) + len(remarks))
+    goes = data.draw(some)
+    gone_notes = [note for note, go in zip(notes, goes, strict=False) if go]
+    gone_remarks = [remark for remark, go in zip(remarks, goes[len(notes) :], strict=True) if go]
+    left = without(page, gone_notes, gone_remarks)
+    assert Counter(notes_in(left)) == Counter(notes) - Counter(gone_notes)
+    assert Counter(remarks_in(left)) == Counter(remarks) - Counter(gone_remarks)
+    if not any(goes) and "[in deep memory" not in page:
+        assert left == page
+
+
+@given(pages)
+@pytest.mark.spec("G7")
+def test_a_page_that_was_taken_in_whole_is_empty(page: str) -> None:
+    left = without(page, notes_in(page), remarks_in(page))
+    assert (notes_in(left), remarks_in(left)) == ([], [])
+
+
+@pytest.mark.spec("G7")
+def test_what_stays_keeps_its_line_ends_its_blank_lines_and_its_indents() -> None:
+    note = "- [2026-03-12T14:30:00Z] (importance: 0.7) {}\r\n"
+    above, below = f"{HEADING}\r\n\r\nMine,\r\n  on two lines \r\n\r\n\r\n\r\n* a list\r\n", "\r\n    code\r\n\r\n\r\n"
+    page = f"{above}{note.format('goes')}{note.format('stays')}goes, too\r\n{below}"
+    kept = f"{above}{note.format('stays')}\r\n code\r\n\r\n\r\n"
+    assert without(page, notes_in(page)[:1], ["goes, too"]) == kept

@@ -47,7 +47,7 @@ def show_state(
     """MEMORY.md of a resource, and what is to come: notes that wait, the last dream, the mood, the books."""
     with failing_in_one_line(), existing_memory() as memory:
         resource = _of_whom(memory, whose)
-        owned = memory.session(memory.sessions(resource=resource)[0].id).belongings
+        owned = memory.belongings(resource)
         text, waiting = owned.documents.text(STATE), len(notes_in(owned.documents.text(SCRATCH)))
         last = next(iter(memory.dreams(resource)), None)
         mood, books = memory.affect(resource).mood, memory.ledger.report(resource)

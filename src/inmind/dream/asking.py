@@ -42,7 +42,10 @@ def by_model(material: Material, model: Model, *, seconds: float, check: Check |
     read = written = 0
     wrong = ""
     for _ in range(TRIES):
-        reply = model.ask(replace(question, prompt=question.prompt + _again(wrong)), seconds=seconds)
+        try:
+            reply = model.ask(replace(question, prompt=question.prompt + _again(wrong)), seconds=seconds)
+        except ModelFailed as error:
+            raise ModelFailed(reason=error.reason, tokens=(read, written)) from error
         read, written = read + reply.tokens[0], written + reply.tokens[1]
         answer = answered(reply.text, labels)
         wrong = (

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from inmind.crystals.asked import key_words
 from inmind.crystals.words import words_asked
 from inmind.dream.lived import Lived, LookedUp, Spoke
+from inmind.dream.names import names_said
 from inmind.dream.questions import left_open, questions_in
 from inmind.dream.strangers import strangers_in
 from inmind.dream.turns import Turn, left_alone, turns
@@ -138,8 +139,13 @@ def _unanswered(turn: Turn, told: frozenset[str]) -> Iterator[Gap]:
 
 def _names(lived: Lived, taken_up: set[str], known: set[str]) -> Iterator[_Signal]:
     """Names that stand in one message alone, those of the last messages; and those that are a gap already."""
-    said = [(spoke, strangers_in(spoke.sentences)) for spoke in _people(lived.talk) if spoke.role == "user"]
-    times = Counter(name for _, names in said for name in names)
+    naming = [
+        (spoke, names)
+        for spoke in _people(lived.talk)
+        if spoke.role == "user" and (names := names_said(spoke.sentences))
+    ]
+    times = Counter(name for _, names in naming for name in names)
+    said = ((spoke, strangers_in(spoke.sentences)) for spoke, _ in naming)
     new = [(name, spoke) for spoke, names in said for name in names if not taken_up.issuperset(words_asked(name))]
     again = [one for one in new if one[0] in known]
     once = [one for one in new if times[one[0]] == 1 and one not in again]

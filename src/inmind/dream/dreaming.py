@@ -53,9 +53,9 @@ class Running:
         return self.by != RULES
 
     def holds(self, now: datetime) -> bool:
-        """For one lease and no longer. One that ends later was told by a clock that is ahead, and must not keep
-        everybody out until then."""
-        return self.until - LEASE <= now < self.until
+        """For one lease, and one more where its clock is ahead of this one. What ends later than that was told by a
+        clock that is wrong, and must not keep everybody out until then."""
+        return self.until - 2 * LEASE <= now < self.until
 
 
 def _none() -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Dreaming:
     asked: datetime | None = None
     """When the last one began for which a model was asked."""
     done: datetime | None = None
-    """When the last one came to its end."""
+    """When the last one began that came to its end: what came in since then is new."""
     last: int = 0
     """That one, unless it was undone."""
     failures: int = 0
@@ -133,7 +133,7 @@ class Dreaming:
         return replace(
             self,
             running=None,
-            done=event.at,
+            done=self.running.began if self.running else event.at,
             last=dreamt.dream,
             failures=0,
             model_failures=self._in_vain(dreamt),
@@ -162,6 +162,8 @@ class Dreaming:
             gaps=undone.gaps,
             skills=undone.skills,
             insights=self.insights - {*undone.insights},
+            theirs={**dict(undone.theirs), **self.theirs},
+            seed=self.seed | {*undone.seed},
         )
 
     def _shown(self, text: str) -> Dreaming:

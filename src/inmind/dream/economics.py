@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from inmind.frozen import frozen
 from inmind.journal import Event, Traded
-from inmind.text import counted
+from inmind.text import counted, shortened
 
 TOP: Final = 3
 """Skills that are named as those which earned the most."""
@@ -122,7 +122,7 @@ def _parts(economics: Economics) -> Iterator[str]:
     if economics.buyers:
         yield counted(economics.buyers, "buyer")
     if economics.top:
-        yield "best: " + ", ".join(f"{skill} {money(earned)}" for skill, earned in economics.top)
+        yield "best: " + ", ".join(f"{shortened(skill, 60)} {money(earned)}" for skill, earned in economics.top)
 
 
 def _trend(economics: Economics) -> str:

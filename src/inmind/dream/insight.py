@@ -10,7 +10,7 @@ the web speaks of a person cannot be told, so it must not become something that 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import combinations, islice
 from typing import Final
@@ -21,7 +21,7 @@ from inmind.crystals.lifecycle import alive
 from inmind.crystals.words import words, words_asked
 from inmind.dream.alike import groups
 from inmind.dream.lived import Lived, LookedUp
-from inmind.dream.loops import Loop, open_loops
+from inmind.dream.loops import Loop, open_loops, told_in, words_of
 from inmind.dream.material import Insight
 from inmind.dream.names import names_in
 from inmind.history.prose import compiled
@@ -52,11 +52,13 @@ def replayed(lookups: Iterable[LookedUp]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(crystal for lookup in lookups for crystal in lookup.found))
 
 
-def insights(crystals: Iterable[Crystal], lived: Lived, known: frozenset[str], now: datetime) -> list[Insight]:
-    """What can be seen now and is not known yet."""
+def insights(
+    crystals: Iterable[Crystal], lived: Lived, known: frozenset[str], now: datetime, *, loops: Collection[str] = ()
+) -> list[Insight]:
+    """What can be seen now and is not known yet. `loops`: lines of those that are open already."""
     told = sorted(filter(_tells, crystals), key=lambda crystal: (crystal.at, crystal.id))
     return [
-        *islice(_open(lived, known, now), MOST),
+        *islice(_open(lived, known, now, loops), MOST),
         *islice(_said_again(told, known), MOST),
         *islice(_linked(told, known), MOST),
     ]
@@ -140,26 +142,22 @@ def _link(one: str, other: str, occasions: int, since: datetime) -> str:
 # -- what is still open ------------------------------------------------------------------------------------
 
 
-def _open(lived: Lived, known: frozenset[str], now: datetime) -> Iterator[Insight]:
+def _open(lived: Lived, known: frozenset[str], now: datetime, loops: Collection[str]) -> Iterator[Insight]:
+    """Told once while it is open. What was done and is asked for again on another day is another loop."""
+    standing = {words_of(told_in(line)) for line in loops}
     found: dict[str, Loop] = {}
     for loop in open_loops(lived.talk, now):
-        found.setdefault(f"open {digest(*sorted(loop.words))}", loop)
+        found.setdefault(f"open {digest(*sorted(loop.words))} {loop.said.at:%Y-%m-%d}", loop)
     for about, loop in found.items():
-        if about not in known:
+        if about not in known and loop.words not in standing:
             yield Insight(
-                text=_still_open(loop),
+                text=loop.told,
                 how="open_loop",
                 about=about,
                 sources=(loop.said.id,),
                 importance=0.6,
                 trust=loop.said.trust,
             )
-
-
-def _still_open(loop: Loop) -> str:
-    if compiled(_HAN).search(loop.text):
-        return f"未完成（自 {loop.said.at:%Y-%m-%d} 起）：{loop.text}"
-    return f"Open since {loop.said.at:%Y-%m-%d}: {loop.text}"
 
 
 def _occasion(crystal: Crystal) -> str:

@@ -3,11 +3,14 @@
 "Remind me to renew the passport", "we still need to order the tiles", "I'll send it tomorrow": each stays open until
 somebody says that it is done, or a tool has done something with the same words. A request that a session ends with, and
 that nobody has answered, is one as well.
+
+A loop outlives the talk in which it was opened as a line on the page, and is known again by that line: what is said in
+a later session closes it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -40,6 +43,35 @@ class Loop:
     words: frozenset[str]
     said: Spoke
 
+    @property
+    def told(self) -> str:
+        """The line that it is on the page."""
+        if compiled(_HAN).search(self.text):
+            return f"未完成（自 {self.said.at:%Y-%m-%d} 起）：{self.text}"
+        return f"Open since {self.said.at:%Y-%m-%d}: {self.text}"
+
+
+def told_in(line: str) -> str:
+    """What a line says to be open, in the words in which it was said; empty where it is no loop's."""
+    found = compiled(_TOLD).match(line)
+    return line[found.end() :] if found else ""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """By which a loop is known again."""
+    return key_words(plain(text)) - _OF_EVERY_LOOP
+
+
+def closed(lines: Iterable[str], talk: Iterable[Spoke]) -> tuple[str, ...]:
+    """Of the loops that stand on a page, the lines of those that somebody has closed since."""
+    still = {line: words for line in lines if (words := words_of(told_in(line)))}
+    done: list[str] = []
+    for spoke in talk if still else ():
+        sign = _sign(spoke)
+        done += (line for line, words in still.items() if _is_closed(words, sign))
+        still = {line: words for line, words in still.items() if line not in done}
+    return tuple(done)
+
 
 def open_loops(talk: Sequence[Spoke], now: datetime) -> list[Loop]:
     """Those that nobody has closed, the oldest first."""
@@ -61,22 +93,26 @@ def _without(still: list[Loop], spoke: Spoke, just_now: list[Loop]) -> list[Loop
     """What is still open after somebody has said this. Most of what is said closes nothing and is not looked at."""
     if not still:
         return still
-    done, past, words = _deeds(spoke) if spoke.role == "tool" else _claims(spoke)
+    sign = done, _, words = _sign(spoke)
     if not words:
         return still
     at_once = just_now if done and spoke.role == "assistant" else []
-
-    def is_closed(loop: Loop) -> bool:
-        spoken_of = len(loop.words & words) >= SPOKEN_OF * len(loop.words)
-        return (spoken_of and (done or not past.isdisjoint(loop.words))) or loop in at_once
-
-    return [loop for loop in still if not is_closed(loop)]
+    return [loop for loop in still if not (_is_closed(loop.words, sign) or loop in at_once)]
 
 
 _Sign = tuple[bool, frozenset[str], frozenset[str]]
 """Is something said to be done? Which words say that it happened, and all words of what is spoken of."""
 
 _NO_SIGN: _Sign = (False, frozenset(), frozenset())
+
+
+def _sign(spoke: Spoke) -> _Sign:
+    return _deeds(spoke) if spoke.role == "tool" else _claims(spoke)
+
+
+def _is_closed(loop: frozenset[str], sign: _Sign) -> bool:
+    done, past, words = sign
+    return len(loop & words) >= SPOKEN_OF * len(loop) and (done or not past.isdisjoint(loop))
 
 
 def _claims(spoke: Spoke) -> _Sign:
@@ -101,7 +137,7 @@ def _opened(spoke: Spoke) -> Iterator[Loop]:
         said = plain(sentence)
         meant = cues.search(said) and not compiled(_NOT_MEANT).search(said) and not wants_answer(sentence)
         # "I'll do it later" is open only to whoever knows what it is.
-        if meant and (words := key_words(said) - _OF_EVERY_LOOP):
+        if meant and (words := words_of(sentence)):
             yield Loop(shortened(sentence, MOST_SENTENCE), words, spoke)
 
 
@@ -116,6 +152,9 @@ def _left_unanswered(said: Sequence[Spoke], now: datetime) -> Iterator[Loop]:
         if asked.trust >= Trust.PERSON and any(map(asks_for_deed, asked.sentences[:MOST_SENTENCES])):
             yield Loop(shortened(asked.text, MOST_SENTENCE), key_words(asked.text), asked)
 
+
+_HAN = "[一-鿿]"
+_TOLD = r"Open since \d{4}-\d\d-\d\d: |未完成（自 \d{4}-\d\d-\d\d 起）："
 
 _OF_EVERY_LOOP = frozenset(
     words_asked(
@@ -151,7 +190,8 @@ _ASKED = any_of(
     _STILL,
     _PROMISE,
 )
-_PROMISED = any_of(_STILL, _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
+# What "is still pending" in a reply is how things stand, and mostly not for the assistant to end.
+_PROMISED = any_of(r"\b(?:i|we) still (?:need|have) to\b", _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
 _CUES = frozenset(
     "remind forget todo to-do todo- to-do- still continued let's we'll i'll will going can [ ]".split()
 ) | {"[ ]"}

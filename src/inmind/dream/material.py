@@ -56,6 +56,8 @@ class Material:
     crystals: tuple[Crystal, ...] = ()
     """New ones, the best of each kind."""
     insights: tuple[Insight, ...] = ()
+    closed: tuple[str, ...] = ()
+    """Lines of loops that somebody has closed."""
     levels: Levels
     mood: str = ""
     gaps: tuple[Gap, ...] = ()

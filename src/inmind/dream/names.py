@@ -36,7 +36,7 @@ def _names(sentence: str) -> Iterator[str]:
     for found in compiled(_SPELT).finditer(sentence):
         parts: list[str] = found[0].split()
         begins = not sentence[: found.start()].strip(_OPENS)
-        while parts and (_names_nothing(parts[0]) or parts[0].isupper()):
+        while parts and (_names_nothing(parts[0]) or parts[0].isupper() or (begins and parts[0].endswith("ing"))):
             parts.pop(0)
             begins = False
         while parts and _names_nothing(parts[-1]):
@@ -62,17 +62,18 @@ _INNER = r"[a-z][A-Z]"
 _NO_NAMES = frozenset(
     """
     monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun january
-    february march april may june july august september october november december jan feb mar apr jun jul aug sep sept
-    oct nov dec am pm i i'm i've i'd i'll i’m i’ve i’d i’ll ok okay english chinese mandarin cantonese german french
-    spanish italian japanese korean russian dutch portuguese polish turkish arabic hebrew hindi urdu bengali greek latin
-    swedish norwegian danish finnish czech hungarian romanian ukrainian thai vietnamese indonesian persian irish scottish
-    welsh swiss austrian belgian american british european asian african australian canadian mexican brazilian indian
-    israeli egyptian cuban argentinian colombian caribbean mediterranean scandinavian catholic christian muslim jewish
-    buddhist please thanks thank hi hello hey dear yes yeah yep yup nope no the this that these those and but or so if
-    when what where who why how my your our his her their its it he she they we you there here then now today tomorrow
-    yesterday last next also maybe perhaps just let let's can could would should will do does did is are was were am
-    have has had not don't great good nice sure well oh wow god aww haha woohoo congrats happy sorry christmas easter
-    halloween thanksgiving ramadan hanukkah diwali internet mr mrs ms dr prof sir madam ps mom mum dad mommy daddy
-    grandma grandpa granny auntie
+    february march april may june july august september october november december jan feb mar apr jun jul aug sep
+    sept oct nov dec am pm in at on i i'm i've i'd i'll i’m i’ve i’d i’ll ok okay english chinese mandarin cantonese
+    german french spanish italian japanese korean russian dutch portuguese polish turkish arabic hebrew hindi urdu
+    bengali greek latin swedish norwegian danish finnish czech hungarian romanian ukrainian thai vietnamese
+    indonesian persian irish scottish welsh swiss austrian belgian american british european asian african
+    australian canadian mexican brazilian indian israeli egyptian cuban argentinian colombian caribbean
+    mediterranean scandinavian catholic christian muslim jewish buddhist please thanks thank hi hello hey dear yes
+    yeah yep yup nope no the this that these those and but or so if when what where who why how my your our his her
+    their its it he she they we you there here then now today tomorrow yesterday last next also maybe perhaps just
+    let let's can could would should will do does did is are was were have has had not don't great good nice sure
+    well oh wow god aww haha woohoo congrats happy sorry christmas easter besides alright anyway since after before
+    during another both halloween thanksgiving ramadan hanukkah diwali internet mr mrs ms dr prof sir madam ps mom
+    mum dad mommy daddy grandma grandpa granny auntie
     """.split()
 )

@@ -65,7 +65,7 @@ _FOR_COMPANY = (
     r"(?:(?:so|and|but|hey|well|oh|ok|haha|lol|wow|god|man)[\s,!.]+)*"
     + any_of(
         r"(?:right|ok|okay|really|seriously|huh|eh|yes|no|see|ready|deal|got it|get it)",
-        r"(?:guess what|so what|anything else)",
+        r"(?:guess what|so what|anything else|(?:maybe|perhaps)\b.*)",
         r"(?:does that |that )?makes? sense",
         r"(?:you )?know(?: what i mean)?",
         r"what do you mean\b.*",

@@ -9,7 +9,7 @@ be something to be done all the same, which politeness alone tells: "could you w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from inmind.dream.plain import any_of, plain
 from inmind.entities.nouns import singular
@@ -48,7 +48,7 @@ def _object(rest: str) -> str:
     clause = compiled(_CLAUSE).match(rest)
     tokens = takewhile(lambda token: token not in _LEADS_ON, (clause[0] if clause else "").split())
     nouns = [bare for token in tokens if (bare := token.strip("\"'`*()[]#")) and bare not in _IDLE]
-    named = [noun for noun, behind in zip(nouns, [*nouns[1:], ""], strict=True) if not _counts(noun, behind)]
+    named = [noun for noun, behind in pairwise([*nouns, ""]) if not _counts(noun, behind)]
     if not named or named[-1] in _POINTS:
         return ""
     head = "file" if compiled(_FILE).search(named[-1]) else singular(named[-1])
@@ -78,7 +78,8 @@ _LEADS_UP = (
     r"just|again|first|finally|there|yes|well|sorry)\b[\s,.!:-]*)*"
 )
 _ENGLISH = (
-    _LEADS_UP + r"(?:(?:can|could|would|will) you\s+|i(?:'d| would)? (?:like|want|need)(?: you)? to\s+|need(?: you)? to\s+|"
+    _LEADS_UP
+    + r"(?:(?:can|could|would|will) you\s+|i(?:'d| would)? (?:like|want|need)(?: you)? to\s+|need(?: you)? to\s+|"
     r"let's\s+|we (?:need|have) to\s+|your (?:task|job) is to\s+)?"
     r"(?:(?:please|kindly|also|just|now|then|quickly|try to|help me(?: to)?|go ahead and)\s+)*"
     r"(?P<verb>[a-z]+)(?P<particle> (?:up|out|off|down|over)\b)?\s+(?P<rest>.+)"
@@ -95,6 +96,8 @@ _TO_SAY = any_of(
 _POLITELY = _LEADS_UP + any_of(
     r"(?:can|could|would|will|won't|can't|couldn't) you\s+"
     rf"(?:(?:please|kindly|also|just|maybe|perhaps|possibly|quickly|then|at least)\s+)*(?!{_TO_SAY})[a-z]",
+    r"is there (?:really |any |some )*(?:nothing|anything|something|someone|somebody|anyone|anybody) (?:else )?"
+    r"(?:you|i|we|to|who)\b|is there (?:any|some|no) (?:way|chance)\b.*\byou (?:can|could)\b",
     r"(?:would|do) you mind\b|(?:is it|would it be) possible (?:for you )?to\b",
     r"(?:can|could|may|might) (?:i|we) (?:please |just |also |at least )*(?:have|get|speak|talk)\b",
 )
@@ -126,7 +129,7 @@ _VERBS = frozenset(
     """.split()
 )
 
-_CLAUSE = r"(?:[^,;:.!?]|[.:](?=\S)|,(?=\d))+"
+_CLAUSE = r"(?:\bn[or]\.(?=\s\d)|[^,;:.!?]|[.:](?=\S)|,(?=\d))+"
 _LEADS_ON = frozenset(
     """
     about above across after against and as at because before behind below between but by during for from if in inside

@@ -34,13 +34,13 @@ def trigger(
     rhythm: Rhythm,
     *,
     now: datetime,
-    started: datetime,
+    awake: timedelta,
     strong: bool,
     fresh: Callable[[int], int],
 ) -> str:
     """Why a dream is due now: `schedule` or `spike`; empty where none is.
 
-    `fresh`: how many new crystals there are, of at most so many. `started`: when whoever asks has begun to.
+    `fresh`: how many new crystals there are, of at most so many. `awake`: for how long whoever asks has been at it.
     """
     if dreaming.running is not None and dreaming.running.holds(now):
         return ""
@@ -48,7 +48,7 @@ def trigger(
     wait = _waited(dreaming.failures)
     if strong and since >= max(rhythm.early, wait(rhythm.early)) and fresh(1):
         return "spike"
-    if since < wait(rhythm.every) or not timedelta() <= now - started or now - started < rhythm.first:
+    if since < wait(rhythm.every) or awake < rhythm.first:
         return ""
     return "schedule" if fresh(rhythm.least) >= rhythm.least else ""
 

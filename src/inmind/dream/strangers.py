@@ -8,7 +8,6 @@ bores is worse than none, so in doubt there is none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from inmind.dream.names import names_said
@@ -17,7 +16,7 @@ from inmind.dream.questions import wants_answer
 from inmind.dream.requests import asks_for_deed
 from inmind.history.prose import compiled
 
-LEAST_WORDS = 4
+LEAST_WORDS = 3
 """Of a sentence, beside names: what is shorter answers somebody."""
 
 
@@ -40,7 +39,7 @@ def _is_no_tale(sentence: str, names: list[str]) -> bool:
     said = plain(sentence)
     if compiled(_INTRODUCES).search(said) or compiled(_WANTS).search(said):
         return True
-    others = sum(map(len, (sentence.split(), *()))) - sum(len(name.split()) for name in names)
+    others = len(sentence.split()) - sum(len(name.split()) for name in names)
     if not compiled(_HAN).search(sentence) and others < LEAST_WORDS:
         return True
     return wants_answer(sentence) or asks_for_deed(sentence)
@@ -53,40 +52,53 @@ def _is_known(name: str) -> bool:
 
 
 def _is_explained(name: str, sentence: str) -> bool:
-    """By what stands around it, wherever it comes up first."""
+    """By what stands around it where it comes up first; what one of a list is, all of them are."""
     before, _, behind = sentence.partition(name)
-    return bool(compiled(_BEFORE).search(before) or compiled(_BEHIND).match(behind))
+    around = (before, compiled(_LISTED).sub("", before))
+    explained = any(compiled(_BEFORE).search(one) for one in around) or compiled(_BEHIND).match(behind) is not None
+    return explained or _is_set_apart(before, behind)
+
+
+def _is_set_apart(before: str, behind: str) -> bool:
+    """Whoever is spoken to is: "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!". So is a name
+    that says who was meant: "one of them, Rex, barks"."""
+    ends = behind.startswith((",", "!", " -")) or not behind.strip(".!?。！？ ")
+    return ends and (len(before.split()) <= 1 or before.rstrip().endswith((",", "，")))
 
 
 _HAN = "[一-鿿]"
-_INTRODUCES = r"\b(?:my (?:\w+ )?name(?:'s| is)|call me|i am|i'm|this is|it's|regards|sincerely|cheers)\b|我叫|我是|我的名字"
+_INTRODUCES = (
+    r"\b(?:my (?:\w+ )?name(?:'s| is)|call me|i am|i'm|this is|it's|regards|sincerely|cheers)\b|我叫|我是|我的名字"
+)
 _WANTS = any_of(
     r"\b(?:i|we)(?:'d| would)? (?:\w+ )?(?:want|need|like to|prefer)\b|\b(?:looking for|interested in|please)\b",
     r"\bi'd (?:like|love|prefer)\b|\b(?:how|what) about\b|\blet's\b|请|想要|我要",
+    r"^\W*(?:\*\*|[-•]\s)",
 )
 
-_STEPS = "and|or|but|that|with|by|of|on|about|as|when|while|because|if|is|was|are|were|has|had|have|than|then|who|which"
+_LISTED = r"(?:\b[A-Z][\w’'-]*(?:,? and |,? or |, ))+$"
+_OWN = r"my|our|your|his|her|their|its"
+_STEPS = "and|or|but|that|about|on|with|as|when|while|because|if|is|was|are|were|has|had|have|than|then|who|which"
 _BEFORE = (
-    any_of(
-        # a place, or the way to one; whom somebody talks to is none
-        r"\b(?:in|into|near|around|at|across|via|through|throughout|outside|inside|towards?|visit(?:s|ed|ing)?)\s+(?:\w+\s+)?",
-        r"(?<!talk)(?<!talked)(?<!talking)(?<!spoke)(?<!speak)(?<!listen)(?<!introduced)(?<!introduced me)\s(?:to|from)\s+(?:the\s+)?",
-        # one of its kind, and what kind that is
-        r"\b(?:my|our|your|his|her|their|its|an?|the|this|that|these|those|some)\s+",
-        rf"\b(?:my|our|your|his|her|their|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_STEPS})\b)[a-z][\w-]*,?\s+){{1,3}}",
-        r"\b(?:called|named)\s+",
+    "(?i)"
+    + any_of(
+        # a place, a maker, a part of something
+        r"\b(?:in|into|near|around|at|across|via|through|outside|inside|towards?|visit(?:s|ed|ing)?|by|of|like)\s+(?:the\s+)?",
+        r"(?<!talk)(?<!talked)(?<!talking)(?<!spoke)(?<!speak)(?<!wrote)\s(?:to|from)\s+(?:the\s+)?",
+        # one of its kind, and which kind that is
+        rf"\b(?:{_OWN}|an?|the|this|these|those|some)\s+",
+        rf"\b(?:{_OWN}|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_STEPS})\b)[a-z][\w-]*,?\s+){{1,3}}",
+        r"\b(?:called|named|name is|name['’]s)\s+",
+        r"(?:名叫|叫做|叫作|叫)",
         # whoever is spoken to
-        r"^\W*(?:\w+[!,]?\s+)?(?:thanks|thank you|hey|hi|hello|yeah|yes|no|oh|wow|congrats|sorry|okay|ok|bye|sure)[\s,!]+",
-        r",\s+(?=$)",
-        r"有?[一-鿿]{0,6}(?:名叫|叫做|叫作|叫)$",
+        r"^\W*(?:thanks|thank you|hey|hi|hello|yeah|yes|no|oh|wow|congrats|sorry|okay|ok|bye|sure|good \w+)[\s,!]+",
     )
     + r"[\"'“‘*(]*$"
 )
 _BEHIND = any_of(
-    r"[\"'”’*)]*\s*,\s+(?:my|our|your|his|her|their|an?|the|who|which|one of)\b",
-    r"[\"'”’*)]*\s+(?:is|was|are|were)\s+(?:my|our|your|his|her|their|an?|the|one of)\b",
-    r"\s*[(（]|\s+[a-z]+\s*$",
-    r"\s*[!,]\s*(?:you|your|i)\b",
+    rf"[\"'”’*)]*\s*,\s+(?:{_OWN}|an?|the|who|which|one of|she|he|it|they|you)\b",
+    rf"[\"'”’*)]*\s+(?:is|was|are|were)\s+(?:{_OWN}|an?|the|one of)\b",
+    r"\s*[(（]",
 )
 _KNOWN = frozenset(
     """

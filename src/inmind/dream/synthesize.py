@@ -20,12 +20,16 @@ from inmind.dream import economics, skills
 from inmind.dream.board import Board
 from inmind.dream.classify import section_of
 from inmind.dream.learned import Learned, learned
+from inmind.dream.loops import told_in
 from inmind.dream.material import Insight, Material, Pending
 from inmind.dream.weights import weights
 from inmind.history.prose import beginning
-from inmind.journal import Origin, StateLine, Trust
+from inmind.journal import Origin, Trust
 from inmind.state.edits import Add, Edit, Proposal, Retire, Rewrite
+from inmind.state.fit import PRECIOUS, is_told_anew
 from inmind.state.keeping import SHARED, lost, share_kept
+from inmind.state.page import read
+from inmind.state.pointers import candidates
 from inmind.state.sections import Section
 
 MOST_LINE: Final = 240
@@ -52,7 +56,8 @@ def by_rules(material: Material, *, besides: Sequence[Edit] = ()) -> Proposal:
 
     `besides`: edits that are settled already. What they say is said, and the lines that they name are left to them.
     """
-    named = {line for edit in besides for line in lines_of(edit)}
+    done = [edit for edit in _closed(material) if not any(edit.line in lines_of(other) for other in besides)]
+    named = {line for edit in (*besides, *done) for line in lines_of(edit)}
     board = _board(material, besides, named)
     wishes = [wish for wish in _wishes(material) if not _is_said(wish, besides)]
     for wish in sorted(wishes, key=lambda wish: (wish.at, wish.sources, wish.text)):
@@ -60,7 +65,7 @@ def by_rules(material: Material, *, besides: Sequence[Edit] = ()) -> Proposal:
     count = weights(material.levels)
     said = sorted(board.edits(), key=lambda edit: (-edit.importance * count[edit.section], edit.at, edit.text))
     news = material.notes or material.crystals or material.insights
-    return Proposal(edits=(*_told_anew(material), *said, *(_worked_in(material, named) if news else ())))
+    return Proposal(edits=(*_told_anew(material), *done, *said, *(_worked_in(material, named) if news else ())))
 
 
 def _is_said(wish: Add, besides: Sequence[Edit]) -> bool:
@@ -197,8 +202,17 @@ def _told_anew(material: Material) -> Iterator[Add | Retire]:
     yield from (edit for text, edit in wanted.items() if text not in standing)
 
 
-def is_told_anew(line: StateLine) -> bool:
-    return line.section in (Section.GAPS, Section.SKILLS) or line.kind == _ECONOMICS
+def _closed(material: Material) -> Iterator[Retire]:
+    """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
+    standing = {text for _, text in material.page.everything()}
+    for text in material.closed:
+        line = material.lines.get(text)
+        if line is None or text not in standing:
+            continue
+        for pointer in candidates(told_in(text)):
+            if material.finds(pointer.keywords).issuperset(line.sources):
+                yield Retire(line=text, topic=pointer.topic, keywords=pointer.keywords)
+                break
 
 
 def _gaps(material: Material) -> Iterator[Add]:
@@ -241,21 +255,25 @@ _WHYS = {
 
 
 def _worked_in(material: Material, named: Collection[str]) -> list[Rewrite]:
-    """A few of their entries, into their sections, word for word.
+    """A few of their entries, into their sections, word for word, as the last to leave these.
 
-    Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote.
+    Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote. So do those
+    under a heading of theirs, which says what they are about.
     """
     if not material.page.header:
         return []
-    seeds = (text for section, text in material.page.everything() if section is None and text in material.seed)
-    whole = (text for text in seeds if len(text) <= MOST_LINE and not _NO_LINE.match(text) and text not in named)
+    seeds = (text for _, text in read(_HEADED.split(material.page.above)[0]).everything() if text in material.seed)
+    whole = (text for text in seeds if len(text) <= MOST_LINE and not _NO_LINE.search(text) and text not in named)
     return [
-        Rewrite(lines=(text,), section=section_of(text, trust=Trust.PERSON), text=line_of(text))
+        Rewrite(lines=(text,), section=section_of(text, trust=Trust.PERSON), text=line_of(text), importance=PRECIOUS)
         for text in islice(whole, WORKED_IN)
     ]
 
 
-_NO_LINE = re.compile(r"```|~~~|\||<|#")
+_HEADED = re.compile(r"^##", re.MULTILINE)
+
+
+_NO_LINE = re.compile(r"\n|^(?:```|~~~|\||<|#)")
 
 
 def lines_of(edit: Edit) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from inmind.journal import StateLine
@@ -13,6 +13,9 @@ from inmind.state.sheet import Sheet
 
 PROVEN = 5
 """Sources of a line that a search has to bring up: more would not fit into its answer."""
+
+_TRIED = 3
+"""Pointers that one which is too many is tried with: each costs a search."""
 
 
 def faded(sheet: Sheet, line: StateLine, offered: Iterable[Pointer], ground: Ground) -> bool:
@@ -26,18 +29,32 @@ def faded(sheet: Sheet, line: StateLine, offered: Iterable[Pointer], ground: Gro
 
 
 def few_pointers(sheet: Sheet, ground: Ground) -> None:
-    """No more pointers than a page may have: the two oldest become one, or else the least important leaves."""
-    by_people = sum(pointed(text) is not None for text in sheet.theirs)
-    while len(own := sheet.pointers()) > max(0, MOST_POINTERS - by_people):
+    """No more pointers than a page may have: two become one, and only where no two can, the least important leaves."""
+    room = max(0, MOST_POINTERS - len(sheet.pointers_of_people()))
+    while len(own := sheet.pointers()) > room:
         lines = [sheet.lines[text] for text in own]
-        if joined := _joined(lines[:2], ground):
-            sheet.write(joined, instead_of=own[:2])
+        least = min(lines, key=lambda line: line.importance)
+        for pair in _pairs(lines, least):
+            if joined := _joined(pair, ground):
+                sheet.write(joined, instead_of=[line.text for line in pair])
+                break
         else:
-            sheet.strike(min(lines, key=lambda line: line.importance).text)
+            sheet.strike(least.text)
+
+
+def _pairs(lines: Sequence[StateLine], least: StateLine) -> Iterator[tuple[StateLine, StateLine]]:
+    """Pointers that might become one: the two oldest, and else the one that would leave with those most like it."""
+    if len(lines) > 1:
+        yield lines[0], lines[1]
+    words = _words(least)
+    others = [line for line in lines if line is not least]
+    likest = sorted(others, key=lambda line: len(words & _words(line)), reverse=True)
+    yield from ((line, least) for line in likest[:_TRIED])
 
 
 def _point(sheet: Sheet, line: StateLine, ground: Ground) -> None:
-    """A pointer for the page. One to the same topic takes it in, if both are still found by that."""
+    """A pointer for the page. One to the same topic takes it in, if both are still found by that; where somebody has
+    written the very same, that is it."""
     topic = _pointer(line).topic.casefold()
     for text in sheet.pointers():
         there = sheet.lines[text]
@@ -46,7 +63,9 @@ def _point(sheet: Sheet, line: StateLine, ground: Ground) -> None:
             return
     if (there := sheet.lines.get(line.text)) is not None:
         line = line._replace(sources=_all([there, line]))
-    sheet.write(line, instead_of=[line.text])
+    elif line.text in sheet:
+        return
+    sheet.write(line)
     few_pointers(sheet, ground)
 
 
@@ -61,6 +80,10 @@ def _joined(lines: Sequence[StateLine], ground: Ground) -> StateLine | None:
         if all(_holds(pointer, line.sources, ground) for line in lines):
             return _line(pointer, lines)
     return None
+
+
+def _words(line: StateLine) -> frozenset[str]:
+    return frozenset(_pointer(line).keywords.casefold().split())
 
 
 def _line(pointer: Pointer, lines: Sequence[StateLine]) -> StateLine:

@@ -2,8 +2,9 @@
 
 The least worth goes first. What was on the page before leaves for a pointer, and only a part of that in one dream as
 long as something else can go; what this dream would add may simply stay out, since its notes and crystals are found all
-the same. People's entries leave when they can be found again by a pointer, a part of them in one dream. Where people
-fill the room by themselves, dreams keep to a part of it. Most of the Bond never leaves in one dream, room or not.
+the same. People's entries leave last of all, when they can be found again by a pointer, a part of them in one dream.
+Where people fill the room by themselves, dreams keep to a part of it. Most of the Bond never leaves in one dream, room
+or not.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from inmind.frozen import frozen
 from inmind.journal import StateLine, Trust
 from inmind.state.fading import faded
 from inmind.state.ground import Ground
-from inmind.state.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, survives
+from inmind.state.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, lines_in, stands, survives
 from inmind.state.page import written
 from inmind.state.pointers import candidates
 from inmind.state.room import MOST, Size, room_beside, size
@@ -75,21 +76,29 @@ def fitted(
     """
     fitting = _Fitting(sheet, added, ground, before=len(before), bond=bond)
     own = fitting.by_worth()
-    late = [line for line in own if line.text not in added and not is_told_anew(line)][leaving:]
-    fitting.let_go((line for line in own if line not in late), until=lambda measure: measure.fits)
-    fitting.let_go(_of_people(sheet, ground), until=lambda measure: measure.is_small)
+    late = [line for line in own if line.text not in added and not is_lossless(line)][leaving:]
+    waits = {line.text for line in late}
+    fitting.let_go((line for line in own if line.text not in waits), until=lambda measure: measure.fits)
     fitting.let_go(late, until=lambda measure: measure.fits)
+    fitting.let_go(_of_people(sheet, ground), until=lambda measure: measure.is_small)
     fitting.let_go(fitting.pointers(), until=lambda measure: measure.fits)
     return Fitted(left=tuple(fitting.left), kept_out=tuple(fitting.kept_out))
 
 
 def is_told_anew(line: StateLine) -> bool:
-    """Is nothing lost with it? So with a figure that memory has worked out itself, of no source in particular."""
-    return line.section in (*TOLD_ANEW, Section.POINTERS) or (line.section == Section.NICHE and not line.sources)
+    """Does every dream tell it from what it knows? So with a figure that memory has worked out itself, of no source in
+    particular."""
+    figure = line.section == Section.NICHE and (line.kind == "economics" or not line.sources)
+    return line.section in TOLD_ANEW or figure
+
+
+def is_lossless(line: StateLine) -> bool:
+    """Is nothing lost with it?"""
+    return is_told_anew(line) or line.section == Section.POINTERS
 
 
 def must_stay(text: str, ground: Ground) -> bool:
-    return any(item in text for item in ground.must)
+    return bool(ground.must) and any(stands(item, lines_in(text)) for item in ground.must)
 
 
 def spares_bond(bond: Collection[str], sheet: Sheet, *, gone: Collection[str], put: Collection[str] = ()) -> bool:
@@ -129,27 +138,20 @@ class _Fitting:
 
     def let_go(self, lines: Iterable[StateLine], *, until: Callable[[_Measure], bool]) -> None:
         for line in lines:
-            if until(self._measure) and until(self._measured()):
+            if until(self._measure):
                 return
             if self._leaves(line):
                 (self.kept_out if line.text in self._added else self.left).append(line)
 
     def _leaves(self, line: StateLine) -> bool:
-        if line.text in self._added or is_told_anew(line):
+        if line.text in self._added or is_lossless(line):
             self._sheet.strike(line.text)
-            self._measure.strike(line.text)
             return True
-        rest = self._measure.less(line.text)
-        if is_mass_drop(self._before, rest) or not spares_bond(self._bond, self._sheet, gone=[line.text]):
+        if is_mass_drop(self._before, self._measure.characters - len(line.text)):
             return False
-        if not faded(self._sheet, line, candidates(line.text), self._ground):
+        if not spares_bond(self._bond, self._sheet, gone=[line.text]):
             return False
-        self._measured()
-        return True
-
-    def _measured(self) -> _Measure:
-        self._measure = _Measure(self._sheet)
-        return self._measure
+        return faded(self._sheet, line, candidates(line.text), self._ground)
 
 
 def _of_people(sheet: Sheet, ground: Ground) -> list[StateLine]:
@@ -160,34 +162,52 @@ def _of_people(sheet: Sheet, ground: Ground) -> list[StateLine]:
 
 
 class _Measure:
-    """How long a page is. What a struck line took is subtracted: to write a page of a thousand notes for each that
-    leaves would take seconds."""
+    """How long a page is. It is written and measured anew before anybody hears that it is short enough; as long as it
+    is too long by far, what has changed since is added up instead.
+
+    Tokens of lines do not add up to those of a page: each is rounded, by up to one for each change. And a heading of
+    people's goes with the last that stood below it, so a page is not left unmeasured for long.
+    """
 
     def __init__(self, sheet: Sheet) -> None:
-        page = sheet.page("")
-        self._size = size(written(page)) + _HEADER
-        self._room = room_beside(written(by_people(page, sheet.lines)))
+        self._sheet = sheet
+        self._take()
 
     @property
     def fits(self) -> bool:
         """Inside its room, or people have filled that, and dreams keep to their part."""
+        self._make_sure(self._room)
         return self._size.within(self._room)
 
     @property
     def is_small(self) -> bool:
         """Inside its room, whoever has written it."""
+        self._make_sure(MOST)
         return self._size.within(MOST)
 
-    def less(self, text: str) -> int:
-        """Characters that are left without a line."""
-        return self._size.characters - size(_item(text)).characters
+    @property
+    def characters(self) -> int:
+        """At least."""
+        return self._size.characters - 2 * self._unsure
 
-    def strike(self, text: str) -> None:
-        self._size -= size(_item(text))
+    @property
+    def _size(self) -> Size:
+        return self._base + self._sheet.grown
 
+    @property
+    def _unsure(self) -> int:
+        return self._sheet.changes - self._changes
 
-def _item(text: str) -> str:
-    return f"- {text}\n"
+    def _make_sure(self, room: Size) -> None:
+        least = self._size - Size(2 * self._unsure, self._unsure)
+        if self._unsure and (least.within(room) or self._unsure * _SURE > len(self._sheet)):
+            self._take()
+
+    def _take(self) -> None:
+        page = self._sheet.page("")
+        self._base = size(written(page)) + _HEADER - self._sheet.grown
+        self._room = room_beside(written(by_people(page, self._sheet.lines)))
+        self._changes = self._sheet.changes
 
 
 def _moment(text: str, now: datetime) -> datetime:
@@ -198,6 +218,9 @@ def _moment(text: str, now: datetime) -> datetime:
         return now
     return said if said.tzinfo else said.replace(tzinfo=UTC)
 
+
+_SURE = 4
+"""One of so many entries of a page may change before it is measured again."""
 
 _HEADER = Size(120, 40)
 """The line of the dream, whatever the mood is."""

@@ -6,7 +6,7 @@ it was and as it would be: they hold however the checks are changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from inmind.frozen import frozen
@@ -89,25 +89,30 @@ def _pointers(after: Page, lines: Mapping[str, StateLine]) -> str:
 def _substance(before: Page, after: Page) -> str:
     """Headings with next to nothing under them. A page that has never said more is young, and not collapsed."""
     was, now = (sum(len(text) for _, text in page.everything()) for page in (before, after))
-    return f"{now} characters are no state" if now < LEAST_SUBSTANCE and (now < was or not now) else ""
+    return f"{now} characters are no state" if now < LEAST_SUBSTANCE <= was else ""
 
 
 def _bond(change: Change, before: Page, after: Page) -> str:
     """What stands there word for word has survived: all of a page by hand now stands above the state."""
-    bond = before.entries(Section.BOND)
-    part = survives(bond, (*after.entries(Section.BOND), *(text for text in bond if stands(text, change.after))))
+    bond, lines = before.entries(Section.BOND), lines_in(change.after)
+    part = survives(bond, (*after.entries(Section.BOND), *(text for text in bond if stands(text, lines))))
     return f"{part:.0%} of the Bond's words are left" if part < LEAST_OF_THE_BOND else ""
 
 
 def _retention(change: Change, after: Page) -> str:
-    standing = {text for _, text in after.everything()}
-    gone = [text for text in change.survivors if text not in standing and not stands(text, change.after)]
+    standing, lines = {text for _, text in after.everything()}, lines_in(change.after)
+    gone = [text for text in change.survivors if text not in standing and not stands(text, lines)]
     return f"{len(gone)} missing, first of them: {gone[0][:80]}" if gone else ""
 
 
-def stands(text: str, page: str) -> bool:
-    """Does each of its lines stand there, whatever is around them?"""
-    return all(line.strip() in page for line in text.split("\n"))
+def lines_in(text: str) -> frozenset[str]:
+    """What it says line by line, whatever list the lines are in."""
+    return frozenset(map(said, text.split("\n"))) - {""}
+
+
+def stands(text: str, lines: Collection[str]) -> bool:
+    """Is each of its lines one of these, whole? "Use tabs" does not stand where "Never use tabs" does."""
+    return all(line in lines for line in lines_in(text))
 
 
 def _share(change: Change) -> str:

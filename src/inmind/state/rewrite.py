@@ -17,10 +17,21 @@ from inmind.journal import StateLine, Trust, Verdict
 from inmind.notes import stamp
 from inmind.state.edits import Add, Edit, Retire, Rewrite
 from inmind.state.fading import faded, few_pointers
-from inmind.state.fit import PRECIOUS, fitted, is_over, is_told_anew, must_stay, of_people, share, spares_bond
+from inmind.state.fit import PRECIOUS, fitted, is_lossless, is_over, must_stay, of_people, share, spares_bond
 from inmind.state.ground import Ground
-from inmind.state.guards import ABOUT_PEOPLE, Change, stands, verdicts
-from inmind.state.keeping import LONGEST_LINE, SHARED, invented, lost, one_line, quotes, same, share_kept, speaks_of
+from inmind.state.guards import ABOUT_PEOPLE, Change, lines_in, stands, verdicts
+from inmind.state.keeping import (
+    LONGEST_LINE,
+    SHARED,
+    contradicts,
+    invented,
+    lost,
+    one_line,
+    quotes,
+    same,
+    share_kept,
+    speaks_of,
+)
 from inmind.state.page import header, written
 from inmind.state.pointers import candidates, pointed, pointer_to
 from inmind.state.sections import Section
@@ -73,7 +84,7 @@ class _Rewriting:
         self._retired: list[StateLine] = []
         self._refused: list[str] = []
         self._gone = 0
-        self._most_gone = share(sum(not is_told_anew(line) for line in self._sheet.lines.values()))
+        self._most_gone = share(sum(not is_lossless(line) for line in self._sheet.lines.values()))
         self._said = {same(text): text for text in (*self._people, *self._sheet.lines)}
 
     def carry_out(self, edit: Edit) -> None:
@@ -92,7 +103,7 @@ class _Rewriting:
     def done(self) -> Rewritten:
         sheet, ground = self._sheet, self._ground
         for item in ground.must:
-            if not any(stands(item, text) for text in sheet):
+            if not any(stands(item, lines_in(text)) for text in sheet):
                 sheet.attach(Section.ACTIVE, indent(item, "  ").replace("  ", "- ", 1))
         few_pointers(sheet, ground)
         fit = fitted(
@@ -124,8 +135,11 @@ class _Rewriting:
         trust = self._trust(edit.sources, edit.trust, edit.section)
         if edit.sources and edit.kind not in _COUNTED:
             self._check_numbers(edit.text, edit.sources, edit.at)
-            if not speaks_of(edit.text, *map(self._ground.source_text, edit.sources)):
+            sources = [self._ground.source_text(source) for source in edit.sources]
+            if not speaks_of(edit.text, *sources):
                 raise _Refused("no source speaks of that")
+            if contradicts(edit.text, *sources):
+                raise _Refused("its sources say the opposite")
         line = StateLine(
             section=edit.section,
             text=text,
@@ -153,6 +167,8 @@ class _Rewriting:
             if not edit.sources:
                 raise _Refused("too little would be left of the Bond")
             going = []  # it stands beside them
+        if not all(is_related(one, text) for one in going):
+            raise _Refused("it speaks of something else")
         lossy = [line for line in old if line.text in going and _loses(line.text, text)]
         if lossy:
             self._check_said_anew(text, lossy, edit.sources)
@@ -186,10 +202,10 @@ class _Rewriting:
             self._retire_of_people(edit)
             return
         line = sheet.lines[edit.line]
-        if not is_told_anew(line):
+        if not is_lossless(line):
             if line.importance >= PRECIOUS:
                 raise _Refused(f"its importance is {line.importance}")
-            if not edit.topic and line.section != Section.NICHE:
+            if not edit.topic:
                 raise _Refused("nothing would point at it")
             self._check_spending(1)
         if not self._spares_bond([line.text]):
@@ -198,7 +214,7 @@ class _Rewriting:
             sheet.strike(line.text)
         elif not faded(sheet, line, [pointer_to(edit.topic, keywords=edit.keywords)], ground):
             raise _Refused(f"a search for {shortened(edit.keywords, 80)!r} does not find it")
-        self._gone += not is_told_anew(line)
+        self._gone += not is_lossless(line)
         self._retired.append(line)
 
     def _retire_of_people(self, edit: Retire) -> None:
@@ -251,8 +267,6 @@ class _Rewriting:
         if not any(quotes(text, self._ground.source_text(source)) for source in sources):
             gone = next((lost(line.text, text) for line in lossy if lost(line.text, text)), ("what it was about",))
             raise _Refused(f"it would lose {', '.join(gone)}")
-        if any(line.importance >= PRECIOUS and not share_kept(line.text, text) for line in lossy):
-            raise _Refused("it speaks of something else")
 
     def _check_spending(self, lines: int) -> None:
         if self._gone + lines > self._most_gone:
@@ -267,8 +281,13 @@ class _Rewriting:
         return there if there in self._sheet else None
 
     def _credit(self, there: str, line: StateLine) -> None:
-        """A line of ours is made of these sources as well. Somebody else's stays as it is."""
-        if (own := self._sheet.lines.get(there)) is not None:
+        """A line of ours is made of these sources as well. Somebody else's stays as it is, and one about people is not
+        made of what tools say."""
+        own = self._sheet.lines.get(there)
+        if own is not None and own.section in ABOUT_PEOPLE and line.trust <= Trust.DATA:
+            heard = tuple(one for one in line.sources if self._ground.source_trust(one) > Trust.DATA)
+            line = line._replace(sources=heard, importance=own.importance, trust=own.trust)
+        if own is not None:
             more = own._replace(
                 sources=tuple(dict.fromkeys((*own.sources, *line.sources))),
                 importance=max(own.importance, line.importance),

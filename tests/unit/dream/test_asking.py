@@ -210,7 +210,7 @@ GOOD = add("He is called Douglas", "N1", section="The Bond")
         (rewrite("It is due on March 20", "L2"), "a person wrote it"),
         (rewrite("The API migration is due soon", L[MOVE.text]), "20, March would be lost"),
         (rewrite("The API migration is due on March 21", L[MOVE.text]), "no source says 21"),
-        (rewrite("The API migration is due on May 20", L[MOVE.text]), "March would be lost"),
+        (rewrite("The API migration is due on May 20", L[MOVE.text]), "no source says May"),
         ({**rewrite("x", L[MOVE.text]), "lines": L[MOVE.text]}, "lines"),
         (retire("L99"), "no line"),
         (retire(L[KEPT.text]), "too important"),

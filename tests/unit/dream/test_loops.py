@@ -8,7 +8,7 @@ import pytest
 from builders import WHEN
 
 from inmind.dream.lived import Spoke, Used
-from inmind.dream.loops import open_loops
+from inmind.dream.loops import closed, open_loops, told_in
 from inmind.dream.turns import SOON
 from inmind.journal import Trust
 
@@ -42,6 +42,8 @@ def left(*talk: Spoke, after: timedelta = timedelta()) -> list[str]:
     "text",
     [
         PASSPORT,
+        "Can you remind me to send the invoice to Ben tomorrow?",
+        "能不能提醒我周五交房租？",
         "Don’t let me forget to call the dentist.",
         "TODO: order the tiles for the bathroom",
         "- [ ] order the tiles for the bathroom",
@@ -86,6 +88,10 @@ def test_what_the_assistant_promises_is_open(text: str) -> None:
 )
 def test_what_only_sounds_like_it_is_not(text: str) -> None:
     assert left(user(text), assistant("I see.")) == []
+
+
+def test_how_things_stand_is_no_promise() -> None:
+    assert left(user("Where is it?"), assistant("Your order of tiles is still pending.")) == []
 
 
 def test_what_a_tool_says_is_nothing_to_be_done() -> None:
@@ -141,6 +147,30 @@ def test_it_is_done_in_chinese_too() -> None:
 
 def test_a_request_that_a_session_ends_with_is_open_once_there_was_time_to_begin() -> None:
     assert left(user("Write a test for the parser"), after=SOON) == ["Write a test for the parser"]
+    assert left(user("Could you water the plants?"), after=SOON) == ["Could you water the plants?"]
     assert left(user("Write a test for the parser"), after=SOON - MINUTE) == []
     assert left(user("Write a test for the parser"), assistant("On it."), after=SOON) == []
     assert left(user("Thanks, that was great"), after=SOON) == []
+
+
+# -- on the page -------------------------------------------------------------------------------------------
+
+
+def lines(*talk: Spoke) -> list[str]:
+    return [loop.told for loop in open_loops(talk, WHEN)]
+
+
+@pytest.mark.parametrize("text", [PASSPORT, "提醒我周五交房租。"])
+def test_a_loop_is_known_again_by_its_line(text: str) -> None:
+    (line,) = lines(user(text))
+    assert told_in(line) == text
+    assert told_in(text) == ""
+
+
+def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else() -> None:
+    both = lines(user(PASSPORT), user("We still need to order the tiles."))
+    passport, _ = both
+    assert closed(both, [user("I renewed the passport today.", session="t")]) == (passport,)
+    assert closed(both, [said("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (passport,)
+    assert closed(both, [user("I paid the rent, that is done."), assistant("Done.")]) == ()
+    assert closed(["The passport was renewed"], [user("I renewed the passport today.")]) == ()

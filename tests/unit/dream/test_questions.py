@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from builders import WHEN
 
+from inmind.dream.lived import Spoke
 from inmind.dream.names import names_in
 from inmind.dream.questions import left_open, questions_in
 
 pytestmark = pytest.mark.spec("G3", "G5")
+
+
+def asked(text: str) -> list[str]:
+    return [*questions_in(Spoke(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)]
 
 
 @pytest.mark.parametrize(
@@ -17,6 +23,9 @@ pytestmark = pytest.mark.spec("G3", "G5")
         "Where is Brodick?",
         "how do I rotate the TLS certificate",
         "Can you tell me when the shop opens?",
+        "Could you remind me what the wifi password of the office is?",
+        "Would you recommend the harbour pub to my sister?",
+        "你能告诉我轮渡几点开吗？",
         "Do you know which dentist my sister recommended?",
         "I wonder how many tickets are left",
         "码头在哪里？",
@@ -26,7 +35,7 @@ pytestmark = pytest.mark.spec("G3", "G5")
     ],
 )
 def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: str) -> None:
-    assert list(questions_in(f"It rained all day. {question}")) == [question]
+    assert asked(f"It rained all day. {question}") == [question]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,15 @@ def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: 
         "What do you mean?",
         "Can you fix the header?",
         "Could you write a test for the parser?",
+        "Can you remind me to send the invoice to Ben tomorrow?",
+        "Would you please water the plants on Sunday?",
+        "Also, could you call the dentist?",
+        "Would you mind closing the harbour window?",
+        "Can I speak to a human about the ferry?",
+        "Is there someone else I can speak to about the ferry?",
+        "能不能帮我给花浇水？",
+        "你可以提醒我周五交房租吗？",
+        "麻烦你给牙医打个电话好不好？",
         'She asked "where is the ferry?"',
         "I love the ferry.",
         "> where is the ferry?",
@@ -59,7 +77,7 @@ def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: 
     ],
 )
 def test_what_is_asked_for_company_or_asks_for_a_deed_wants_no_answer(said: str) -> None:
-    assert list(questions_in(said)) == []
+    assert asked(said) == []
 
 
 @pytest.mark.parametrize(
@@ -111,6 +129,9 @@ def test_what_a_reply_knows_beside_is_told_apart() -> None:
         ("we read The Name of the Wind", ["Name of the Wind"]),
         ("my sister's dog likes Rex's toy", ["Rex"]),
         ("我有个朋友叫王小明，他喜欢《三体》", ["王小明", "三体"]),
+        ("Never deploy on Fridays, and hardly ever in Sept", []),
+        ("my French and Polish are fine", []),
+        ("Adding Kubernetes took a day", ["Kubernetes"]),
         ("Bob left. Everything is fine", []),
         ("I think I'm fine in May, thanks", []),
         ("WHY IS THIS BROKEN", []),

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from builders import WHEN
 
+from inmind.dream.lived import Spoke
 from inmind.dream.requests import request_in
 
 pytestmark = pytest.mark.spec("G5")
+
+
+def asked(text: str) -> str:
+    return request_in(Spoke(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +24,9 @@ pytestmark = pytest.mark.spec("G5")
         ("fix the failing test in parser.py", "fix test"),
         ("Please fix src/auth.py", "fix file"),
         ("review PR 123", "review pr"),
+        ("Refactor the module number 3", "refactor module"),
+        ("close ticket no. 17", "close ticket"),
+        ("change my phone number", "change number"),
         ("Thanks! Now open issue #42", "open issue"),
         ("The build failed. Fix the build", "fix build"),
         ("Hi! Add a hero section to it", "add section"),
@@ -34,7 +43,7 @@ pytestmark = pytest.mark.spec("G5")
     ],
 )
 def test_a_task_is_known_by_what_is_to_happen_and_to_what(text: str, task: str) -> None:
-    assert request_in(text) == task
+    assert asked(text) == task
 
 
 @pytest.mark.parametrize(
@@ -60,8 +69,8 @@ def test_a_task_is_known_by_what_is_to_happen_and_to_what(text: str, task: str) 
     ],
 )
 def test_what_does_not_say_both_is_no_task(text: str) -> None:
-    assert request_in(text) == ""
+    assert asked(text) == ""
 
 
 def test_who_tells_for_long_has_come_to_tell() -> None:
-    assert request_in("It rained. We stayed in. It was fine. We read. Fix the roof.") == ""
+    assert asked("It rained. We stayed in. It was fine. We read. Fix the roof.") == ""

@@ -22,7 +22,7 @@ def why(
     dreaming: Dreaming | None = None,
     *,
     now: datetime = NOON,
-    started: datetime = NOON - timedelta(days=1),
+    awake: timedelta = timedelta(days=1),
     strong: bool = False,
     fresh: int = 5,
 ) -> str:
@@ -30,7 +30,7 @@ def why(
         dreaming or Dreaming(),
         RHYTHM,
         now=now,
-        started=started,
+        awake=awake,
         strong=strong,
         fresh=lambda most: min(most, fresh),
     )
@@ -42,8 +42,8 @@ def begun(ago: timedelta, *, failures: int = 0) -> Dreaming:
 
 @pytest.mark.spec("G3")
 def test_the_first_dream_comes_five_minutes_after_the_start() -> None:
-    assert why(started=NOON - 4 * MINUTES) == ""
-    assert why(started=NOON - 5 * MINUTES) == "schedule"
+    assert why(awake=4 * MINUTES) == ""
+    assert why(awake=5 * MINUTES) == "schedule"
 
 
 @pytest.mark.spec("G3")

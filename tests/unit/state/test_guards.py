@@ -54,7 +54,7 @@ def test_more_than_twenty_pointers_are_too_many_unless_people_wrote_them_all() -
 
 
 def test_headings_alone_are_no_state() -> None:
-    assert failed("", a_page("<!-- a comment that is long enough to look like something -->")) == ["substance"]
+    assert "substance" in failed(PLENTY, a_page("<!-- a comment that is long enough to look like something -->"))
 
 
 def test_most_of_the_bond_has_to_survive() -> None:
@@ -63,8 +63,16 @@ def test_most_of_the_bond_has_to_survive() -> None:
 
 
 def test_what_has_to_survive_is_looked_for_line_by_line() -> None:
-    assert failed(PLENTY, PLENTY, survivors=("A page that says enough to be one",)) == []
-    assert failed(PLENTY, PLENTY, survivors=("A page that says enough\nand is gone",)) == ["retention"]
+    listed = a_page("- Use tabs\n  in every file\n* Never use spaces, and say so to everybody")
+    assert failed(PLENTY, listed, survivors=("Use tabs\nin every file", "in every file")) == []
+    assert failed(PLENTY, listed, survivors=("Use tabs\nand is gone",)) == ["retention"]
+
+
+@pytest.mark.parametrize("part", ["ever", "use spaces", "Never use spaces"])
+def test_a_part_of_a_line_does_not_survive_in_another(part: str) -> None:
+    assert failed(PLENTY, a_page("- Never use spaces, and say so to everybody who asks"), survivors=(part,)) == [
+        "retention"
+    ]
 
 
 def test_only_so_many_lines_leave() -> None:

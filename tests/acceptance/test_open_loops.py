@@ -1,0 +1,66 @@
+"""What was asked for stands on the page until it is done, and no longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inmind import Memory
+from inmind.documents import STATE
+from inmind.session import Session
+from inmind.testing import ManualClock
+
+pytestmark = pytest.mark.spec("G3", "G8")
+
+ASKED = "Can you remind me to send the invoice to Ben tomorrow?"
+LINE = f"- Open since 2026-01-01: {ASKED}"
+
+
+def turn(session: Session, said: str, reply: str = "I see.") -> None:
+    session.add([{"role": "user", "content": said}, {"role": "assistant", "content": reply}])
+
+
+def dreamt(memory: Memory, clock: ManualClock) -> str:
+    """The page after another dream, a day later, without the line that tells when that was."""
+    clock.advance(seconds=86_400)
+    assert memory.dream("ada").status == "done"
+    page = memory.session("any", resource="ada").read(STATE)
+    return "\n".join(line for line in page.splitlines() if not line.startswith("_Last dream"))
+
+
+@pytest.mark.parametrize("done", ["I sent the invoice to Ben.", "The invoice for Ben is done, I could send it today."])
+def test_what_a_later_session_has_done_leaves_for_a_pointer_and_does_not_come_back(tmp_path: Path, done: str) -> None:
+    clock = ManualClock()
+    with Memory.open(tmp_path, clock=clock) as memory:
+        turn(memory.session("first", resource="ada"), ASKED)
+        assert LINE in dreamt(memory, clock)
+        assert LINE in dreamt(memory, clock)
+        turn(memory.session("second", resource="ada"), done)
+        page = dreamt(memory, clock)
+        assert "Open since" not in page
+        assert "- Past: Can you remind me to send the invoice to Ben" in page
+        assert dreamt(memory, clock) == page
+
+
+def test_what_is_asked_for_again_after_it_was_done_is_open_again_and_once(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with Memory.open(tmp_path, clock=clock) as memory:
+        session = memory.session("first", resource="ada")
+        turn(session, ASKED)
+        dreamt(memory, clock)
+        turn(session, ASKED)
+        assert dreamt(memory, clock).count("Open since") == 1
+        turn(session, "I sent the invoice to Ben.")
+        assert "Open since" not in dreamt(memory, clock)
+        turn(session, ASKED)
+        assert f"- Open since 2026-01-04: {ASKED}" in dreamt(memory, clock)
+
+
+def test_what_speaks_of_something_else_closes_nothing(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with Memory.open(tmp_path, clock=clock) as memory:
+        turn(memory.session("first", resource="ada"), ASKED)
+        dreamt(memory, clock)
+        turn(memory.session("second", resource="ada"), "I sent the parcel to Eva, that is done.")
+        assert LINE in dreamt(memory, clock)
