@@ -25,6 +25,7 @@ from inmind.state.keeping import (
     SHARED,
     contradicts,
     invented,
+    is_related,
     lost,
     one_line,
     quotes,
