@@ -104,10 +104,14 @@ class Dreamer:
         store: Store,
         deep: DeepMemory,
         clock: Clock,
+        sources: tuple[str, ...] = (),
     ) -> None:
+        """`sources`: where whoever reads the page will search, if not everywhere."""
         self._resource, self._stream, self._files, self._folder = resource, stream, files, folder
         self._deep = deep
-        self._gathering = Gathering(resource=resource, stream=stream, store=store, deep=deep, clock=clock)
+        self._gathering = Gathering(
+            resource=resource, stream=stream, store=store, deep=deep, clock=clock, sources=sources
+        )
 
     def dream(
         self,
@@ -346,9 +350,12 @@ class Dreamer:
         drafts = [Draft(what=dreamt, origin=Origin.DREAM, sources=dreamt.notes)]
         drafts += [
             Draft(
-                what=Crystallised(text=one.text, importance=min(1.0, one.importance), consolidated=True),
+                what=Crystallised(
+                    text=one.text, importance=one.importance, about=one.kind, valence=one.valence, consolidated=True
+                ),
                 origin=Origin.FILE,
                 sources=(owned.documents.by_path[SCRATCH].source,),
+                trust=one.trust,
             )
             for one in gathered.typed
         ]

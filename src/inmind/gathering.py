@@ -42,9 +42,6 @@ from inmind.stores.base import Clock, Store
 from inmind.stores.stream import Stream
 from inmind.tools import is_memory_tool
 
-FOUND = 10
-"""Hits among which a pointer has to find what it points at: as many as an agent sees that searches for its words."""
-
 REMEMBERED = 2_000
 """What was written down lately, beside which new things are seen."""
 
@@ -142,8 +139,9 @@ class Gathering:
         )
 
     def finds(self, keywords: str) -> frozenset[str]:
-        """What a search for these words brings up; one that others were merged into has brought up those as well."""
-        hits = self._deep.search(Query(text=keywords, limit=FOUND, sources=self._sources), [self._resource])
+        """What a search for these words brings up, for whoever does not ask for more than is usual; one that others
+        were merged into has brought up those as well."""
+        hits = self._deep.search(Query(text=keywords, sources=self._sources), [self._resource])
         return frozenset(id for hit in hits for id in (hit.crystal.id, *hit.crystal.sources))
 
     def known(self, id: str) -> Crystal | None:

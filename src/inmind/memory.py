@@ -28,7 +28,7 @@ from inmind.crystals.crystal import SOURCES
 from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.errors import Closed, Damaged, InvalidInput, ModelFailed, UnsafeStorage
+from inmind.errors import Closed, Damaged, InvalidInput, ModelFailed, NotFound, UnsafeStorage
 from inmind.frozen import frozen
 from inmind.journal import (
     NOBODY,
@@ -370,7 +370,11 @@ class Memory:
         changed, and the answer says why; DreamRunning if somebody else dreams for it. `watch` is told of each phase,
         `cancelled` is asked now and then.
         """
-        return self._dream(_somebody(resource), "asked", watch=watch, cancelled=cancelled, key=key)
+        owner = _somebody(resource)
+        if owner not in self.resources() and not (self.home / "resources" / _as_file(owner)).exists():
+            hint = "no session names it, and nothing was written down for it"
+            raise NotFound(what="resource", name=resource, hint=hint)
+        return self._dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
 
     def dreams(self, resource: str) -> list[Dream]:
         """The dreams of a resource, the newest first, with what each did and why."""
@@ -500,13 +504,18 @@ class Memory:
             return self._deep_memory
 
     def _search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
-        deep, sources = self._deep(), self.settings.search.sources
-        if not query.sources and sources != SOURCES:
-            query = replace(query, sources=sources)
+        deep = self._deep()
+        if not query.sources:
+            query = replace(query, sources=self._where())
         hits = deep.search(query, resources)
         if deep.behind:
             self._keep_found()
         return hits
+
+    def _where(self) -> tuple[str, ...]:
+        """The sources that searches are kept to; none where that is all of them, which takes no looking at each hit."""
+        sources = self.settings.search.sources
+        return () if sources == SOURCES else sources
 
     def _keep_found(self, *, begin: bool = False) -> None:
         """Make vectors of what is new, in the background; `begin`: even where nobody has searched so far."""
@@ -570,10 +579,16 @@ class Memory:
             store=self._store,
             deep=self._deep(),
             clock=self._clock,
+            sources=self._where(),
         )
         named = key_for(key, "dream", resource)
-        number = dreamer.dream(trigger, self._asked() if asks else None, watch=watch, cancelled=cancelled, key=named)
+        asked = self._asked() if asks and self._may_spend(stream.state) else None
+        number = dreamer.dream(trigger, asked, watch=watch, cancelled=cancelled, key=named)
         return self._dreams(resource, stream).one(number)
+
+    def _may_spend(self, owned: Belongings) -> bool:
+        most = self.settings.model.daily_tokens
+        return not most or owned.dreams.spent_on(self._clock()) < most
 
     def _asked(self) -> Asked | None:
         """The model that dreams ask: the one that this was opened with, or the one that the settings name."""

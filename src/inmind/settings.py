@@ -40,7 +40,7 @@ CONFIG = "config.toml"
 
 PROVIDERS = ("openai", "anthropic")
 
-MOST_MINUTES = 60 * 24 * 366
+MOST = 10**9
 
 
 @frozen(kw_only=True)
@@ -78,6 +78,8 @@ class ModelSettings:
     key_env: str = ""
     seconds: float = 120.0
     """For one answer."""
+    daily_tokens: int = 0
+    """That dreams of one resource may take on one day, and go by rules from there on. 0: as many as it takes."""
     input_price: float = 0.0
     output_price: float = 0.0
     """For a million tokens."""
@@ -149,12 +151,8 @@ def _checked(name: str, value: Any) -> Any:
             raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
         return value
     whole = isinstance(default, int)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int if whole else int | float)
-        or not 0 <= value <= MOST_MINUTES
-    ):
-        expected = f"a {'whole ' if whole else ''}number from 0 to {MOST_MINUTES}"
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 <= value <= MOST:
+        expected = f"a {'whole ' if whole else ''}number from 0 to {MOST}"
         raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
     if name.endswith(_NEVER_ZERO) and value <= 0:
         raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from inmind import Memory
+from inmind.crystals import consolidate
+from inmind.crystals.crystal import Crystal
+from inmind.documents import SCRATCH
 from inmind.errors import DreamRunning, InvalidInput, NotFound
-from inmind.journal import Dreamt, Origin, Trust
+from inmind.gathering import Gathering
+from inmind.journal import Consolidated, DocumentWritten, Draft, Dreamt, Origin, Trust
+from inmind.notes import notes_in, remarks_in
 from inmind.state.sections import Section
 from inmind.testing import ManualClock
 
@@ -388,3 +396,66 @@ def test_a_note_that_comes_back_behind_a_dream_is_the_note_that_it_was(memory: M
     page_edited(memory, lambda page: page + "\n" + "\n".join(back) + "\n")
     assert memory.dream("ada").notes == (ids[1],)
     assert len(memory.search("ten pounds", resource="ada", kinds=["general"])) == 1
+
+
+LINES_OF_NOTES = st.builds(
+    "- [{}-{:02}-{:02}T{:02}:00:00Z] (importance: {}) {}".format,
+    st.sampled_from(["0000", "0001", "2026", "9999", "٢٠٢٦"]),
+    *(st.integers(0, most) for most in (13, 32, 25)),
+    st.sampled_from(["0.7", "9.9", "1e-9", "1e-999", "0." + "3" * 400, "7", "١"]),
+    st.text(max_size=12) | st.just("huge " * 2_000),
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(LINES_OF_NOTES | st.text(max_size=30), max_size=6), st.sampled_from(["\n", "\r\n", "\r", "\n\n"]))
+@pytest.mark.spec("G7")
+def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, lines: list[str], between: str) -> None:
+    gathering = gathering_of(memory)
+    text = between.join(lines).encode("utf-8", "replace").decode()
+    written = Draft(what=DocumentWritten(path=SCRATCH, text=text), origin=Origin.FILE)
+    memory._belongings("ada").append(written)  # pyright: ignore[reportPrivateUsage]
+    gathered = gathering.gather()
+    standing = [*(note.text for note in notes_in(text)), *remarks_in(text)]
+    assert sorted(note.text for note in gathered.typed) == sorted(standing)
+    assert all(0 <= note.importance <= 1 for note in gathered.typed)
+
+
+def gathering_of(memory: Memory, **more: Any) -> Gathering:
+    stream, store, deep = memory._belongings("ada"), memory._store, memory._deep()  # pyright: ignore[reportPrivateUsage]
+    return Gathering(resource="ada", stream=stream, store=store, deep=deep, clock=lambda: NOON, **more)
+
+
+@pytest.mark.spec("G8")
+def test_a_pointer_has_to_find_what_those_find_who_search(memory: Memory) -> None:
+    session = memory.session("shop", resource="ada")
+    session.add([{"role": "user", "content": "the heron was blue"}])
+    note = session.note("a heron stood there")
+    assert len(gathering_of(memory).finds("heron")) == 2
+    assert gathering_of(memory, sources=("memory",)).finds("heron") == {note.id}
+    noted(memory, *(f"heron number {n} of the lake" for n in range(20)))
+    assert gathering_of(memory).finds("heron lake") == {hit.crystal.id for hit in session.search("heron lake")}
+
+
+@pytest.mark.spec("G7")
+def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
+    memory: Memory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[list[str]] = []
+
+    def plan(crystals: Sequence[Crystal], *, now: datetime) -> Consolidated:
+        held.append([crystal.text for crystal in crystals])
+        return consolidate.plan(crystals, now=now)
+
+    monkeypatch.setattr("inmind.gathering.plan", plan)
+    monkeypatch.setattr("inmind.gathering.HELD_AGAINST", 3)
+    for n in range(6):
+        noted(memory, f"Ferry {n} leaves at {n} o'clock")
+        clock.advance(seconds=1)
+    memory.dream("ada")
+    clock.advance(seconds=1)
+    noted(memory, "Ferry 9 is late")
+    memory.dream("ada")
+    memory.dream("ada")
+    assert [len(texts) for texts in held] == [6, 3]
+    assert held[1][-1] == "Ferry 9 is late"

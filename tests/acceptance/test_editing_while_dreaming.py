@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inmind import Memory, Session
-from inmind.notes import notes_in
+from inmind.notes import notes_in, remarks_in
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("A5", "G7")
@@ -96,3 +96,21 @@ def test_what_a_dream_wrote_on_the_page_is_not_found_as_if_it_were_news(memory: 
     memory.dream("ada")
     paths = {hit.crystal.path for hit in memory.search("Tuesdays meeting", resource="ada")}
     assert paths == {""}
+
+
+@pytest.mark.spec("G7")
+@pytest.mark.usefixtures("session")
+def test_a_remark_that_somebody_writes_on_to_during_a_dream_stays_whole(memory: Memory, scratch: Path) -> None:
+    page = scratch.read_text("utf-8")
+    scratch.write_text(f"{page}\nDo not deploy on Friday\n\nok\n", "utf-8")
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "propose":
+            now = scratch.read_text("utf-8").replace("on Friday", "on Friday, unless Bob says so")
+            scratch.write_text(now.replace("\nok\n", "\nThe booking is open\n"), "utf-8")
+
+    memory.dream("ada", watch=watch)
+    memory.flush()
+    left = scratch.read_text("utf-8")
+    assert remarks_in(left) == ["Do not deploy on Friday, unless Bob says so", "The booking is open"]
+    assert notes_in(left) == []

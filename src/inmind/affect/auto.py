@@ -12,9 +12,13 @@ from typing import Final
 
 from inmind.affect.felt import HIGH, QUIET, Cause, Felt, is_recent, told
 from inmind.journal import AffectRaised, Draft, NoteTaken, Origin, Trust
+from inmind.text import inert, shortened
 
 IMPORTANCE: Final = 0.8
 EVERY: Final = timedelta(minutes=30)
+
+_LONGEST_WHY: Final = 90
+"""Characters that are quoted of why a level is high."""
 
 _VALENCES: Final = {"dopamine": 0.5, "cortisol": -0.5, "oxytocin": 0.5}
 
@@ -48,6 +52,14 @@ def due_notes(felt: Felt, now: datetime) -> list[Draft]:
 
 def _note(level: str, value: float, cause: Cause | None, *, sources: tuple[str, ...], still: bool = False) -> Draft:
     """Memory's own words, but no more to be trusted than what they tell of."""
-    note = NoteTaken(told(level, value, cause, still=still), importance=IMPORTANCE, valence=_VALENCES[level])
     trust = Trust(cause.trust) if cause else None
+    if cause and cause.why and trust is Trust.DATA:
+        cause = cause._replace(why=_quoted(cause.why))
+    note = NoteTaken(told(level, value, cause, still=still), importance=IMPORTANCE, valence=_VALENCES[level])
     return Draft(what=note, origin=Origin.OPERATOR, sources=sources, trust=trust)
+
+
+def _quoted(why: str) -> str:
+    """Words with the name of a tool in them, which its maker has chosen: data, and quoted as that."""
+    said = shortened(inert(why), _LONGEST_WHY).replace('"', "'")
+    return f'"{said}"'

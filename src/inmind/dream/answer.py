@@ -152,7 +152,7 @@ class _Reading:
         best = max(sources, key=lambda source: source.importance)
         return Add(
             section=section,
-            text=from_a_tool(text) if trust is Trust.DATA else text,
+            text=_marked(text, trust),
             sources=_ids(sources),
             importance=best.importance,
             kind=best.kind,
@@ -168,6 +168,7 @@ class _Reading:
             raise _Unusable("lines: expected some lines, each once")
         trusts = [source.trust for source in sources] + [Trust(line.trust) for line in lines]
         _check_trust(min(trusts), section)
+        text = _marked(text, min(trusts))
         _check_numbers(text, [*(source.text for source in sources), *(line.text for line in lines)])
         gone = [one for line in lines for one in lost(line.text, text)]
         if gone and not any(quotes(text, source.text) for source in sources):
@@ -246,6 +247,14 @@ def _text(fields: Mapping[str, Any], name: str, most: int) -> str:
 def _check_trust(trust: Trust, section: Section) -> None:
     if trust <= Trust.DATA and section in ABOUT_PEOPLE:
         raise _Unusable(f"{section} is nothing that tools have a say in")
+
+
+def _marked(text: str, trust: Trust) -> str:
+    """The line that a text is; a model that has read the mark of a tool may have put it there itself."""
+    return from_a_tool(_MARKED.sub(r"\g<said>", text)) if trust is Trust.DATA else text
+
+
+_MARKED = re.compile(r'\A\(from a tool\) "?(?P<said>.*?)"?\Z')
 
 
 def _check_numbers(text: str, sources: Sequence[str]) -> None:

@@ -77,6 +77,8 @@ class Dreaming:
     """Dreams in a row that came to nothing."""
     model_failures: int = 0
     """Dreams in a row for which a model was asked in vain."""
+    spent: tuple[str, int] = ("", 0)
+    """A day, and the tokens that models have read and written on it."""
     upto: int = 0
     position: int = 0
     """Up to where notes, and sessions, have been looked at: see Dreamt."""
@@ -112,9 +114,10 @@ class Dreaming:
                 )
             case DreamWent(dream=dream, phase=phase, until=until) if self.running and self.running.dream == dream:
                 return replace(self, running=replace(self.running, phase=phase, until=_moment(until)))
-            case DreamFailed(dream=dream) if self.running is not None and self.running.dream == dream:
+            case DreamFailed(dream=dream, tokens=tokens) if self.running is not None and self.running.dream == dream:
                 in_vain = self.model_failures + self.running.asks_model
-                return replace(self, running=None, failures=self.failures + 1, model_failures=in_vain)
+                spent = self._spent(tokens, event.at)
+                return replace(self, running=None, failures=self.failures + 1, model_failures=in_vain, spent=spent)
             case Dreamt() as dreamt:
                 return self._dreamt(dreamt, event)
             case DreamUndone() as undone:
@@ -137,6 +140,7 @@ class Dreaming:
             last=dreamt.dream,
             failures=0,
             model_failures=self._in_vain(dreamt),
+            spent=self._spent(dreamt.tokens, event.at),
             upto=dreamt.upto,
             position=dreamt.position,
             lines={**self.lines, **{line.text: line for line in dreamt.lines}},
@@ -145,6 +149,14 @@ class Dreaming:
             skills=dreamt.skills,
             insights=self.insights | {*dreamt.insights},
         )
+
+    def spent_on(self, now: datetime) -> int:
+        """Tokens that models have taken on this day, in UTC."""
+        day, tokens = self.spent
+        return tokens if day == _day(now) else 0
+
+    def _spent(self, tokens: tuple[int, int], at: datetime) -> tuple[str, int]:
+        return (_day(at), self.spent_on(at) + sum(tokens)) if any(tokens) else self.spent
 
     def _in_vain(self, dreamt: Dreamt) -> int:
         """A dream for which no model was asked says nothing of the model."""
@@ -185,6 +197,7 @@ class Dreaming:
             and [running.dream, _text(running.began), _text(running.until), running.phase, running.trigger, running.by],
             "times": [_text(self.begun), _text(self.asked), _text(self.done)],
             "numbers": [self.last, self.failures, self.model_failures, self.upto, self.position],
+            "spent": self.spent,
             "lines": list(self.lines.values()),
             "theirs": dict(self.theirs),
             "seed": [self.seeded, sorted(self.seed)],
@@ -215,6 +228,7 @@ class Dreaming:
             last=last,
             failures=failures,
             model_failures=model_failures,
+            spent=(frozen["spent"][0], frozen["spent"][1]),
             upto=upto,
             position=position,
             lines={line.text: line for line in lines},
@@ -225,6 +239,10 @@ class Dreaming:
             skills=tuple(row(Skill, skill) for skill in frozen["skills"]),
             insights=frozenset(frozen["insights"]),
         )
+
+
+def _day(at: datetime) -> str:
+    return at.astimezone(UTC).date().isoformat()
 
 
 def _text(at: datetime | None) -> str:

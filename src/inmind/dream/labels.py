@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from inmind.crystals.crystal import Crystal
 from inmind.dream.material import Material
-from inmind.dream.synthesize import is_told_anew, line_of
+from inmind.dream.synthesize import line_of
 from inmind.frozen import frozen
 from inmind.journal import StateLine, Trust
+from inmind.state.fit import is_told_anew
 from inmind.state.sections import Section
 from inmind.text import inert
 from inmind.tokens import estimator

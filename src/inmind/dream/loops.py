@@ -25,6 +25,7 @@ from inmind.entities.extract.calls import tool_named
 from inmind.frozen import frozen
 from inmind.history.prose import compiled
 from inmind.journal import Trust
+from inmind.state.keeping import denies
 from inmind.text import shortened
 
 MOST_OPEN: Final = 100
@@ -115,9 +116,17 @@ def _is_closed(loop: frozenset[str], sign: _Sign) -> bool:
     return len(loop & words) >= SPOKEN_OF * len(loop) and (done or not past.isdisjoint(loop))
 
 
+def _tells_of_a_deed(sentence: str) -> bool:
+    """What somebody has not done is still open; what nobody wants any more is not."""
+    return not denies(sentence) or bool(compiled(_CALLED_OFF).search(sentence.casefold()))
+
+
+_CALLED_OFF = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
+
+
 def _claims(spoke: Spoke) -> _Sign:
     """What somebody says. "I called the dentist" ends what was to be done as well as "done" does."""
-    said = plain(spoke.text)
+    said = plain(" ".join(filter(_tells_of_a_deed, spoke.sentences)))
     past: list[str] = compiled(r"\b\w+ed\b").findall(said)
     done = _has(_DONE_CUES, said) and bool(compiled(_DONE).search(said))
     return (done, frozenset(words_asked(" ".join(past))), frozenset(words_asked(said))) if done or past else _NO_SIGN

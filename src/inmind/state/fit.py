@@ -9,6 +9,7 @@ or not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +17,7 @@ from inmind.frozen import frozen
 from inmind.journal import StateLine, Trust
 from inmind.state.fading import faded
 from inmind.state.ground import Ground
-from inmind.state.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, lines_in, stands, survives
+from inmind.state.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, lines_in, stands, survives, words_in
 from inmind.state.page import written
 from inmind.state.pointers import candidates
 from inmind.state.room import MOST, Size, room_beside, size
@@ -121,7 +122,7 @@ class _Fitting:
         self, sheet: Sheet, added: Collection[str], ground: Ground, *, before: int, bond: Collection[str]
     ) -> None:
         self._sheet, self._added, self._ground = sheet, added, ground
-        self._before, self._bond = before, bond
+        self._before, self._bond = before, _Bond(bond, sheet.entries(Section.BOND))
         self._measure = _Measure(sheet)
         self.left: list[StateLine] = []
         self.kept_out: list[StateLine] = []
@@ -144,14 +145,41 @@ class _Fitting:
                 (self.kept_out if line.text in self._added else self.left).append(line)
 
     def _leaves(self, line: StateLine) -> bool:
+        bonded = self._sheet.section_of(line.text) is Section.BOND
         if line.text in self._added or is_lossless(line):
             self._sheet.strike(line.text)
-            return True
-        if is_mass_drop(self._before, self._measure.characters - len(line.text)):
-            return False
-        if not spares_bond(self._bond, self._sheet, gone=[line.text]):
-            return False
-        return faded(self._sheet, line, candidates(line.text), self._ground)
+        else:
+            drops = is_mass_drop(self._before, self._measure.characters - len(line.text))
+            if drops or (bonded and not self._bond.spares(line.text)):
+                return False
+            if not faded(self._sheet, line, candidates(line.text), self._ground):
+                return False
+        if bonded:
+            self._bond.lose(line.text)
+        return True
+
+
+class _Bond:
+    """How much is left of what the Bond was, while one entry after another leaves: to read all of it for each would
+    take minutes where somebody has written much."""
+
+    def __init__(self, before: Iterable[str], now: Iterable[str]) -> None:
+        self._old = frozenset(words_in(before))
+        self._said = Counter(word for text in now for word in self._words(text))
+
+    def spares(self, text: str) -> bool:
+        """Is enough left without it?"""
+        lost = sum(self._said[word] == 1 for word in self._words(text))
+        return len(self._said) - lost >= LEAST_OF_THE_BOND * len(self._old)
+
+    def lose(self, text: str) -> None:
+        self._said.subtract(words := self._words(text))
+        for word in words:
+            if self._said[word] <= 0:
+                del self._said[word]
+
+    def _words(self, text: str) -> frozenset[str]:
+        return self._old.intersection(words_in([text]))
 
 
 def _of_people(sheet: Sheet, ground: Ground) -> list[StateLine]:

@@ -66,11 +66,11 @@ def is_mass_drop(before: int, after: int) -> bool:
 
 def survives(before: Iterable[str], after: Iterable[str]) -> float:
     """The part of the words that is still there."""
-    old, new = set(_words(before)), set(_words(after))
+    old, new = set(words_in(before)), set(words_in(after))
     return len(old & new) / len(old) if old else 1.0
 
 
-def _words(entries: Iterable[str]) -> Iterator[str]:
+def words_in(entries: Iterable[str]) -> Iterator[str]:
     return (same(word) for entry in entries for word in telling_words(entry))
 
 

@@ -174,3 +174,9 @@ def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else
     assert closed(both, [said("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (passport,)
     assert closed(both, [user("I paid the rent, that is done."), assistant("Done.")]) == ()
     assert closed(["The passport was renewed"], [user("I renewed the passport today.")]) == ()
+
+
+def test_what_somebody_says_not_to_have_done_is_still_open() -> None:
+    (loop,) = open_loops([user("Remind me to send the invoice to Ben.")], WHEN + SOON)
+    assert closed([loop.told], [user("I haven't sent the invoice to Ben yet.")]) == ()
+    assert closed([loop.told], [user("I sent the invoice to Ben.")]) == (loop.told,)
