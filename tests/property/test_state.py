@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from inmind.journal import StateLine, Trust
 from inmind.state.edits import Add, Edit, Retire, Rewrite
+from inmind.state.fading import ROOM
 from inmind.state.page import Page, Part, header, read, written
-from inmind.state.pointers import MOST_POINTERS, candidates, line_of, pointed
+from inmind.state.pointers import LONGEST_KEYWORDS, LONGEST_TOPIC, MOST_POINTERS, candidates, line_of, pointed
 from inmind.state.rewrite import Ground, Rewritten, rewritten
 from inmind.state.room import MOST, room_beside, shares, size
 from inmind.state.sections import Section
@@ -290,6 +291,9 @@ def test_a_page_is_never_over_its_room_unless_people_fill_it_alone(full: tuple[s
     assert failed(made) <= ({"substance"} if not ground.lines else set())
 
 
+LONGEST_POINTER = 2 * LONGEST_TOPIC + LONGEST_KEYWORDS + 30
+
+
 @pytest.mark.spec("G8")
 @given(full=full_pages())
 def test_what_leaves_a_full_page_is_found_by_a_pointer_on_it(full: tuple[str, Ground, int]) -> None:
@@ -298,7 +302,8 @@ def test_what_leaves_a_full_page_is_found_by_a_pointer_on_it(full: tuple[str, Gr
     pointers = [line for line in made.lines.values() if line.section == Section.POINTERS]
     assert len(pointers) <= MOST_POINTERS
     kept = {source for line in pointers for source in line.sources}
-    crowded = len(pointers) == MOST_POINTERS or any(line.section == Section.POINTERS for line in made.retired)
+    long = sum(len(line.text) for line in pointers) + LONGEST_POINTER > ROOM
+    crowded = long or len(pointers) == MOST_POINTERS or any(line.section == Section.POINTERS for line in made.retired)
     assert crowded or {source for line in made.retired for source in line.sources} <= kept
     for line in pointers:
         pointer = pointed(line.text)

@@ -7,12 +7,19 @@ from itertools import zip_longest
 
 from inmind.journal import StateLine
 from inmind.state.ground import Ground
-from inmind.state.pointers import BOTH, MOST_POINTERS, Pointer, line_of, pointed, pointer_to
+from inmind.state.pointers import BOTH, MOST_KEYWORDS, MOST_POINTERS, Pointer, line_of, pointed, pointer_to
+from inmind.state.room import MOST_CHARACTERS
 from inmind.state.sections import Section
 from inmind.state.sheet import Sheet
 
 PROVEN = 5
 """Sources of a line that a search has to bring up: more would not fit into its answer."""
+
+ROOM = MOST_CHARACTERS // 5
+"""Characters of all pointers: on a full page what is new has to find a place, and not only the names of what was."""
+
+MOST_TOPICS = 3
+"""Of one pointer: what it no longer names nobody would look for."""
 
 _TRIED = 3
 """Pointers that one which is too many is tried with: each costs a search."""
@@ -29,11 +36,12 @@ def faded(sheet: Sheet, line: StateLine, offered: Iterable[Pointer], ground: Gro
 
 
 def few_pointers(sheet: Sheet, ground: Ground) -> None:
-    """No more pointers than a page may have: two become one, and only where no two can, the least important leaves."""
+    """No more pointers than a page may have, nor longer ones: two become one, and where no two can, the one leaves that
+    is least important, and of these the oldest. Whatever it pointed at is found by search as ever."""
     room = max(0, MOST_POINTERS - len(sheet.pointers_of_people()))
-    while len(own := sheet.pointers()) > room:
+    while len(own := sheet.pointers()) > room or sum(map(len, own)) > ROOM:
         lines = [sheet.lines[text] for text in own]
-        least = min(lines, key=lambda line: line.importance)
+        least = min(lines, key=lambda line: (line.importance, line.at))
         for pair in _pairs(lines, least):
             if joined := _joined(pair, ground):
                 sheet.write(joined, instead_of=[line.text for line in pair])
@@ -74,8 +82,10 @@ def _joined(lines: Sequence[StateLine], ground: Ground) -> StateLine | None:
     pointers = [_pointer(line) for line in lines]
     words = dict.fromkeys(word for pointer in pointers for word in pointer.keywords.split())
     topics = dict.fromkeys(topic for pointer in pointers for topic in pointer.topic.split(BOTH))
+    if len(topics) > MOST_TOPICS:
+        return None
     fewest = [pointer.keywords for pointer in pointers]
-    for keywords in (*fewest, " ".join(words)):
+    for keywords in (*fewest, *([" ".join(words)] if len(words) <= MOST_KEYWORDS else [])):
         pointer = pointer_to(*topics, keywords=keywords)
         if all(_holds(pointer, line.sources, ground) for line in lines):
             return _line(pointer, lines)

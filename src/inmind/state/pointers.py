@@ -17,8 +17,10 @@ from inmind.text import shortened
 MOST_POINTERS = 20
 """More of them are a sign that the page forgets faster than it is read."""
 
-LONGEST_TOPIC = 48
-LONGEST_KEYWORDS = 160
+LONGEST_TOPIC = 40
+LONGEST_KEYWORDS = 80
+MOST_KEYWORDS = 8
+"""More words are a list that nobody reads, and a search that finds anything."""
 BOTH = "; "
 """Between two topics that share a pointer."""
 
@@ -47,16 +49,16 @@ def pointer_to(*topics: str, keywords: str) -> Pointer:
 
 
 def candidates(text: str) -> Iterator[Pointer]:
-    """Pointers for a line: by its most telling words, then by more of them, at last by all that it says."""
+    """Pointers for a line: by its most telling words, then by more of them."""
     topic = text.split("\n", 1)[0]
     telling = telling_words(text)
-    offered = dict.fromkeys(" ".join(telling[:many]) for many in (3, 5, 8, 12))
-    said = [pointer_to(topic, keywords=keywords) for keywords in (*offered, text) if keywords]
+    offered = dict.fromkeys(" ".join(telling[:many]) for many in (2, 3, 5, MOST_KEYWORDS))
+    said = [pointer_to(topic, keywords=keywords) for keywords in offered if keywords]
     yield from dict.fromkeys(pointer for pointer in said if pointer.topic and pointer.keywords)
 
 
 def telling_words(text: str) -> list[str]:
-    """Words by which a line is told from others, the most telling first: names and numbers, then the longer ones."""
+    """Words by which a line is told from others, the most telling first: names, then the longer ones."""
     found = dict.fromkeys(word for run in _WORD.findall(text) for word in _pieces(run))
     once = {word.casefold(): word for word in reversed(found)}
     words = [word for word in found if once[word.casefold()] is word and word.casefold() not in _COMMON]
@@ -65,7 +67,8 @@ def telling_words(text: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    return word[0].isupper() or any(letter.isdigit() or letter.isupper() for letter in word)
+    """A bare number tells much to a search and nothing to who reads it: it counts as any other word."""
+    return not word.isdigit() and any(letter.isdigit() or letter.isupper() for letter in word)
 
 
 def _pieces(run: str) -> list[str]:
