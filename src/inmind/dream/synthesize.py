@@ -99,10 +99,15 @@ def _board(material: Material, besides: Sequence[Edit], named: Collection[str]) 
 
 def _wishes(material: Material) -> Iterator[Add]:
     noted = {note.id for note in material.notes}
-    yield from (_of_note(note) for note in material.notes if not note.gone)
+    yield from (_of_note(note) for note in material.notes if not note.gone and not _is_mood_alone(note.text))
     yield from (_of_learned(one) for one in learned(material.crystals))
     yield from (_of_crystal(one) for one in material.crystals if one.id not in noted and _wants_a_line(one))
     yield from (_of_insight(one, material) for one in material.insights)
+
+
+def _is_mood_alone(note: str) -> bool:
+    """That somebody was pleased, or cross, is felt and found again. On the page nobody could make anything of it."""
+    return bool(level_told(note)) and "): the user " in note
 
 
 def _of_note(note: Pending) -> Add:

@@ -443,3 +443,11 @@ def test_a_thousand_notes_and_ten_thousand_crystals_take_less_than_a_second() ->
     proposal = by_rules(material)
     assert time.process_time() - started < 1
     assert len(proposal.edits) >= 1_000
+
+
+@pytest.mark.spec("G9")
+def test_that_somebody_was_pleased_is_no_line_and_that_a_call_fails_is_one() -> None:
+    pleased = a_note("[AUTO] Dopamine is high (0.75): the user is pleased (session demo).", 0.8)
+    failing = a_note("[AUTO] Cortisol is high (0.82): deploy failed (session demo).", 0.8)
+    proposal = by_rules(a_material(notes=(pleased, failing)))
+    assert [edit.text for edit in proposal.edits if isinstance(edit, Add)] == ["Avoid: deploy failed (session demo)."]
