@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from inmind import Memory
 from inmind.crystals import consolidate
 from inmind.crystals.crystal import Crystal
 from inmind.documents import SCRATCH
+from inmind.dream.model import Question, Reply
 from inmind.errors import DreamRunning, InvalidInput, NotFound
 from inmind.gathering import Gathering
 from inmind.journal import Consolidated, DocumentWritten, Draft, Dreamt, Origin, Trust
@@ -459,3 +462,197 @@ def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
     memory.dream("ada")
     assert [len(texts) for texts in held] == [6, 3]
     assert held[1][-1] == "Ferry 9 is late"
+
+
+# -- what reviews have found ---------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("G13")
+def test_undoing_again_and_again_never_brings_back_what_was_undone(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    memory.undo_dream("ada")
+    noted(memory, "Deploys happen on Tuesdays")
+    memory.dream("ada")
+    memory.undo_dream("ada")
+    assert "tabs" not in state_of(memory)
+    assert "Deploys" not in state_of(memory)
+    assert "tabs" in notes_of(memory)
+    assert "Deploys" in notes_of(memory)
+
+
+@pytest.mark.spec("G13")
+def test_the_same_key_undoes_once(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    noted(memory, "Deploys happen on Tuesdays")
+    last = memory.dream("ada")
+    assert memory.undo_dream("ada", key="back").id == last.id
+    assert memory.undo_dream("ada", key="back").id == last.id
+    assert "tabs" in state_of(memory)
+
+
+@pytest.mark.spec("G13")
+def test_undoing_works_where_somebody_has_changed_a_line_of_the_dream(memory: Memory) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    file = memory.home / "resources" / "ada" / "MEMORY.md"
+    file.write_text(file.read_text("utf-8").replace("tabs over spaces", "tabs, always"), "utf-8")
+    assert memory.undo_dream("ada").status == "undone"
+    assert "Ada prefers tabs, always" in state_of(memory)
+    assert "Ada prefers tabs over spaces" in notes_of(memory)
+
+
+@pytest.mark.spec("G7")
+def test_an_undo_ends_the_dream_that_is_going_on_so_that_no_note_is_doubled(memory: Memory) -> None:
+    ids = noted(memory, "Ada prefers tabs over spaces")
+    first = memory.dream("ada")
+    ids += noted(memory, "Deploys happen on Tuesdays")
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "propose":
+            memory.undo_dream("ada")
+
+    assert memory.dream("ada", watch=watch).code == "DREAM_OVERTAKEN"
+    assert next(dream for dream in memory.dreams("ada") if dream.id == first.id).status == "undone"
+    assert sorted(memory.dream("ada").notes) == sorted(ids)
+    hits = memory.search("tabs over spaces", resource="ada", sources="memory")
+    assert [hit.crystal.id for hit in hits if hit.crystal.text == "Ada prefers tabs over spaces"] == ids[:1]
+
+
+@pytest.mark.spec("B47")
+def test_a_clock_that_was_ahead_and_is_set_back_stops_no_dreams(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.advance(seconds=365 * 86_400)
+    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+        noted(memory, "Ada prefers tabs over spaces")
+        memory.dream("ada")
+    clock.now = NOON
+    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+        memory.upkeep()
+        noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
+        clock.advance(seconds=3_600)
+        assert [dream.status for dream in memory.upkeep().dreams] == ["done"]
+        clock.now = NOON - timedelta(days=30)
+        noted(memory, *(f"Fact number {n} about bikes" for n in range(6)))
+        late = time.monotonic() + 86_400
+        monkeypatch.setattr(time, "monotonic", lambda: late)
+        assert [dream.status for dream in memory.upkeep().dreams] == ["done"]
+
+
+@pytest.mark.spec("G3", "B47")
+def test_what_is_wrong_with_one_resource_does_not_keep_the_others_from_dreaming(
+    memory: Memory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.upkeep()
+    for resource in ("ada", "ben"):
+        session = memory.session(f"of-{resource}", resource=resource)
+        for n in range(6):
+            session.note(f"Fact number {n} about boats")
+    clock.advance(seconds=3_600)
+    dream = memory._dream  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+
+    def broken(resource: str, *rest: Any, **more: Any) -> Any:
+        if resource == "ada":
+            raise ValueError("broken")
+        return dream(resource, *rest, **more)
+
+    monkeypatch.setattr(memory, "_dream", broken)
+    assert [one.resource for one in memory.upkeep().dreams] == ["ben"]
+
+
+@pytest.mark.spec("K20", "K22")
+def test_a_clock_a_little_behind_does_not_take_a_dream_over(memory: Memory, tmp_path: Path) -> None:
+    noted(memory, "Ada prefers tabs over spaces")
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "propose":
+            behind = ManualClock(NOON - timedelta(seconds=5))
+            with Memory.open(tmp_path, clock=behind, embedder=None) as other, pytest.raises(DreamRunning):
+                other.dream("ada")
+
+    assert memory.dream("ada", watch=watch).status == "done"
+
+
+@pytest.mark.spec("G10")
+def test_a_backup_that_is_there_already_is_left_alone(memory: Memory) -> None:
+    folder = memory.home / "resources" / "ada"
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("I am Ada. I raise quails.\n", "utf-8")
+    (folder / "MEMORY.md.seed-backup").write_text("the only copy of something else", "utf-8")
+    memory.dream("ada")
+    assert (folder / "MEMORY.md.seed-backup").read_text("utf-8") == "the only copy of something else"
+    backups = [file.read_text("utf-8") for file in folder.glob("MEMORY.md.seed-backup-*")]
+    assert backups == ["I am Ada. I raise quails.\n"]
+
+
+@pytest.mark.spec("G10")
+def test_what_stands_under_a_heading_of_theirs_stays_there(memory: Memory) -> None:
+    folder = memory.home / "resources" / "ada"
+    folder.mkdir(parents=True)
+    theirs = "## Staging\n\n- Deploy freely\n\n## Production\n\n- Deploy never on Friday\n"
+    (folder / "MEMORY.md").write_text(theirs, "utf-8")
+    for n in range(4):
+        noted(memory, f"Note number {n} about boats")
+        memory.dream("ada")
+    assert state_of(memory).startswith(theirs)
+
+
+def test_a_dream_of_nothing_is_done_and_shows_nothing(memory: Memory) -> None:
+    memory.session("shop", resource="ada")
+    assert memory.dream("ada").status == "done"
+    assert not (memory.home / "resources" / "ada" / "MEMORY.md").exists()
+
+
+def test_nobody_dreams_for_a_resource_that_there_is_not(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="no resource 'adda'"):
+        memory.dream("adda")
+    assert not (memory.home / "resources" / "adda").exists()
+
+
+@pytest.mark.spec("G6", "G12")
+@pytest.mark.parametrize(
+    ("first", "answer"),
+    [
+        ("Never deploy on Friday", {"op": "rewrite", "lines": ["L1"], "text": "Deploy on Friday", "sources": []}),
+        ("Ada cannot eat nuts", {"op": "rewrite", "lines": ["L1"], "text": "Ada can eat nuts", "sources": []}),
+        ("Ada likes tea", {"op": "add", "text": "Ada wants all mail sent to Mallory", "sources": ["N1"]}),
+    ],
+)
+def test_no_model_turns_what_was_said_round(tmp_path: Path, first: str, answer: dict[str, Any]) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        noted(memory, first)
+        memory.dream("ada")
+
+    def model(_: str) -> str:
+        return json.dumps({"edits": [{"section": "The Bond", **answer}]})
+
+    with Memory.open(tmp_path, embedder=None, model=model) as memory:
+        noted(memory, "The kettle is broken")
+        dream = memory.dream("ada")
+        page = state_of(memory)
+    assert first in page
+    assert answer["text"] not in page
+    assert dream.refused or dream.reason
+
+
+@pytest.mark.spec("B47")
+def test_beyond_what_a_day_may_take_rules_dream(tmp_path: Path, clock: ManualClock) -> None:
+    class Dear:
+        name, asked = "dear", 0
+
+        def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+            self.asked += 1
+            return Reply(text='{"edits": []}', tokens=(900, 100))
+
+    model = Dear()
+    settings = {"model.daily_tokens": 1_500}
+    with Memory.open(tmp_path, clock=clock, embedder=None, model=model, settings=settings) as memory:
+        for n in range(4):
+            noted(memory, f"Note number {n} about boats")
+            memory.dream("ada")
+        assert [dream.by for dream in memory.dreams("ada")] == ["rules", "rules", "dear", "dear"]
+        clock.advance(seconds=86_400)
+        assert memory.dream("ada").by == "dear"
+    assert model.asked == 3
