@@ -584,7 +584,7 @@ def test_a_model_of_any_provider_is_answered_and_what_it_found_counts_as_found(
     (searched,) = [event for event in session.journal() if isinstance(event.what, Searched)]
     assert (searched.origin, searched.what) == (
         Origin.ASSISTANT,
-        Searched("when does the ferry leave", (note.id,)),
+        Searched("when does the ferry leave", (note.id,), 3),
     )
 
 

@@ -213,7 +213,7 @@ class DocumentLayer(PlainLayer):
         )
 
 
-_BY_CHARACTERS = Budget(min=400, max=8_500)
+_BY_CHARACTERS = Budget(min=200, max=8_500)
 """What belongs to a resource has room by characters. Even where each of them is a token, this is not what cuts."""
 
 

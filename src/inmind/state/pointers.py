@@ -17,7 +17,7 @@ from inmind.text import shortened
 MOST_POINTERS = 20
 """More of them are a sign that the page forgets faster than it is read."""
 
-LONGEST_TOPIC = 40
+LONGEST_TOPIC = 48
 LONGEST_KEYWORDS = 80
 MOST_KEYWORDS = 8
 """More words are a list that nobody reads, and a search that finds anything."""
