@@ -19,6 +19,7 @@ from datetime import datetime
 from inmind.crystals.crystal import Crystal
 from inmind.deep import DeepMemory
 from inmind.documents import SCRATCH, STATE
+from inmind.dream.classify import section_of
 from inmind.dream.dreaming import LEASE, RULES
 from inmind.dream.material import Material, Pending
 from inmind.dream.model import Model
@@ -38,6 +39,7 @@ from inmind.journal import (
     Happened,
     Origin,
     Seeded,
+    StateLine,
     Trust,
     Verdict,
     digest,
@@ -313,7 +315,7 @@ class Dreamer:
             finds=material.finds,
             source_text=source_text,
             source_trust=source_trust,
-            must=tuple(_must_survive(material.notes)),
+            must=tuple(_must_survive(material.notes, names or {})),
         )
         return rewritten(owned.documents.text(STATE), edits, ground)
 
@@ -477,14 +479,22 @@ class _Run:
             self._stream.commit(decide)
 
 
-def _must_survive(notes: Sequence[Pending]) -> Iterator[str]:
+def _must_survive(notes: Sequence[Pending], names: Mapping[str, str]) -> Iterator[StateLine]:
     """Notes that were called as important as can be, in their own words, the newest of them as far as there is room."""
     room = MOST_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
         plain = one_line(note.text) == note.text and note.valence >= 0 and note.trust > Trust.DATA
         if note.importance >= PRECIOUS and plain and not note.gone and len(note.text) <= min(room, MOST_LINE):
             room -= len(note.text)
-            yield note.text
+            yield StateLine(
+                section=section_of(note.text, kind=note.kind, trust=note.trust),
+                text=note.text,
+                sources=(names.get(note.id, note.id),),
+                importance=note.importance,
+                kind=note.kind,
+                at=note.at,
+                trust=note.trust,
+            )
 
 
 def _reasons(made: Rewritten) -> list[str]:

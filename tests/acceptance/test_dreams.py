@@ -656,3 +656,21 @@ def test_beyond_what_a_day_may_take_rules_dream(tmp_path: Path, clock: ManualClo
         clock.advance(seconds=86_400)
         assert memory.dream("ada").by == "dear"
     assert model.asked == 3
+
+
+@pytest.mark.spec("G6", "J5")
+def test_what_was_called_most_important_stands_on_the_page_in_its_own_words_whatever_a_model_says(
+    tmp_path: Path,
+) -> None:
+    def model(_: str) -> str:
+        edit = {"op": "add", "section": "The Bond", "text": "Frank and penicillin: allergic", "sources": ["N1"]}
+        return json.dumps({"edits": [edit]})
+
+    with Memory.open(tmp_path, embedder=None, model=model) as memory:
+        session = memory.session("shop", resource="ada")
+        (id,) = (session.note("Frank is allergic to penicillin.", importance=1.0).id,)
+        memory.dream("ada")
+        assert "- Frank is allergic to penicillin." in state_of(memory)
+        (line,) = (one for one in memory.belongings("ada").dreams.lines.values() if "is allergic" in one.text)
+        assert (line.sources, line.trust) == ((id,), 1)
+        assert memory.belongings("ada").dreams.theirs == {}

@@ -116,8 +116,8 @@ After fifty notes more it has at most 6,000 characters: True. Of Mei it says:
   - Mei is on leave in August.
   - Mei prefers to be called, and never mailed.
 It says of what has faded:
-  - Past: The deadline for the API moved to April 2.; Host Amsel stands in rack 0 by now, since fan… → search: `April API Amsel stands`
-and those words find:
+  - Past: The deadline for the API moved to April 2.; Host Amsel stands in rack 0 by now, since fan…
+and how to find it: `April API Amsel stands`. These words find:
   The deadline for the API moved to April 2.
 After another dream, and its undo, the page is as before: True
 """,

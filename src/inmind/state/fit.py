@@ -99,7 +99,7 @@ def is_lossless(line: StateLine) -> bool:
 
 
 def must_stay(text: str, ground: Ground) -> bool:
-    return bool(ground.must) and any(stands(item, lines_in(text)) for item in ground.must)
+    return bool(ground.must) and any(stands(item.text, lines_in(text)) for item in ground.must)
 
 
 def spares_bond(bond: Collection[str], sheet: Sheet, *, gone: Collection[str], put: Collection[str] = ()) -> bool:

@@ -27,5 +27,5 @@ class Ground:
     source_text: Callable[[str], str]
     """What a crystal or a note says; nothing where there is none of that id."""
     source_trust: Callable[[str], Trust]
-    must: tuple[str, ...] = ()
-    """Texts that have to stand on the page, whatever else does."""
+    must: tuple[StateLine, ...] = ()
+    """Lines that have to stand on the page, in these words, whatever else does."""

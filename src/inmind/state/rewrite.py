@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from textwrap import indent
 
 from inmind.frozen import frozen
 from inmind.journal import StateLine, Trust, Verdict
@@ -104,8 +103,8 @@ class _Rewriting:
     def done(self) -> Rewritten:
         sheet, ground = self._sheet, self._ground
         for item in ground.must:
-            if not any(stands(item, lines_in(text)) for text in sheet):
-                sheet.attach(Section.ACTIVE, indent(item, "  ").replace("  ", "- ", 1))
+            if not any(stands(item.text, lines_in(text)) for text in sheet):
+                sheet.write(item)
         few_pointers(sheet, ground)
         fit = fitted(
             sheet, self._added, ground, before=self._before, bond=self._bond, leaving=self._most_gone - self._gone
@@ -116,7 +115,10 @@ class _Rewriting:
             before=self._before,
             after=text,
             lines=sheet.lines,
-            survivors=(*(one for one in self._people if one not in self._worked_in), *ground.must),
+            survivors=(
+                *(one for one in self._people if one not in self._worked_in),
+                *(item.text for item in ground.must),
+            ),
             retired=self._gone,
             most_retired=self._most_gone,
         )

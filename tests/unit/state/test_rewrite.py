@@ -52,7 +52,7 @@ def a_ground(
     *lines: StateLine,
     theirs: Mapping[str, str] | None = None,
     seed: str = "",
-    must: tuple[str, ...] = (),
+    must: tuple[StateLine, ...] = (),
     days: int = 0,
     known: Mapping[str, str] = NOTES,
 ) -> Ground:
@@ -214,7 +214,7 @@ def test_what_a_tool_says_as_well_takes_nothing_from_a_line_about_people() -> No
 
 
 def test_what_must_stand_there_is_not_taken_for_a_part_of_something_else() -> None:
-    made = rewritten(a_page(DEPLOYS), [], a_ground(DEPLOYS, must=("Bob",)))
+    made = rewritten(a_page(DEPLOYS), [], a_ground(DEPLOYS, must=(a_line("Bob"),)))
     assert read(made.text).entries(Section.ACTIVE) == (DEPLOYS.text, "Bob")
 
 
@@ -300,8 +300,9 @@ def test_only_a_part_of_the_lines_leaves_in_one_dream() -> None:
 def test_what_must_stand_there_is_attached_word_for_word() -> None:
     page = a_page(DEADLINE)
     edit = Rewrite(lines=(DEADLINE.text,), section=Section.ACTIVE, text=NOTES["n3"], sources=("n3",))
-    made = rewritten(page, [edit], a_ground(DEADLINE, must=(DEADLINE.text, "Never\n  on Fridays")))
-    assert read(made.text).entries(Section.ACTIVE) == (NOTES["n3"], DEADLINE.text, "Never\non Fridays")
+    made = rewritten(page, [edit], a_ground(DEADLINE, must=(DEADLINE, a_line("Never on Fridays"))))
+    assert read(made.text).entries(Section.ACTIVE) == (NOTES["n3"], DEADLINE.text, "Never on Fridays")
+    assert {DEADLINE.text, "Never on Fridays"} <= {*made.lines}
     assert made.passed
 
 
