@@ -164,6 +164,8 @@ class Dreams:
         return done[0]
 
     def _pages_again(self, owned: Belongings, dream: Dream, dreamt: Event) -> Iterator[Draft]:
+        if STATE not in owned.documents.by_path:
+            return  # it was a dream of nothing, and showed nothing
         now = owned.documents.text(STATE)
         text = dream.before if now == dream.after else of_both(dream.after, now, dream.before)
         page = DocumentWritten(path=STATE, text=text)
@@ -226,7 +228,7 @@ class Dreams:
         match end.what if end else None:
             case Dreamt() as dreamt if end is not None:
                 before = max((page for page in pages if page.seq < end.seq), key=_seq, default=None)
-                after = min((page for page in pages if page.seq > end.seq), key=_seq, default=None)
+                after = next((page for page in pages if end.id in page.sources), before)
                 return replace(
                     dream,
                     status="undone" if event.seq in undone else "done",

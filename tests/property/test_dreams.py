@@ -22,8 +22,7 @@ from inmind.dreamer import PHASES
 from inmind.errors import Conflict, NotFound
 from inmind.journal import Crystallised, Dreamt
 from inmind.mind import BelongingsFold
-from inmind.notes import notes_in, remarks_in
-from inmind.state.page import read
+from inmind.notes import notes_in
 from inmind.state.room import MOST_CHARACTERS
 from inmind.state.sections import Section
 from inmind.testing import ManualClock
@@ -76,11 +75,8 @@ class Dreaming(RuleBasedStateMachine):
     @rule()
     def dreams(self) -> None:
         dream = self.memory.dream("ada")
-        if self.has_nothing_to_say:
-            assert dream.code == "DREAM_REJECTED", dream
-        else:
-            assert dream.status == "done", dream
-            assert accounted(self.memory, taken_off=self.taken_off).waiting == []
+        assert dream.status == "done", dream
+        assert accounted(self.memory, taken_off=self.taken_off).waiting == []
 
     @rule(phase=st.sampled_from(PHASES), text=NOTES)
     def dreams_while_a_note_is_taken(self, phase: str, text: str) -> None:
@@ -196,13 +192,7 @@ class Dreaming(RuleBasedStateMachine):
         self.memory.dream("ada", watch=lambda now, _: disturb() if now == phase else None)
 
     def unless_committed(self, phase: str) -> str:
-        return "done" if phase == "index" and not self.has_nothing_to_say else "failed"
-
-    @property
-    def has_nothing_to_say(self) -> bool:
-        """Nothing waits, and the page is blank: there is no state that a dream could come to."""
-        waiting, page = text_of(self.memory, SCRATCH), text_of(self.memory, STATE)
-        return not (notes_in(waiting) or remarks_in(waiting) or list(read(page).everything()))
+        return "done" if phase == "index" else "failed"
 
     def look(self) -> None:
         """Whoever looks brings files and journal together."""
