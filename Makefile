@@ -13,7 +13,7 @@ INSTALL := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench torture clean
+.PHONY: help run test check bench torture docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -35,6 +35,9 @@ bench: .venv/.dev ## measure, and print each number beside its bar
 torture: .venv/.dev ## the long runs under faults
 	@HYPOTHESIS_PROFILE=torture .venv/bin/python -m pytest -m torture $(ARGS)
 
+docs: .venv/.docs ## build the site of the documentation, and check its links
+	@.venv/bin/python -m docs.building
+
 clean: ## remove everything that the other targets made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -49,12 +52,17 @@ clean: ## remove everything that the other targets made
 .venv/.run: .venv/.made pyproject.toml constraints.txt
 	@echo "installing what inmind runs on"
 	@$(INSTALL) uv_build
-	@$(INSTALL) --editable '.[cli]'
+	@$(INSTALL) --editable '.[cli,mcp,models]'
 	@touch $@
 
 .venv/.dev: .venv/.run
 	@echo "installing what the tests, checks and benchmarks need"
 	@$(INSTALL) --editable '.[all,dev,bench]'
+	@touch $@
+
+.venv/.docs: .venv/.run
+	@echo "installing what the site is made with"
+	@$(INSTALL) --editable '.[all,docs]'
 	@touch $@
 
 # Two large packages for a few tests. Where they cannot be had in two minutes those tests skip, and the next run tries

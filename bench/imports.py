@@ -1,4 +1,4 @@
-"""What `import inmind` costs a program that starts, and what it drags in."""
+"""What importing `inmind` costs a program that starts, and what it drags in."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def run() -> list[Table]:
         race.run(course, repetitions=1)  # compiles everything once, as installing a package does
         race.samples.clear()
         race.run(course, repetitions=_SAMPLES)
-        foreign = _imported("import inmind", environment) - _imported("pass", environment)
+        foreign = _imported(_IMPORT, environment) - _imported("pass", environment)
     took = race.median("inmind") - race.median("bare")
     begun = race.median("first turn") - race.median("bare")
     extra = sorted(foreign - {"inmind", *sys.stdlib_module_names})
     return [
         Table(
-            "import inmind, in a fresh interpreter",
+            "from inmind import Memory, in a fresh interpreter",
             [
                 Row(
-                    what="import inmind, less an interpreter that does nothing",
+                    what="from inmind import Memory, less an interpreter that does nothing",
                     measured=f"{spoken(took)} ({spoken(race.median('inmind'))} - {spoken(race.median('bare'))})",
                     bar=f"<= {spoken(MOST_SECONDS)}",
                     met=took <= MOST_SECONDS,
@@ -63,6 +63,9 @@ def run() -> list[Table]:
     ]
 
 
+_IMPORT = "from inmind import Memory"
+"""Names are loaded when they are asked for, and this is the one that everybody asks for."""
+
 _FIRST_TURN = """
 import os
 from inmind import Memory
@@ -71,7 +74,7 @@ with Memory.open() as memory:
     session.prepare([{"role": "user", "content": "Hello."}])
     session.record({"role": "assistant", "content": "Hello!"})
 """
-_PROGRAMS = {"inmind": "import inmind", "first turn": _FIRST_TURN, "bare": "pass"}
+_PROGRAMS = {"inmind": _IMPORT, "first turn": _FIRST_TURN, "bare": "pass"}
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -16,8 +16,8 @@ from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, ScratchpadLayer, default_layers
 from inmind.documents import Scope
+from inmind.home import DATABASE
 from inmind.journal import PadWritten, encode
-from inmind.memory import DATABASE
 from inmind.stores.sqlite import SqliteStore
 
 _CASES: dict[str, Scope | None] = {

@@ -7,9 +7,9 @@ import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
+
+from loopback import Quiet, listening
 
 DIMENSIONS = 8
 
@@ -39,8 +39,8 @@ class EmbeddingServer:
 
 @contextmanager
 def embedding_server() -> Generator[EmbeddingServer]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Handler(Quiet):
+        def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status, text = server.answer(body, self.headers["Authorization"])
             if self.path != "/v1/embeddings":
@@ -51,15 +51,7 @@ def embedding_server() -> Generator[EmbeddingServer]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: a test's output is its own."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        server = EmbeddingServer(url=f"http://127.0.0.1:{listening.server_port}/v1")
-        thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            listening.shutdown()
-            thread.join()
+    server = EmbeddingServer(url="")
+    with listening(Handler) as url:
+        server.url = url
+        yield server

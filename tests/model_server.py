@@ -6,9 +6,10 @@ import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any
+
+from loopback import Quiet, listening
 
 Json = dict[str, Any]
 
@@ -61,8 +62,8 @@ def fails(status: int, text: str = "not now", **headers: str) -> Said:
 
 @contextmanager
 def model_server() -> Generator[ModelServer]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Handler(Quiet):
+        def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"]))
             server.asked.append(Asked(self.path, json.loads(body), {k.lower(): v for k, v in self.headers.items()}))
             said = server.script.pop(0)
@@ -79,15 +80,7 @@ def model_server() -> Generator[ModelServer]:
             except OSError:
                 """Whoever asked has gone: that is what some tests are about."""
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: a test's output is its own."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        server = ModelServer(url=f"http://127.0.0.1:{listening.server_port}/v1")
-        thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            listening.shutdown()
-            thread.join()
+    server = ModelServer(url="")
+    with listening(Handler) as url:
+        server.url = url
+        yield server

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from inmind.doors.commands import app
+from inmind.doors.cli.app import app
+from inmind.doors.cli.endings import exit_code
 
 
 def command(*arguments: str, home: Path | None = None) -> list[str]:
@@ -42,3 +43,11 @@ def on_a_screen(*arguments: str, home: Path, terminal: str = "dumb") -> list[str
                 said += more
     os.close(ours)
     return said.decode().splitlines()
+
+
+def fitting(complaint: str | bytes) -> int:
+    """The exit code that fits what was said, which has to begin as all complaints do."""
+    said = complaint if isinstance(complaint, str) else complaint.decode()
+    name, code, _ = said.split(": ", 2)
+    assert name == "inmind"
+    return exit_code(code)

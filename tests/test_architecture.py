@@ -25,20 +25,21 @@ ORDER = """
 frozen
 errors text lines
 tokens journal server
-notes
+notes home
 documents
 entities scratchpad overview history crystals state affect
 dream prompt settings
 mind
 stores models embedders
-afterwards attention deep desk relief testing tools
+afterwards attention deep desk notebook relief testing tools
 parts
-hands family archivist chronicle consolidator books recollection dreams
+hands family archivist chronicle consolidator books recollection dreams bundle
 feelings
 session gathering
 dreamer housekeeping
 memory
-replay clients
+aio
+replay clients doctor
 inmind
 doors adapters
 """

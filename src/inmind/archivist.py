@@ -181,9 +181,13 @@ class Archivist:
         def decide(mind: Mind, _: datetime) -> Decision[Mind, bool]:
             if mind.history.sent.name() != due.found_on:
                 return Decision([], False)
-            return Decision(self._if_shorter(mind, self.said(mind.history), due.leaving, wanted).drafts, True)
+            return Decision(self.relief(mind, due.leaving, wanted), True)
 
         return Relieved(settled=bool(self._stream.commit(decide).answer), notices=notices)
+
+    def relief(self, mind: Mind, leaving: Leaving, wanted: Wanted) -> Sequence[Draft]:
+        """What that would bring about; nothing where it makes nothing shorter."""
+        return self._if_shorter(mind, self.said(mind.history), leaving, wanted).drafts
 
     def _in_words(self, due: Due) -> tuple[Wanted, tuple[str, ...]]:
         """With a summary by the session's model, where it has one. What it does wrong is no reason not to make room."""

@@ -47,7 +47,7 @@ from inmind.journal import (
 from inmind.mind import Belongings
 from inmind.notes import stamp, without
 from inmind.state.edits import Add, Edit, Proposal, Rewrite
-from inmind.state.fit import PRECIOUS
+from inmind.state.fit import PRECIOUS, THEIRS
 from inmind.state.keeping import one_line
 from inmind.state.page import read
 from inmind.state.rewrite import Ground, Rewritten, rewritten
@@ -64,9 +64,6 @@ log = logging.getLogger("inmind")
 PHASES = ("gather", "propose", "check", "commit", "index")
 
 BACKUP = "MEMORY.md.seed-backup"
-
-THEIRS = 0.75
-"""Importance of what people wrote on the page themselves."""
 
 LOOKS = 0.05
 """Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
@@ -347,46 +344,22 @@ class Dreamer:
             price=proposal.price,
             seconds=run.seconds,
         )
+        crystals = (*_typed(gathered, owned), *_theirs(made, owned), *_insights(material))
+        dream = Draft(what=dreamt, origin=Origin.DREAM, sources=dreamt.notes)
+        return [dream, *crystals, *self._pages(owned, gathered, made)]
+
+    def _pages(self, owned: Belongings, gathered: Gathered, made: _Made) -> Iterator[Draft]:
+        """MEMORY.md, unless there is nothing to show on it, and the notes without those that were taken in."""
         by = f"{self._stream.name}#{self._stream.version + 1}"
-        trust = min((Trust(line.trust) for line in made.page.lines.values()), default=Trust.AGENT)
-        drafts = [Draft(what=dreamt, origin=Origin.DREAM, sources=dreamt.notes)]
-        drafts += [
-            Draft(
-                what=Crystallised(
-                    text=one.text, importance=one.importance, about=one.kind, valence=one.valence, consolidated=True
-                ),
-                origin=Origin.FILE,
-                sources=(owned.documents.by_path[SCRATCH].source,),
-                trust=one.trust,
-            )
-            for one in gathered.typed
-        ]
-        drafts += [
-            Draft(
-                what=Crystallised(text=entry, importance=THEIRS, consolidated=True),
-                origin=Origin.FILE,
-                sources=(owned.documents.by_path[STATE].source,),
-            )
-            for entry in made.theirs
-        ]
-        drafts += [
-            Draft(
-                what=Crystallised(text=one.text, importance=one.importance, about="insight", consolidated=True),
-                origin=Origin.DREAM,
-                sources=one.sources,
-                trust=one.trust,
-            )
-            for one in material.insights
-        ]
-        if STATE in owned.documents.by_path or any(read(made.page.text).everything()):  # else there is nothing to show
+        if STATE in owned.documents.by_path or any(read(made.page.text).everything()):
+            trust = min((Trust(line.trust) for line in made.page.lines.values()), default=Trust.AGENT)
             page = DocumentWritten(path=STATE, text=made.page.text)
-            drafts.append(Draft(what=page, origin=Origin.DREAM, sources=(by,), trust=trust))
+            yield Draft(what=page, origin=Origin.DREAM, sources=(by,), trust=trust)
         notes = owned.documents.by_path.get(SCRATCH)
         left = without(notes.text, gathered.jottings, gathered.remarks) if notes else ""
         if notes is not None and left != notes.text:
             what = DocumentWritten(path=SCRATCH, text=left)
-            drafts.append(Draft(what=what, origin=Origin.DREAM, sources=(by,), trust=notes.trust))
-        return drafts
+            yield Draft(what=what, origin=Origin.DREAM, sources=(by,), trust=notes.trust)
 
 
 @frozen
@@ -477,6 +450,29 @@ class _Run:
 
         with suppress(StoreError, Closed):  # then it is given up by whoever comes next
             self._stream.commit(decide)
+
+
+def _typed(gathered: Gathered, owned: Belongings) -> Iterator[Draft]:
+    """What people typed among the notes."""
+    for one in gathered.typed:
+        what = Crystallised(
+            text=one.text, importance=one.importance, about=one.kind, valence=one.valence, consolidated=True
+        )
+        source = owned.documents.by_path[SCRATCH].source
+        yield Draft(what=what, origin=Origin.FILE, sources=(source,), trust=one.trust)
+
+
+def _theirs(made: _Made, owned: Belongings) -> Iterator[Draft]:
+    """What people wrote on the page."""
+    for entry in made.theirs:
+        what = Crystallised(text=entry, importance=THEIRS, consolidated=True)
+        yield Draft(what=what, origin=Origin.FILE, sources=(owned.documents.by_path[STATE].source,))
+
+
+def _insights(material: Material) -> Iterator[Draft]:
+    for one in material.insights:
+        what = Crystallised(text=one.text, importance=one.importance, about="insight", consolidated=True)
+        yield Draft(what=what, origin=Origin.DREAM, sources=one.sources, trust=one.trust)
 
 
 def _must_survive(notes: Sequence[Pending], names: Mapping[str, str]) -> Iterator[StateLine]:

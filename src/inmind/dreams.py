@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -86,7 +87,7 @@ class Dreams:
 
     def all(self) -> list[Dream]:
         """The newest first."""
-        pages = [event for event in self._read(DocumentWritten) if _is_page(event)]
+        pages = _Pages([event for event in self._read(DocumentWritten) if _is_page(event)])
         ends: dict[int, Event] = {}
         for kind in (Dreamt, DreamFailed):
             ends |= {_dream(event): event for event in self._read(kind)}
@@ -212,7 +213,7 @@ class Dreams:
         ends: Mapping[int, Event],
         undone: set[int],
         phases: Mapping[int, Event],
-        pages: Sequence[Event],
+        pages: _Pages,
     ) -> Dream:
         begun = event.what if isinstance(event.what, DreamBegun) else DreamBegun("", "")
         end = ends.get(event.seq)
@@ -227,42 +228,10 @@ class Dreams:
         )
         match end.what if end else None:
             case Dreamt() as dreamt if end is not None:
-                before = max((page for page in pages if page.seq < end.seq), key=_seq, default=None)
-                after = next((page for page in pages if end.id in page.sources), before)
-                return replace(
-                    dream,
-                    status="undone" if event.seq in undone else "done",
-                    phase="",
-                    ended=end.at,
-                    by=dreamt.by,
-                    reason=dreamt.fell_back,
-                    before=_page(before) if before else "",
-                    after=_page(after) if after else "",
-                    notes=dreamt.notes,
-                    lines=dreamt.lines,
-                    verdicts=dreamt.verdicts,
-                    refused=dreamt.refused,
-                    inputs=dreamt.inputs,
-                    mood=dreamt.mood,
-                    tokens=dreamt.tokens,
-                    price=dreamt.price,
-                    seconds=dreamt.seconds,
-                )
+                done = _done(dream, dreamt, end, pages)
+                return replace(done, status="undone") if event.seq in undone else done
             case DreamFailed() as failed if end is not None:
-                return replace(
-                    dream,
-                    status="failed",
-                    ended=end.at,
-                    by=failed.by or begun.by,
-                    phase=failed.phase,
-                    code=failed.code,
-                    reason=failed.reason,
-                    verdicts=failed.verdicts,
-                    refused=failed.refused,
-                    tokens=failed.tokens,
-                    price=failed.price,
-                    seconds=failed.seconds,
-                )
+                return _failed(dream, failed, end)
             case _:
                 running = self._stream.state.dreams.running
                 alive = running is not None and running.dream == event.seq and running.holds(self._clock())
@@ -293,16 +262,68 @@ def _ended(owned: Belongings, reason: str) -> list[Draft]:
     return [Draft(what=failed, origin=Origin.OPERATOR)]
 
 
+class _Pages:
+    """Every version of MEMORY.md, in order: which one stood before an event, and which one a dream has written."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events, self._seqs = events, [event.seq for event in events]
+        self._by_dream = {source: event for event in reversed(events) for source in event.sources}
+
+    def before(self, seq: int) -> str:
+        place = bisect_left(self._seqs, seq)
+        return _page(self._events[place - 1]) if place else ""
+
+    def of(self, dreamt: Event) -> str:
+        """As the dream left it; one of nothing has left it as it was."""
+        page = self._by_dream.get(dreamt.id)
+        return _page(page) if page else self.before(dreamt.seq)
+
+
+def _done(dream: Dream, dreamt: Dreamt, end: Event, pages: _Pages) -> Dream:
+    return replace(
+        dream,
+        status="done",
+        phase="",
+        ended=end.at,
+        by=dreamt.by,
+        reason=dreamt.fell_back,
+        before=pages.before(end.seq),
+        after=pages.of(end),
+        notes=dreamt.notes,
+        lines=dreamt.lines,
+        verdicts=dreamt.verdicts,
+        refused=dreamt.refused,
+        inputs=dreamt.inputs,
+        mood=dreamt.mood,
+        tokens=dreamt.tokens,
+        price=dreamt.price,
+        seconds=dreamt.seconds,
+    )
+
+
+def _failed(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
+    return replace(
+        dream,
+        status="failed",
+        ended=end.at,
+        by=failed.by or dream.by,
+        phase=failed.phase,
+        code=failed.code,
+        reason=failed.reason,
+        verdicts=failed.verdicts,
+        refused=failed.refused,
+        tokens=failed.tokens,
+        price=failed.price,
+        seconds=failed.seconds,
+    )
+
+
 def _is_page(event: Event) -> bool:
     return isinstance(event.what, DocumentWritten) and event.what.path == STATE
 
 
 def _page(event: Event) -> str:
     return event.what.text if isinstance(event.what, DocumentWritten) else ""
-
-
-def _seq(event: Event) -> int:
-    return event.seq
 
 
 def _dream(event: Event) -> int:

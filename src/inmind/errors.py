@@ -6,6 +6,7 @@
     ├── SchemaViolation     SCHEMA_VIOLATION   a scratchpad would not fit its schema; names the path and why
     ├── NotFound            NOT_FOUND          no such session, call or document
     ├── Conflict            CONFLICT           somebody else wrote first; carries both versions
+    │   └── PartedWays      PARTED_WAYS        a bundle and this home have gone on differently; nothing was imported
     ├── KeyReused           KEY_REUSED         an idempotency key, or a message's id, came back with other content
     ├── LayerFailed         LAYER_FAILED       a host's layer raised, or answered with something else than it should
     ├── ExtractorFailed     EXTRACTOR_FAILED   a host's extractor raised, or answered with something else than entities
@@ -36,6 +37,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 _SHOWN = 120
+_UNSAID = object()
 
 
 class InmindError(Exception):
@@ -45,12 +47,15 @@ class InmindError(Exception):
 
 
 class InvalidInput(InmindError):
-    """A value from outside does not fit. Raised before anything is stored."""
+    """A value from outside does not fit. Raised before anything is stored.
+
+    Where it is about what was not given, no value is named: nobody has typed None.
+    """
 
     code = "INVALID_INPUT"
 
-    def __init__(self, *, field: str, value: object, expected: str) -> None:
-        super().__init__(f"{field}: expected {expected}, got {shown(value)}")
+    def __init__(self, *, field: str, value: object = _UNSAID, expected: str) -> None:
+        super().__init__(f"{field}: expected {expected}" + ("" if value is _UNSAID else f", got {shown(value)}"))
         self.field, self.value, self.expected = field, value, expected
 
 
@@ -71,6 +76,8 @@ class SchemaViolation(InmindError):
 
 
 class NotFound(InmindError):
+    """No such session, call, event or document."""
+
     code = "NOT_FOUND"
 
     def __init__(self, *, what: str, name: object, hint: str = "") -> None:
@@ -93,7 +100,22 @@ class Conflict(InmindError):
         self.mine, self.theirs = mine, theirs
 
 
+class PartedWays(Conflict):
+    """Something has gone on here and in a bundle, each in its own way. Nothing was brought in."""
+
+    code = "PARTED_WAYS"
+
+    def __init__(self, what: str, how: str, *, expected: int = 0, actual: int = 0) -> None:
+        InmindError.__init__(
+            self, f"{what} {how}: nothing was imported; `inmind --home DIR import …` brings it into a home of its own"
+        )
+        self.stream, self.expected, self.actual = what, expected, actual
+        self.mine, self.theirs = None, None
+
+
 class KeyReused(InmindError):
+    """A key is a promise that the call is the same; this one came with other content."""
+
     code = "KEY_REUSED"
 
     def __init__(self, *, key: str, what: str = "idempotency key") -> None:
@@ -174,6 +196,8 @@ class DreamOvertaken(InmindError):
 
 
 class ContextOverflow(InmindError):
+    """The prompt cannot fit the window, whatever is cut. Nothing was stored."""
+
     code = "CONTEXT_OVERFLOW"
 
     def __init__(self, *, needed: int, spendable: int) -> None:
@@ -195,6 +219,8 @@ class PromptNotRebuilt(InmindError):
 
 
 class Closed(InmindError):
+    """The memory was closed before the call."""
+
     code = "CLOSED"
 
     def __init__(self) -> None:
@@ -208,6 +234,8 @@ class StoreError(InmindError):
 
 
 class StorageFull(StoreError):
+    """There is no room. Nothing was stored, and writing goes on by itself once there is."""
+
     code = "STORAGE_FULL"
 
     def __init__(self, *, place: str) -> None:
@@ -230,6 +258,8 @@ class NotDurable(StoreError):
 
 
 class ReadOnly(StoreError):
+    """Nothing is written here: a newer schema, an earlier NotDurable, or a pad that was opened so."""
+
     code = "READ_ONLY"
 
     def __init__(self, *, place: str, reason: str) -> None:
@@ -238,6 +268,8 @@ class ReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
+    """Another writer held the store for longer than we wait. Nothing was stored."""
+
     code = "STORE_BUSY"
 
     def __init__(self, *, place: str, seconds: float) -> None:
@@ -246,6 +278,8 @@ class StoreBusy(StoreError):
 
 
 class UnsafeStorage(StoreError):
+    """The folder, a file in it, or SQLite itself cannot keep what we promise."""
+
     code = "UNSAFE_STORAGE"
 
     def __init__(self, *, place: str, reason: str) -> None:
@@ -254,6 +288,8 @@ class UnsafeStorage(StoreError):
 
 
 class Damaged(StoreError):
+    """Stored bytes do not read back. Nothing was changed."""
+
     code = "DAMAGED"
 
     def __init__(self, *, place: str, reason: str) -> None:

@@ -32,6 +32,10 @@ from inmind.stores.stream import Decision, Stream, key_for
 from inmind.text import shortened
 
 MOST_WHY: Final = 200
+LEAST_MINUTES: Final = 1e-6
+"""Some microseconds, of which a time is made."""
+MOST_MINUTES: Final = 100 * 366 * 24 * 60
+"""A hundred years: a history from before there were computers has nothing to tell."""
 MOST_POINTS: Final = 10_000
 """Of a history: more than any plot has pixels."""
 
@@ -66,6 +70,7 @@ class Affect:
 
     @property
     def mood(self) -> str:
+        """The levels in words."""
         return mood(self.levels)
 
     def raise_(self, spike: str, why: str = "", *, key: str | None = None) -> Appended | None:
@@ -89,7 +94,7 @@ class Affect:
 
     def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
         """The levels of the last hours, a point every so many minutes, each with its time; the last is now."""
-        span, step = _positive(hours, "hours") * 60, _positive(step_minutes, "step_minutes")
+        span, step = _minutes(hours, 60, "hours"), _minutes(step_minutes, 1, "step_minutes")
         steps = int(span / step)
         if steps >= MOST_POINTS:
             raise InvalidInput(
@@ -168,7 +173,13 @@ def tried(told: ToolObserved) -> Tried:
     return Tried(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
 
 
-def _positive(value: object, field: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise InvalidInput(field=field, value=value, expected="a number above 0")
-    return float(value)
+def _minutes(value: object, each: int, field: str) -> float:
+    """What somebody says in units of so many minutes: no less than a clock tells, and no more than it has told."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not LEAST_MINUTES <= value * each <= MOST_MINUTES
+    ):
+        most = MOST_MINUTES // each
+        raise InvalidInput(field=field, value=value, expected=f"a number above 0, and at most {most:,}")
+    return float(value * each)

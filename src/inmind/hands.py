@@ -1,5 +1,8 @@
 """A reply, carried out: what the model said goes into the journal, and what it asked of its memory is done.
 
+A door may also call one tool by itself, where no reply is around it: an agent elsewhere keeps its own conversation, and
+only what it does to its memory is told here.
+
 A reply may call memory's tools, the host's, both, and tools that nobody has. Memory's are carried out in the order of
 the calls, each on what the one before it left; the host's are left alone; one that nobody has is answered, since a call
 without an answer stops the conversation. All of it is one decision, so that it happens once or not at all.
@@ -8,16 +11,18 @@ without an answer stops the conversation. All of it is one decision, so that it 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 from inmind.crystals.query import Hit, Query
+from inmind.documents import Scope
 from inmind.frozen import frozen
 from inmind.history import Entry, Line
-from inmind.journal import Draft, Event, Origin, Reverted, Searched, UsageReported, digest, digest_of
+from inmind.journal import Draft, Event, Origin, Reverted, Searched, UsageReported, digest, digest_of, to_json
 from inmind.mind import Belongings, Mind
 from inmind.parts import Parts
 from inmind.prompt.compacting.making import Made
@@ -31,11 +36,25 @@ from inmind.prompt.standing import Standing
 from inmind.scratchpad.pad import State, changed_by
 from inmind.stores.base import Appended, Key
 from inmind.stores.stream import Decision, key_for
-from inmind.tools import Answer, Reach, adds_tools, carry_out, cut_off, unknown, whose
+from inmind.tools import (
+    Answer,
+    Called,
+    InMind,
+    Reach,
+    adds_tools,
+    carry_out,
+    cut_off,
+    unknown,
+    whose,
+)
 
 log = logging.getLogger("inmind")
 
+R = TypeVar("R")
+
 _SEARCH = "memory_search"
+
+_NUMBER = re.compile(r"[0-9]{1,15}")
 
 LEAST_NAME = 16
 """Characters of a reply's id that make it a name. Some servers count their replies, or give all of them the same id."""
@@ -55,7 +74,7 @@ class LookedUp(NamedTuple):
 
     found: bool
     by: str
-    """The event that called for it."""
+    """The event that called for it, or, where it was called by itself, that tells of it."""
 
 
 @frozen
@@ -67,14 +86,11 @@ class Done:
 
 
 @frozen
-class _Carried:
-    """What a reply comes to."""
+class DoneCall:
+    """A tool that was called by itself: what the door is told, and what was appended to the session's stream for it."""
 
-    drafts: list[Draft]
-    abroad: list[Draft]
-    """What happens in the resource's stream."""
-    answers: list[Answer]
-    lookups: list[LookedUp]
+    called: Called
+    events: Sequence[Event] = ()
 
 
 @frozen
@@ -86,20 +102,26 @@ class _Owned:
 
 
 class _Known:
-    """What the model knows of memory while a reply of its is carried out.
+    """What the model knows of memory while calls of its are carried out.
 
-    It wrote all of the calls before it had heard any answer. So beyond what it had seen it knows what it writes itself;
-    what the calls are answered it will know from the next reply on (`told`).
+    It wrote all of the calls before it had heard any answer. So beyond what it had seen, by the events that had written
+    that, it knows what it writes itself; what the calls are answered it will know from the next reply on (`told`).
     """
 
-    def __init__(self, knew: Mind) -> None:
-        paths = {**knew.shown, **knew.heard}
-        self.seen = {path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in paths}
+    def __init__(self, seen: Mapping[str, Sequence[str]]) -> None:
+        self.seen = dict(seen)
         self.told: dict[str, str] = {}
         self.pad: State | None = None
 
+    @classmethod
+    def by_prompt(cls, knew: Mind) -> Self:
+        """By the last prompt, and by what its calls were answered since."""
+        paths = {**knew.shown, **knew.heard}
+        return cls({path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in paths})
+
     def take(self, answer: Answer, before: str, after: str) -> None:
         """An answer; with the events that had written what it is about, and have now. None where there is no such."""
+        self.told.update(answer.shows)
         for draft in answer.drafts:
             self.pad = changed_by(draft.what, self.pad)
         if not after:
@@ -111,12 +133,44 @@ class _Known:
             self.seen[answer.about] = (after, after)
 
 
+class _Work:
+    """Calls that are carried out one after the other, each on what the one before it has left."""
+
+    def __init__(self, mind: Mind, owned: _Owned, known: _Known) -> None:
+        self.state, self.belongings, self.version, self.known = mind, owned.belongings, owned.version, known
+        self.drafts: list[Draft] = []
+        self.abroad: list[Draft] = []
+        """What happens in the resource's stream."""
+        self.answers: list[Answer] = []
+        self.lookups: list[LookedUp] = []
+
+    @property
+    def owned(self) -> _Owned:
+        return _Owned(self.belongings, self.version + len(self.abroad))
+
+    @property
+    def called(self) -> Called:
+        """What the last call is told, where it stands by itself."""
+        answer = self.answers[-1]
+        return Called(
+            said=answer.said,
+            content=dict[str, Any]() if answer.error else answer.content,
+            error=answer.error,
+            code=answer.code,
+            seen=self.known.told,
+        )
+
+    @property
+    def took_effect(self) -> bool:
+        return not any(answer.refused for answer in self.answers)
+
+
 class Hands:
-    """What one session does with replies.
+    """What one session does with replies, and with tools that are called by themselves.
 
     `followed`: what comes with some drafts, in their commit; `recalled`: what comes with searches, abroad. `prepared`:
     what was in mind right after some call was prepared. `compact`: what a compaction comes to that the model asks for.
-    `search`: what deep memory answers it.
+    `search`: what deep memory answers it. `in_mind`: what memory would say in a prompt.
     """
 
     def __init__(
@@ -128,11 +182,12 @@ class Hands:
         prepared: Callable[[int], Mind],
         compact: Callable[[Mind, dict[str, Any]], Made],
         search: Callable[[Query], Sequence[Hit]],
+        in_mind: Callable[[Mind, datetime], InMind],
     ) -> None:
         self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
         self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
         self._followed, self._recalled = followed, recalled
-        self._prepared, self._compact, self._search = prepared, compact, search
+        self._prepared, self._compact, self._search, self._in_mind = prepared, compact, search, in_mind
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
         """Store it and carry it out, once."""
@@ -146,69 +201,162 @@ class Hands:
             named, undone = self._key(_key(read, asked.calls, mind.line))
         owned = self._before(undone)
 
-        def decide(mind: Mind, now: datetime) -> Decision[Mind, _Carried]:
-            knew = mind if call is None else then
-            carried = self._carried_out(mind, now, asked, read, knew, owned)
-            followed = self._followed(mind, now, carried.drafts)
-            abroad = [*carried.abroad, *followed.abroad, *self._recalled(mind, now, carried.lookups)]
-            return Decision([*carried.drafts, *followed.here], carried, beside=() if owned else abroad)
+        def decide(mind: Mind, now: datetime) -> Decision[Mind, list[Answer]]:
+            work = self._carried_out(mind, now, asked, read, mind if call is None else then, owned)
+            decision = self._decision(mind, now, work, work.answers)
+            return replace(decision, beside=()) if owned else decision
 
         done = self._stream.commit(decide, key=named, beside=self._resource)
         if done.answer is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
             return Done(recorded(events, whole=read.whole, repeated=True))
-        diagnostics = tuple(answer.diagnostic for answer in done.answer.answers if answer.diagnostic)
+        diagnostics = tuple(answer.diagnostic for answer in done.answer if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
         return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events)
 
+    def call(
+        self, tool: str, arguments: Any, *, scope: Scope, reads_only: bool, seen: Mapping[str, str], key: str | None
+    ) -> DoneCall:
+        """Carry out one tool by itself, once, in the stream of whom it changes something for.
+
+        What is refused has not happened, and keeps no key. What was done under its key before is told as it was told
+        then, unless the session has taken it back: then it is another call. What only reads is read again.
+        """
+        call = Call("", tool, to_json(arguments))
+        mind, _ = self._stream.refresh(), self._resource.refresh()
+        # Sessions share their resource's stream, and each has keys of its own.
+        named = key_for(key, "call" if scope == "thread" else f"call:{digest(mind.stream)}", tool, arguments)
+        undone = list[Appended]()
+        if named is not None and scope == "thread":
+            named, undone = self._key(named)
+        abroad_already = self._before(undone) is not None
+
+        def here(mind: Mind, now: datetime) -> Decision[Mind, Called]:
+            work = self._called(call, mind, self._owned, self._known_by(seen), now)
+            decision = replace(self._decision(mind, now, work, work.called), binding=work.took_effect)
+            return replace(decision, beside=()) if abroad_already else decision
+
+        def abroad(belongings: Belongings, now: datetime) -> Decision[Belongings, Called]:
+            owned = _Owned(belongings, self._resource.version)
+            work = self._called(call, self._stream.state, owned, self._known_by(seen), now)
+            return Decision(work.abroad, work.called, binding=work.took_effect)
+
+        if scope == "thread":
+            mine = self._stream.commit(here, key=named, beside=self._resource)
+            if mine.answer is not None:
+                return DoneCall(mine.answer, mine.events)
+            if reads_only:
+                again = self._stream.suppose(here).answer
+            else:
+                then = self._stream.at(mine.appended.first - 1)
+                again = self._told_again(call, then, self._owned, seen, mine.appended.at)
+        else:
+            theirs = self._resource.commit(abroad, key=named)
+            if theirs.answer is not None:
+                return DoneCall(theirs.answer)
+            before = theirs.appended.first - 1
+            owned = _Owned(self._resource.at(before), before)
+            again = self._told_again(call, mind, owned, seen, theirs.appended.at)
+        return DoneCall(replace(again, repeated=True))
+
+    def _called(self, call: Call, mind: Mind, owned: _Owned, known: _Known, now: datetime) -> _Work:
+        """One call and nothing else, carried out by somebody who knows so much."""
+        work = _Work(mind, owned, known)
+        known.pad = self._pad_known(mind, owned.belongings, known.seen.get(SCRATCHPAD, ()), done=False)
+        self._take(work, call, carry_out(call, self._reach(work, now)), "", now)
+        return work
+
+    def _told_again(self, call: Call, mind: Mind, owned: _Owned, seen: Mapping[str, str], now: datetime) -> Called:
+        """What a call was told that took effect, decided once more on what there was then.
+
+        Then it was not held up by anything that its caller had not seen, whatever the caller has seen by now. What came
+        of it is known to who wrote all of it, or knows what there was before, or what came of it.
+        """
+        work = self._called(call, mind, owned, self._all_known(mind, owned.belongings), now)
+        told, (answer,) = work.called, work.answers
+        before, after = self._source(answer.about, mind, owned.belongings), told.seen.get(answer.about)
+        knew = answer.whole or seen.get(answer.about) in (before, after)
+        return told if knew else replace(told, seen={})
+
+    @property
+    def _owned(self) -> _Owned:
+        return _Owned(self._resource.state, self._resource.version)
+
+    def _all_known(self, mind: Mind, belongings: Belongings) -> _Known:
+        pages = {path: page.source for path, page in mind.documents.by_path.items()}
+        seen = {**pages, SCRATCHPAD: self._source(SCRATCHPAD, mind, belongings)}
+        return _Known({path: (event,) for path, event in seen.items()})
+
+    def _known_by(self, seen: Mapping[str, str]) -> _Known:
+        """By what a caller says that it was told. An event that there is none of makes nothing known."""
+        last = {self._stream.name: self._stream.version, self._resource.name: self._resource.version}
+
+        def is_one(path: str, event: str) -> bool:
+            stream, _, seq = event.rpartition("#")
+            whose = stream == self._stream.name or (path == SCRATCHPAD and stream in last)
+            return whose and _NUMBER.fullmatch(seq) is not None and int(seq) <= last[stream]
+
+        return _Known({path: (event,) for path, event in seen.items() if is_one(path, event)})
+
+    def _decision(self, mind: Mind, now: datetime, work: _Work, answer: R) -> Decision[Mind, R]:
+        """What was worked out, with all that follows from it."""
+        followed = self._followed(mind, now, work.drafts)
+        abroad = [*work.abroad, *followed.abroad, *self._recalled(mind, now, work.lookups)]
+        return Decision([*work.drafts, *followed.here], answer, beside=abroad)
+
     def _carried_out(
         self, mind: Mind, now: datetime, asked: Standing, reply: Reply, knew: Mind, owned: _Owned | None
-    ) -> _Carried:
+    ) -> _Work:
         """The reply, what its calls of memory tools change, and their answers.
 
         `knew`: what was in mind when the model was asked. `owned`: what the resource had before this, where it was done
         there already.
         """
-        before_it = owned or _Owned(self._resource.state, self._resource.version)
-        belongings = before_it.belongings
         spoken = FORMATS[reply.format]
-        drafts = [message_added(wire, spoken) for wire in reply.wires]
-        state = self._stream.foresee(mind, mind.seq, drafts, now)
-        abroad: list[Draft] = []
-        answers: list[Answer] = []
-        lookups: list[LookedUp] = []
+        said = [message_added(wire, spoken) for wire in reply.wires]
+        state = self._stream.foresee(mind, mind.seq, said, now)
+        work = _Work(state, owned or self._owned, _Known.by_prompt(knew))
+        work.drafts += said
+        seen = work.known.seen.get(SCRATCHPAD, ())
+        work.known.pad = self._pad_known(state, work.belongings, seen, done=owned is not None)
         results: list[Result] = []
-        known = _Known(knew)
-        known.pad = self._pad_known(state, belongings, known.seen.get(SCRATCHPAD, ()), done=owned is not None)
         for place, call in _calls(reply):
-            version = before_it.version + len(abroad)
-            answer = self._answer(call, reply, asked, self._reach(state, _Owned(belongings, version), known, now))
-            if answer is None:
-                continue
-            by = f"{mind.stream}#{mind.seq + 1 + place}"
-            done = [replace(draft, sources=(by, *draft.sources)) for draft in answer.drafts]
-            before = self._source(answer.about, state, belongings)
-            if answer.scope == "thread":
-                state = self._stream.foresee(state, state.seq, done, now)
-                drafts += done
-            else:
-                belongings = self._resource.foresee(belongings, version, done, now)
-                abroad += done
-            after = self._source(answer.about, state, belongings)
-            if owned and after.startswith(f"{self._resource.name}#"):
-                after = ""  # nothing is appended there once more
-            known.take(answer, before, after)
-            answers.append(answer)
-            if call.name == _SEARCH and not answer.error:
-                lookups.append(LookedUp(any(isinstance(one.what, Searched) and one.what.found for one in done), by))
-            results.append(Result(call.id, (Text(answer.said),), error=answer.error))
+            answer = self._answer(call, reply, asked, self._reach(work, now))
+            if answer is not None:
+                self._take(work, call, answer, f"{mind.stream}#{mind.seq + 1 + place}", now, done=owned is not None)
+                results.append(Result(call.id, (Text(answer.said),), error=answer.error))
         if results:
             wires = spoken.write([Message("tool", tuple(results))])
             first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
-            drafts += [replace(first, what=replace(first.what, shown=tuple(known.told.items()))), *others]
-        return _Carried([*drafts, *_usage(asked, reply)], abroad, answers, lookups)
+            shown = tuple(work.known.told.items())
+            work.drafts += [replace(first, what=replace(first.what, shown=shown)), *others]
+        work.drafts += _usage(asked, reply)
+        return work
+
+    def _take(self, work: _Work, call: Call, answer: Answer, by: str, now: datetime, *, done: bool = False) -> None:
+        """What a call was answered, entered into the work. `by`: the event that it stands in, where there is one.
+
+        `done`: what belongs to the resource was changed by it before.
+        """
+        drafts = [replace(draft, sources=(by, *draft.sources)) if by else draft for draft in answer.drafts]
+        before = self._source(answer.about, work.state, work.belongings)
+        if answer.scope == "thread":
+            work.state = self._stream.foresee(work.state, work.state.seq, drafts, now)
+            work.drafts += drafts
+        else:
+            owned = work.owned
+            work.belongings = self._resource.foresee(owned.belongings, owned.version, drafts, now)
+            work.abroad += drafts
+        after = self._source(answer.about, work.state, work.belongings)
+        if done and after.startswith(f"{self._resource.name}#"):
+            after = ""  # nothing is appended there once more
+        work.known.take(answer, before, after)
+        work.answers.append(answer)
+        if call.name == _SEARCH and not answer.error:
+            found = any(isinstance(one.what, Searched) and one.what.found for one in drafts)
+            work.lookups.append(LookedUp(found, by or f"{work.state.stream}#{work.state.seq}"))
 
     def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
         match self._whose(call, asked, reach.mind):
@@ -260,7 +408,8 @@ class Hands:
         page = mind.documents.by_path.get(path)
         return page.source if page else ""
 
-    def _reach(self, mind: Mind, owned: _Owned, known: _Known, now: datetime) -> Reach:
+    def _reach(self, work: _Work, now: datetime) -> Reach:
+        mind, owned, known = work.state, work.owned, work.known
         nexts = {"thread": f"{mind.stream}#{mind.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
         return Reach(
             now=now,
@@ -275,6 +424,7 @@ class Hands:
             resolve=self._attention.resolve,
             search=self._search,
             compact=partial(self._compact, mind),
+            in_mind=partial(self._in_mind, mind, now),
         )
 
     def _key(self, key: Key) -> tuple[Key, list[Appended]]:

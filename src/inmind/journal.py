@@ -249,6 +249,8 @@ class WordingSet(Happened):
 
 @frozen
 class DocumentWritten(Happened):
+    """A document has a new text, in full."""
+
     kind = "document"
     path: str
     text: str
@@ -916,6 +918,11 @@ def decode(kind: str, body: str) -> Happened:
         return KINDS[kind](**json.loads(body))
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(place=f"an event of kind {kind!r}", reason=str(error)) from error
+
+
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""All that comes of reading a payload which is not what its fields are declared as: `decode` does not look into them,
+and whoever takes events of others in has to go on."""
 
 
 def to_json(value: object) -> str:

@@ -1,12 +1,4 @@
-"""The home of all memory: opens it, hands out sessions, closes it.
-
-home/
-  inmind.db                                     the journal
-  index.db                                      what search looks up, made of the journal and deletable
-  sessions/--<cwd>--/<session>/                 live files of a session
-      messages.jsonl  meta.json  working-memory/overview.md  detail/  archive/
-  resources/<resource>/MEMORY.md  memory/scratch.md
-"""
+"""The home of all memory: opens it, hands out sessions, closes it."""
 
 from __future__ import annotations
 
@@ -15,21 +7,41 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from inmind.afterwards import Afterwards
 from inmind.crystals.crystal import SOURCES
-from inmind.documents import FOLDERS, OVERVIEW, RESOURCE_PATHS
+from inmind.crystals.note import IMPORTANCE, checked_note
+from inmind.documents import OVERVIEW
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, Damaged, InvalidInput, ModelFailed, NotFound, UnsafeStorage
 from inmind.frozen import frozen
+from inmind.home import (
+    DATABASE,
+    INDEX,
+    RESOURCE,
+    SESSION,
+    as_file,
+    belongs_to,
+    checked_file,
+    checked_home,
+    checked_name,
+    default_home,
+    folder_of,
+    opened_by,
+    place_of,
+    resource_folder,
+    resources_in,
+    session_folder,
+    somebody,
+    working_directory,
+)
 from inmind.journal import (
     NOBODY,
     CrystalFrozen,
@@ -42,7 +54,6 @@ from inmind.journal import (
     SessionImported,
     SessionOpened,
     Titled,
-    digest,
 )
 from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
@@ -60,14 +71,17 @@ from inmind.stores.siblings import Siblings
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.stream import Decision, Stream, key_for
 from inmind.stores.transcript import Transcript
-from inmind.stores.views import LiveFiles
+from inmind.stores.views import LiveFiles, resource_files, session_files
 from inmind.tokens import Counter, estimator
 
 if TYPE_CHECKING:
     from inmind.books import Books
+    from inmind.bundle.exporting import Exported
+    from inmind.bundle.importing import Imported
     from inmind.consolidator import Consolidation, Consolidator
     from inmind.crystals.crystal import Crystal
     from inmind.crystals.embed import Embedder
+    from inmind.crystals.note import Note
     from inmind.crystals.query import Hit, Query
     from inmind.deep import DeepMemory
     from inmind.dream.model import Model
@@ -75,25 +89,20 @@ if TYPE_CHECKING:
     from inmind.dreams import Dream, Dreams
     from inmind.feelings import Affect
     from inmind.housekeeping import Housekeeping, Upkeep
+    from inmind.notebook import Notebook
     from inmind.session import Session
     from inmind.settings import Settings
 
 log = logging.getLogger("inmind")
 
-DATABASE = "inmind.db"
-INDEX = "index.db"
+LONGEST = 366 * 86_400
+"""Seconds between two rounds of upkeep, at most: a thread cannot wait for any number of them."""
 SLICE = 1.0
 """Seconds of embedding at a time: whoever closes a memory waits for no more."""
 WINDOW = 128_000
 RESERVE = 4_096
 """Kept free for the model's answer."""
 LEAST_WINDOW = 1_000
-MOST_NAME = 200
-_SESSION, _RESOURCE = "session/", "resource/"
-
-
-def default_home() -> Path:
-    return Path(os.environ.get("INMIND_HOME") or Path.home() / ".inmind")
 
 
 def default_layers(*own: Layer) -> tuple[Layer, ...]:
@@ -182,11 +191,13 @@ class Memory:
         """
         from inmind.settings import settings_of
 
-        place = _home(default_home() if home is None else home)
+        place = checked_home(default_home() if home is None else home)
         try:
             make_private(place)
         except OSError as error:
             raise UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0)) from error
+        if not os.access(place, os.R_OK | os.X_OK):
+            raise UnsafeStorage(place=str(place), reason="it is somebody else's: only its owner may look into it")
         told = settings_of(place, settings)
         store = SqliteStore(place.resolve() / DATABASE)
         return cls(place.resolve(), store, clock=clock, embedder=embedder, model=model, settings=told)
@@ -218,8 +229,8 @@ class Memory:
         """
         if self._closed:
             raise Closed
-        name = _named(id, "id")
-        owner = _named(NOBODY if resource is None else resource, "resource")
+        name = checked_name(id, "id")
+        owner = checked_name(NOBODY if resource is None else resource, "resource")
         limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
         count = estimator() if counter is None else _counting(counter)
         if language not in LANGUAGES:
@@ -244,7 +255,7 @@ class Memory:
             summarizer=summarizer,
             affect=self.settings.affect.enabled,
         )
-        opening = SessionOpened(resource=owner, cwd=_place(cwd), language=language)
+        opening = SessionOpened(resource=owner, cwd=working_directory(cwd), language=language)
         stream = self._begun(name, opening, ())
         opened = stream.state.opened or opening
         if resource is not None and opened.resource != owner:
@@ -276,13 +287,13 @@ class Memory:
 
         With `cwd`, those that began in this folder; with `resource`, those that belong to it.
         """
-        here = None if cwd is None else _place(cwd)
-        owner = None if resource is None else _named(resource, "resource")
-        streams = self._store.streams(_SESSION)
+        here = None if cwd is None else working_directory(cwd)
+        owner = None if resource is None else checked_name(resource, "resource")
+        streams = self._store.streams(SESSION)
         firsts = [first for stream in streams if _fits(first := self._first(stream), here, owner)]
         found = [self._info(first) for first in firsts]
         if owner is None:  # those of the older kind belong to nobody yet
-            known = {stream.removeprefix(_SESSION) for stream in streams}
+            known = {stream.removeprefix(SESSION) for stream in streams}
             older = all_legacy(self.home, but=known)
             found += [_legacy_info(one) for one in older if here is None or _is_of(one, here)]
         return sorted(found, key=lambda info: info.updated, reverse=True)
@@ -292,20 +303,44 @@ class Memory:
 
         Those that were spawned from another are passed over: a sub-agent's talk is nobody's to go on with.
         """
-        found = self.sessions(cwd=_place(cwd), resource=resource)
+        found = self.sessions(cwd=working_directory(cwd), resource=resource)
         return next((info for info in found if not info.parent), None)
 
     def resources(self) -> list[str]:
         """Everybody whom something belongs to here: by sessions of theirs, or by what was written down for them."""
-        owners = {_opened_by(self._first(stream)).resource for stream in self._store.streams(_SESSION)}
-        written = {stream.removeprefix(_RESOURCE) for stream in self._store.streams(_RESOURCE)}
+        owners = {opened_by(self._first(stream)).resource for stream in self._store.streams(SESSION)}
+        written = {stream.removeprefix(RESOURCE) for stream in self._store.streams(RESOURCE)}
         return sorted((owners | written) - {NOBODY, ""})
 
     def belongings(self, resource: str) -> Belongings:
         """What a resource owns, shared by all of its sessions: its pages, its scratchpads, what it feels and dreams."""
-        return self._belongings(_named(resource, "resource")).state
+        stream = self._belongings(checked_name(resource, "resource"))
+        self._resource_files(resource, stream).take_in()
+        return stream.state
 
     # -- deep memory ---------------------------------------------------------------------------------------
+
+    def note(
+        self,
+        resource: str,
+        text: str,
+        *,
+        importance: float = IMPORTANCE,
+        kind: str = "general",
+        valence: float = 0.0,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
+        origin: Origin = Origin.ASSISTANT,
+        key: str | None = None,
+    ) -> Note:
+        """Keep something for a resource, as `Session.note` does, where no session is at hand; there need be none."""
+        what = checked_note(
+            text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
+        )
+        if self._closed:
+            raise Closed
+        stream = self._belongings(owner := somebody(resource))
+        return self._notebook(stream, self._resource_files(owner, stream)).take(what, origin=origin, key=key)
 
     def search(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:
         """Find what was ever said, noted or seen, the best first: of one resource, or in all of this home.
@@ -316,7 +351,7 @@ class Memory:
         from inmind.crystals.query import checked_filters, checked_query
 
         asked = checked_query(query, **checked_filters(filters))
-        return self._search(asked, None if resource is None else [_named(resource, "resource")])
+        return self._search(asked, None if resource is None else [checked_name(resource, "resource")])
 
     def crystal(self, id: str) -> Crystal:
         """One crystal by its id, as it stands now."""
@@ -339,7 +374,7 @@ class Memory:
         where this one stopped.
         """
         limit = None if seconds is None else _seconds(seconds, "seconds")
-        return self._keep_house().consolidate(_named(resource, "resource"), limit)
+        return self._keep_house().consolidate(checked_name(resource, "resource"), limit)
 
     def upkeep(self, *, seconds: float = 60.0) -> Upkeep:
         """What keeps a memory fit, when there is time: the index, consolidations and dreams that are due, vectors.
@@ -350,8 +385,8 @@ class Memory:
 
     def begin_upkeep(self, *, every: float = 60.0) -> None:
         """Let a thread in the background see to that, every so many seconds, until this memory is closed."""
-        if not _seconds(every, "every"):
-            raise InvalidInput(field="every", value=every, expected="more than 0 seconds")
+        if not 0 < _seconds(every, "every") <= LONGEST:
+            raise InvalidInput(field="every", value=every, expected=f"more than 0 seconds, and at most {LONGEST:,}")
         self._keep_house().begin(every)
 
     # -- dreams --------------------------------------------------------------------------------------------
@@ -370,19 +405,19 @@ class Memory:
         changed, and the answer says why; DreamRunning if somebody else dreams for it. `watch` is told of each phase,
         `cancelled` is asked now and then.
         """
-        owner = _somebody(resource)
-        if owner not in self.resources() and not (self.home / "resources" / _as_file(owner)).exists():
+        owner = somebody(resource)
+        if owner not in self.resources() and not (self.home / "resources" / as_file(owner)).exists():
             hint = "no session names it, and nothing was written down for it"
             raise NotFound(what="resource", name=resource, hint=hint)
         return self._dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
 
     def dreams(self, resource: str) -> list[Dream]:
         """The dreams of a resource, the newest first, with what each did and why."""
-        return self._dreams(_somebody(resource)).all()
+        return self._dreams(somebody(resource)).all()
 
     def undo_dream(self, resource: str, dream: int | None = None, *, key: str | None = None) -> Dream:
         """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again."""
-        owner = _somebody(resource)
+        owner = somebody(resource)
         files = self._resource_files(owner, stream := self._belongings(owner))
         files.take_in()
         undone = self._dreams(owner, stream).undo(dream, key_for(key, "undo_dream", owner, dream))
@@ -391,14 +426,14 @@ class Memory:
 
     def call_off_dream(self, resource: str, *, key: str | None = None) -> bool:
         """End the dream that is going on, in whichever process: it changes nothing any more. False if there is none."""
-        owner = _somebody(resource)
+        owner = somebody(resource)
         return self._dreams(owner).call_off(key_for(key, "call_off_dream", owner))
 
     def affect(self, resource: str) -> Affect:
         """How things have been going for a resource: the levels now, their mood in words, and their history."""
         from inmind.feelings import Affect
 
-        owner = _somebody(resource)
+        owner = somebody(resource)
         stream = self._belongings(owner)
         show = self._resource_files(owner, stream).publish
         return Affect(stream, self._store, self._clock, enabled=self.settings.affect.enabled, show=show)
@@ -409,11 +444,57 @@ class Memory:
         from inmind.books import Books
 
         return Books(
-            lambda resource: self._belongings(_somebody(resource)),
+            lambda resource: self._belongings(somebody(resource)),
             self._store,
             self._clock,
             lambda: self.settings.affect.enabled,
         )
+
+    # -- carried elsewhere ---------------------------------------------------------------------------------
+
+    def export(
+        self,
+        to: str | Path,
+        *,
+        resource: str | None = None,
+        overwrite: bool = False,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> Exported:
+        """Write all of this home, or of one resource, into one file, while others go on; then read it back and check.
+
+        What people have typed into live files is taken in first. `watch` is told how much is done, of how much.
+        """
+        from inmind.bundle.exporting import export
+
+        if self._closed:
+            raise Closed
+        place = checked_file(to, "to")
+        owner = "" if resource is None else somebody(resource)
+        if owner and owner not in self.resources():
+            raise NotFound(what="resource", name=resource, hint="no session names it, and nothing was written for it")
+        self._take_in(owner)
+        told, now = watch or _unwatched, self._clock()
+        return export(self._store, self.home, place, resource=owner, now=now, overwrite=overwrite, watch=told)
+
+    def import_(
+        self,
+        bundle: str | Path | BinaryIO,
+        *,
+        only_new: bool = False,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> Imported:
+        """Bring in what `export` wrote: all of it or nothing, and twice is once.
+
+        Streams that go on from ours are continued, those that have parted from ours are a Conflict. `only_new`: refuse
+        a home that has anything in it.
+        """
+        from inmind.bundle.importing import bring_in, opened
+
+        if self._closed:
+            raise Closed
+        told = watch or _unwatched
+        with opened(checked_file(bundle, "bundle")) if isinstance(bundle, str | Path) else nullcontext(bundle) as file:
+            return bring_in(file, self._store, self.home, fold=self._folded, only_new=only_new, watch=told)
 
     def flush(self) -> None:
         """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
@@ -428,7 +509,7 @@ class Memory:
         """Whether there is a session of this id, so that opening it would not begin one."""
         if not isinstance(id, str) or not id.isprintable():
             return False
-        return self._store.version(_SESSION + id) > 0 or bool(find_legacy(self.home, _as_file(id)))
+        return self._store.version(SESSION + id) > 0 or bool(find_legacy(self.home, as_file(id)))
 
     def __repr__(self) -> str:
         return f"<Memory at {str(self.home)!r}{', closed' if self._closed else ''}>"
@@ -467,7 +548,7 @@ class Memory:
         """A child of one of our sessions, set up as its parent is; the one that is there already, if it is its own."""
         if self._closed:
             raise Closed
-        name = _named(id, "id")
+        name = checked_name(id, "id")
         stream = self._begun(name, opening, handed)
         opened = stream.state.opened or opening
         if opened.parent != opening.parent:
@@ -526,13 +607,18 @@ class Memory:
         if not self._deep().embed(seconds=SLICE):
             self._keep_found()
 
+    def _notebook(self, stream: Stream[Any], files: LiveFiles[Any]) -> Notebook:
+        from inmind.notebook import Notebook
+
+        return Notebook(stream, files, soon=self._afterwards.soon, keep_found=self._keep_found)
+
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.consolidator import Consolidator
 
         return Consolidator(self._deep(), self._store, self._belongings(resource), resource, self._clock)
 
     def _belongings(self, resource: str) -> Stream[Belongings]:
-        name = f"{_RESOURCE}{resource}"
+        name = f"{RESOURCE}{resource}"
         return Stream(self._store, name, BelongingsFold(name), self._clock)
 
     def _keep_house(self) -> Housekeeping:
@@ -607,7 +693,7 @@ class Memory:
 
     def _frozen(self, id: str, key: str | None, *, frozen: bool) -> Crystal:
         crystal = self.crystal(id)
-        name = f"{_RESOURCE}{crystal.resource}"
+        name = f"{RESOURCE}{crystal.resource}"
         draft = Draft(what=CrystalFrozen(id, frozen), origin=Origin.OPERATOR)
         Stream(self._store, name, BelongingsFold(name), self._clock).append(
             draft, key=key_for(key, "freeze", id, frozen)
@@ -615,20 +701,13 @@ class Memory:
         return self.crystal(id)
 
     def _resource_folder(self, resource: str) -> Folder:
-        return Folder(self.home / "resources" / _as_file(resource), home=self.home)
+        return Folder(resource_folder(self.home, resource), home=self.home)
 
     def _resource_files(self, resource: str, stream: Stream[Belongings]) -> LiveFiles[Belongings]:
-        return LiveFiles(
-            self._resource_folder(resource),
-            stream,
-            self._store,
-            documents=lambda belongings: belongings.documents,
-            inside="",
-            paths=RESOURCE_PATHS,
-        )
+        return resource_files(self._resource_folder(resource), stream, self._store)
 
     def _stream(self, id: str) -> Stream[Mind]:
-        return Stream(self._store, _SESSION + id, MindFold(_SESSION + id), self._clock)
+        return Stream(self._store, SESSION + id, MindFold(SESSION + id), self._clock)
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[Mind]]:
         """The sessions that one comes from, its parent first."""
@@ -654,20 +733,15 @@ class Memory:
         folder = Folder(session_folder(self.home, id, opened.cwd), home=self.home)
         resource = self._belongings(opened.resource)
         ancestors = tuple(self._ancestors(opened))
+        files, shared = session_files(folder, stream, self._store), self._resource_files(opened.resource, resource)
+        alone = opened.resource == NOBODY
         return Parts(
             id=id,
             store=self._store,
             stream=stream,
             resource=resource,
-            files=LiveFiles(
-                folder,
-                stream,
-                self._store,
-                documents=lambda mind: mind.documents,
-                inside="working-memory/",
-                folders=FOLDERS,
-            ),
-            resource_files=self._resource_files(opened.resource, resource),
+            files=files,
+            resource_files=shared,
             transcript=Transcript(folder, self._store, stream.name),
             meta=MetaFile(folder, stream, self._store),
             attention=Attention(stream, self._store, self._siblings, setup.entities, is_memory_tool),
@@ -675,10 +749,27 @@ class Memory:
             ancestors=ancestors,
             setup=setup,
             stream_of=self._stream,
-            afterwards=self._afterwards,
+            notebook=self._notebook(stream, files) if alone else self._notebook(resource, shared),
             search=self._search,
             keep_found=self._keep_found,
         )
+
+    def _take_in(self, resource: str) -> None:
+        """What people have typed into files of a resource, or of everybody; nobody has where there are none."""
+        for owner in resources_in(self.home):
+            if resource in ("", owner):
+                self._resource_files(owner, self._belongings(owner)).take_in()
+        for name in self._store.streams(SESSION):
+            first = self._first(name)
+            folder = Folder(place_of(self.home, first), home=self.home)
+            if resource in ("", belongs_to(first)) and folder.path.exists():
+                stream = self._stream(name.removeprefix(SESSION))
+                MetaFile(folder, stream, self._store).take_in()
+                session_files(folder, stream, self._store).take_in()
+
+    def _folded(self, stream: str) -> Stream[Mind] | Stream[Belongings]:
+        kind, _, name = stream.partition("/")
+        return self._stream(name) if f"{kind}/" == SESSION else self._belongings(name)
 
     def _first(self, stream: str) -> Event:
         (first,) = self._store.read(stream, until=1)
@@ -686,7 +777,7 @@ class Memory:
 
     def _info(self, first: Event) -> SessionInfo:
         """The journal says whose it is; what it adds up to is counted only where meta.json has not done so."""
-        id, opened = first.stream.removeprefix(_SESSION), _opened_by(first)
+        id, opened = first.stream.removeprefix(SESSION), opened_by(first)
         folder = session_folder(self.home, id, opened.cwd)
         said = glance(Folder(folder, home=self.home))
         if said.version != self._store.version(first.stream):
@@ -716,30 +807,14 @@ class Memory:
         )
 
 
-def session_folder(home: Path, id: str, cwd: str) -> Path:
-    """sessions/--<cwd>--/<session>, the working directory with "/" as "-"; a very long one ends in its digest."""
-    return home / "sessions" / _folder_of(cwd) / _as_file(id)
-
-
-def _folder_of(cwd: str) -> str:
-    where = cwd.strip("/").replace("/", "-")
-    if len(where.encode()) > MOST_NAME:
-        where = f"{where.encode()[: MOST_NAME - 20].decode(errors='ignore')}-{digest(cwd)}"
-    return f"--{where}--"
-
-
-def _opened_by(first: Event) -> SessionOpened:
-    return first.what if isinstance(first.what, SessionOpened) else SessionOpened(resource="", cwd="")
-
-
 def _fits(first: Event, cwd: str | None, resource: str | None) -> bool:
-    opened = _opened_by(first)
+    opened = opened_by(first)
     return (cwd is None or opened.cwd == cwd) and (resource is None or opened.resource == resource)
 
 
 def _is_of(legacy: Legacy, cwd: str) -> bool:
     """By what it says, or by where its file lies: a folder's name cannot tell "-" from "/", and is all there is."""
-    return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == _folder_of(cwd)
+    return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
 def _with_a_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
@@ -780,7 +855,7 @@ def _older(home: Path, id: str, cwd: str) -> Legacy | None:
 
     An id is unique in a home by now, so the others cannot be opened under theirs, and that is said.
     """
-    found = sorted(find_legacy(home, _as_file(id)), key=lambda one: not _is_of(one, cwd))
+    found = sorted(find_legacy(home, as_file(id)), key=lambda one: not _is_of(one, cwd))
     for other in found[1:]:
         place = other.path.relative_to(home)
         log.warning("%s has the id of another session and stays only in its file: rename it to open it", place)
@@ -808,54 +883,8 @@ def _legacy_info(legacy: Legacy) -> SessionInfo:
     )
 
 
-def _named(value: object, field: str) -> str:
-    """A name that can be a folder's: short, printable, without a way to lead elsewhere."""
-    plain = isinstance(value, str) and value.isprintable() and value.strip() == value and value not in (".", "..")
-    if not plain or not 0 < len(_as_file(str(value))) <= MOST_NAME:
-        expected = f"a printable name of at most {MOST_NAME} bytes, not '.' or '..', without space around it"
-        raise InvalidInput(field=field, value=value, expected=expected)
-    return str(value)
-
-
-def _somebody(resource: object) -> str:
-    """A resource in particular: sessions that name none are strangers to each other, and share nothing to dream of."""
-    name = _named(resource, "resource")
-    if name == NOBODY:
-        raise InvalidInput(field="resource", value=resource, expected="a resource in particular, not that of nobody")
-    return name
-
-
-def _as_file(name: str) -> str:
-    quoted = quote(name, safe=" @+=,()!")
-    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
-
-
-def _home(home: object) -> Path:
-    if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
-        raise InvalidInput(field="home", value=home, expected="a folder on this machine")
-    try:
-        return _encodable(Path(home).expanduser(), "home")
-    except RuntimeError as error:  # ~somebody, who is not there
-        raise InvalidInput(field="home", value=home, expected="a folder on this machine") from error
-
-
-def _place(cwd: object) -> str:
-    """The working directory that a session belongs to."""
-    if cwd is not None and not isinstance(cwd, str | Path):
-        raise InvalidInput(field="cwd", value=cwd, expected="a folder")
-    try:
-        return str(_encodable(Path(os.getcwd() if cwd is None else cwd).absolute(), "cwd"))
-    except OSError as error:
-        raise InvalidInput(field="cwd", value=cwd, expected="a folder; the current one is gone, so name one") from error
-
-
-def _encodable(path: Path, field: str) -> Path:
-    try:
-        if b"\x00" not in str(path).encode():
-            return path
-    except UnicodeEncodeError:
-        pass
-    raise InvalidInput(field=field, value=str(path), expected="a path in UTF-8, without NUL")
+def _unwatched(_done: int, _total: int) -> None:
+    """Nobody has asked how far it is."""
 
 
 def _utc_now() -> datetime:

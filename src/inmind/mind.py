@@ -70,7 +70,8 @@ class Mind:
     """Number of the event that `undo` goes back to: the last one before the last change. 0: nothing to undo.
 
     A change is what was appended together and begins with something a person would call one; opening a
-    session is not. Being part of the state, it is reverted too, so a second undo goes one step further.
+    session is not, and what people save in files is theirs. Being part of the state, it is reverted too, so a
+    second undo goes one step further.
     """
     came_home: Mapping[str, Home] = field(default_factory=dict[str, "Home"])
     """Children whose changes were brought home."""
@@ -106,7 +107,7 @@ class Mind:
 class MindFold:
     """Folds a session's stream."""
 
-    version = 6
+    version = 7
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -121,7 +122,7 @@ class MindFold:
         before, begun = state.before, state.begun
         if event.seq == begun + 1 and (event.seq == 1 or not event.opens):
             begun = event.seq
-        if event.kind not in BOOKKEEPING and event.opens and not _is_upkeep(event):
+        if event.kind not in BOOKKEEPING and event.opens and not _is_upkeep(event) and not is_saved(event):
             before = event.seq - 1
         came_home = state.came_home
         if isinstance(what, ChildCameHome):
@@ -277,6 +278,11 @@ def _kept(before: History, after: History) -> int | None:
 def _is_upkeep(event: Event) -> bool:
     """Memory's own entries follow from what others have written, by themselves: taken back, they would come again."""
     return isinstance(event.what, DocumentWritten) and event.what.upkeep and event.what.path == OVERVIEW
+
+
+def is_saved(event: Event) -> bool:
+    """A person has saved a page in its file."""
+    return isinstance(event.what, DocumentWritten) and event.origin is Origin.FILE
 
 
 def _worked(before: frozenset[str], event: Event) -> frozenset[str]:

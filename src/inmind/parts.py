@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from inmind.afterwards import Afterwards
 from inmind.entities.rules import EntityRules
 from inmind.frozen import frozen
 from inmind.mind import Belongings, Mind
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from inmind.attention import Attention
     from inmind.crystals.query import Hit, Query
     from inmind.desk import Scratchpad
+    from inmind.notebook import Notebook
 
 
 @frozen(kw_only=True)
@@ -58,7 +58,7 @@ class Parts:
     """Streams of the sessions that this one comes from, its parent first."""
     setup: Setup
     stream_of: Callable[[str], Stream[Mind]]
-    afterwards: Afterwards
+    notebook: Notebook
     search: Callable[[Query, Sequence[str]], list[Hit]]
     """What deep memory answers, of some resources."""
     keep_found: Callable[..., None]

@@ -99,14 +99,7 @@ def _lookups(events: list[Event]) -> Iterator[LookedUp]:
     for event in events:
         if isinstance(event.what, Searched):
             what = event.what
-            yield LookedUp(
-                id=event.id,
-                session=_session(event),
-                at=event.at,
-                query=what.query,
-                found=what.found,
-                limit=what.limit,
-            )
+            yield LookedUp(id=event.id, session=_session(event), at=event.at, query=what.query, found=what.found)
 
 
 def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Spoke]:

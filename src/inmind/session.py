@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inmind.archivist import Archivist
 from inmind.chronicle import Chronicle
 from inmind.crystals.crystal import owner_of
-from inmind.crystals.note import IMPORTANCE, Note, checked_note, checked_taker
+from inmind.crystals.note import IMPORTANCE, Note, checked_note
 from inmind.desk import Scratchpad
 from inmind.documents import OVERVIEW, SCRATCH, Document, Documents, Scope, checked_text, resolve
 from inmind.entities.checkpoint import serialize
@@ -25,13 +25,16 @@ from inmind.entities.window import Entities
 from inmind.errors import Conflict, ContextOverflow, InvalidInput, NotFound
 from inmind.feelings import Feelings
 from inmind.hands import Followed, Hands
+from inmind.history import Line
 from inmind.history.compact import Leaving
 from inmind.history.room import KEEP_ASKED
 from inmind.journal import (
     NOBODY,
+    AnchorMoved,
     DocumentWritten,
     Draft,
     Event,
+    HistorySpliced,
     Item,
     MessageAdded,
     Occurred,
@@ -46,9 +49,8 @@ from inmind.journal import (
     ToolObserved,
     UsageReported,
     digest,
-    encode,
 )
-from inmind.mind import MOST_TITLE, Belongings, Mind
+from inmind.mind import MOST_TITLE, Belongings, Mind, is_saved
 from inmind.overview.front_matter import front_matter, misread, with_front_matter
 from inmind.overview.head import parted
 from inmind.parts import Parts, Setup
@@ -76,13 +78,14 @@ from inmind.prompt.plan import Occasion, Plan, plan
 from inmind.prompt.policy import Summarizer
 from inmind.prompt.rebuild import explained, presumably_shared, rebuilt
 from inmind.prompt.recorded import Recorded
-from inmind.prompt.report import Prompt, report_on
+from inmind.prompt.report import Preview, Prompt, report_on
+from inmind.prompt.standing import Standing
 from inmind.prompt.view import HistoryView, View
 from inmind.relief import Due
 from inmind.stores.base import Appended, Key
 from inmind.stores.stream import Decision, Done, Stream, key_for
 from inmind.text import shortened
-from inmind.tools import is_memory_tool, offered
+from inmind.tools import Called, InMind, is_memory_tool, offered, offering
 
 if TYPE_CHECKING:
     from inmind.crystals.query import Hit, Query
@@ -168,6 +171,26 @@ class Session:
         self._have_shown()
         return prompt
 
+    def preview(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        system: str | Sequence[Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        format: str = "openai",
+    ) -> Preview:
+        """What `prepare` would answer now, with its explanation. Nothing is stored, and no call is counted.
+
+        A compaction that is due before it is foreseen too; the words of its summary are then the extracted ones, since
+        no model is asked.
+        """
+        spoken = format_named(format)
+        given = Given.of(messages, system, tools, spoken)
+        self._take_in()
+        self._resource.refresh()
+        self._look_up()
+        return self._stream.suppose(partial(self._foreseen, given=given, spoken=spoken))
+
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
     ) -> Recorded:
@@ -186,6 +209,36 @@ class Session:
         known = ((path, page) for path, page in mind.documents.by_path.items() if mind.heard.get(path) == page.source)
         self._seen |= {path: page.version for path, page in known}
         return done.recorded
+
+    def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        seen: Mapping[str, str] | None = None,
+        key: str | None = None,
+    ) -> Called:
+        """Carry out one memory tool for an agent whose conversation is kept elsewhere.
+
+        What goes wrong in the tool is its answer, as for a model; a tool that is not offered here is NotFound. Nobody
+        sends that agent a prompt of ours, so whoever calls says what it has `seen` of pages: what earlier calls were
+        answered in theirs. What it has not seen it can add to, but not overwrite.
+
+        What is refused keeps no `key`, so it can be tried again under the same; what the session has taken back since
+        is done again. What only reads is read again.
+        """
+        given = checked_json({} if arguments is None else arguments, "arguments")
+        asked, layer = offering(checked_text(tool, field="tool"), self._layers)
+        self._look_up()
+        if asked.pages:
+            self._take_in()
+        scope = asked.scope(layer, self._alone)
+        done = self._hands.call(tool, given, scope=scope, reads_only=asked.reads_only, seen=seen or {}, key=key)
+        if asked.pages:
+            self._show(done.events)
+        elif not asked.reads_only:
+            self._parts.notebook.show()
+        return done.called
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
         """The memory tools of this session in the shape of `openai`, `responses`, `anthropic` or `mcp`."""
@@ -334,6 +387,7 @@ class Session:
         return self._attention.pin(id, type, key_for(key, "pin", id, type), pinned=True)
 
     def unpin(self, id: str, type: str | None = None, *, key: str | None = None) -> Appended:
+        """Let it leave the window as others do."""
         return self._attention.pin(id, type, key_for(key, "unpin", id, type), pinned=False)
 
     def serialize(self) -> dict[str, Any]:
@@ -368,27 +422,21 @@ class Session:
         what = checked_note(
             text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
         )
-        taker = checked_taker(origin)
-        stream = self._stream if self._alone else self._resource
-        named = None if key is None else key_for(key, "note", encode(what), taker)
-        appended = stream.append(Draft(what=what, origin=taker), key=named)
-        self._parts.afterwards.soon(f"notes of {stream.name}", self._show_notes)
-        self._parts.keep_found(begin=True)
-        return Note(at=appended.at, id=f"{stream.name}#{appended.first}", repeated=appended.repeated)
+        return self._parts.notebook.take(what, origin=origin, key=key)
 
     def search(self, query: str, *, key: str | None = None, **filters: Any) -> list[Hit]:
         """Find what was ever said, noted or seen in the sessions of this resource, the best first.
 
         Filters: `limit`, `kinds`, `sources`, `since`, `until`, `session`, and `as_of`, the day to look back from. What
-        is found becomes more lasting by that. A session of nobody in particular finds what is its own.
+        is found becomes more lasting by that, and what is not is something to find out. A session of nobody in
+        particular finds what is its own.
         """
         from inmind.crystals.query import checked_filters, checked_query
 
         asked = checked_query(query, **checked_filters(filters))
         hits = self._search_for(asked)
-        if hits:
-            found = Searched(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
-            self._stream.append(Draft(what=found, origin=Origin.OPERATOR), key=key_for(key, "search", query, filters))
+        found = Searched(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
+        self._stream.append(Draft(what=found, origin=Origin.OPERATOR), key=key_for(key, "search", query, filters))
         return hits
 
     def _search_for(self, query: Query) -> list[Hit]:
@@ -399,6 +447,7 @@ class Session:
 
     @property
     def overview(self) -> str:
+        """overview.md, with whatever people have just written into it."""
         return self.read(OVERVIEW)
 
     @property
@@ -575,10 +624,12 @@ class Session:
 
     @property
     def ledger(self) -> Ledger:
+        """What all calls so far have sent, and how much of it came from the cache."""
         return self._stream.refresh().standing.ledger
 
     @property
     def resource(self) -> str:
+        """Whom it belongs to."""
         opened = self._stream.state.opened
         return opened.resource if opened else ""
 
@@ -593,7 +644,8 @@ class Session:
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
         """Go back one change of this session, or to its state at `to`; answers with where it went back to.
 
-        A reversal is appended and nothing deleted. Documents of the resource are not the session's to take back.
+        A reversal is appended and nothing deleted. Documents of the resource are not the session's to take back, and
+        what a person saved in a file is nobody's: it is no change to go back over, and stays on its page.
         """
         self._take_in()
         named = key_for(key, "undo", to)
@@ -610,15 +662,41 @@ class Session:
                 )
             if to is not None:
                 self._check_end(target)
-            return Decision([Draft(what=Reverted(to=target), origin=Origin.USER)], target)
+            reverted = Draft(what=Reverted(to=target), origin=Origin.USER)
+            return Decision([reverted, *self._saved_since(mind, target)], target)
 
         done = self._stream.commit(decide, key=named)
         self._show()
         self._seen = self._versions()
         if done.answer is not None:
             return done.answer
-        (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.last)
+        (event,) = self._store.read(self._stream.name, after=done.appended.first - 1, until=done.appended.first)
         return event.what.to if isinstance(event.what, Reverted) else 0
+
+    def _saved_since(self, mind: Mind, seq: int) -> list[Draft]:
+        """Pages as people last saved them behind an event, to be kept when all else goes back there."""
+        written = self._store.read(self._stream.name, after=seq, until=mind.seq, kind=DocumentWritten.kind)
+        saved = {one.what.path: one for one in written if isinstance(one.what, DocumentWritten) and is_saved(one)}
+        return [Draft(what=one.what, origin=Origin.FILE, sources=(one.id,), trust=one.trust) for one in saved.values()]
+
+    def take_back(self, messages: int, *, key: str | None = None) -> Appended:
+        """Take the last messages out of the conversation, as a host does that hands in a shorter list; nothing else.
+
+        They stay in the journal, and pages and the scratchpad as they are.
+        """
+        last = _whole(messages, "messages", least=1)
+        self._take_in()
+
+        def decide(mind: Mind, now: datetime) -> Decision[Mind, None]:
+            there = len(mind.line)
+            if last > there:
+                raise InvalidInput(field="messages", value=last, expected=f"at most {there}, as many as there are")
+            gone = [Draft(what=HistorySpliced(there - last, there, 0), origin=Origin.USER)]
+            return Decision([*gone, *self._archivist.lifted_by(mind, gone, now)], None)
+
+        done = self._stream.commit(decide, key=key_for(key, "take_back", last))
+        self._show(done.events)
+        return done.appended
 
     def _check_end(self, seq: int) -> None:
         """A change is there whole or not at all: half of one has calls without their answers."""
@@ -654,7 +732,26 @@ class Session:
             prepared=self._asked,
             compact=self._archivist.by_model,
             search=self._search_by_model,
+            in_mind=self._in_mind,
         )
+
+    def _in_mind(self, mind: Mind, now: datetime) -> InMind:
+        """What memory would say in a prompt that begins a conversation."""
+        nothing = Line()
+        recalled = self._recall(mind, now)
+        occasion = Occasion(
+            standing=Standing(),
+            line=nothing,
+            view=self._view.of(nothing, "openai"),
+            recalled=recalled,
+            shared=0,
+            limits=self._limits,
+            meter=self._meter,
+            now=now,
+        )
+        planned = plan(occasion)
+        blocks = [block for d in planned.drafts if isinstance(d.what, AnchorMoved) for block in d.what.blocks]
+        return InMind(blocks, self._shown_whole(replace(mind, shown={}), planned, recalled) or ())
 
     def _search_by_model(self, query: Query) -> list[Hit]:
         """Without what it is just being asked: nothing is closer to a question than itself, and the model has that."""
@@ -704,6 +801,29 @@ class Session:
                     with suppress(ContextOverflow):  # others may have said more meanwhile: then once more
                         return commit(partial(decide, notices=notices, settled=True))
         return commit(partial(decide, notices=notices, settled=True))
+
+    def _foreseen(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Preview:
+        """The same without committing anything."""
+        decide = partial(self._decide_prompt, given=given, spoken=spoken, notices=())
+        try:
+            decision = decide(mind, now, settled=False)
+        except _Crowded as crowded:
+            due = crowded.due
+            mind = self._stream.foresee(mind, mind.seq, self._taken_in(mind, now, given, spoken).here, now)
+            mind = self._stream.foresee(mind, mind.seq, self._archivist.relief(mind, due.leaving, due.wanted), now)
+            decision = decide(mind, now, settled=True)
+        prompt, _ = decision.answer
+        (prepared,) = (draft.what for draft in decision.drafts if isinstance(draft.what, PromptPrepared))
+        mind = self._stream.foresee(mind, mind.seq, decision.drafts[:-1], now)
+        why = explained(mind.standing, mind.history.sent, prepared, counter=self._meter.count)
+        return Preview(
+            call=prompt.call,
+            format=prompt.format,
+            request=prompt.request,
+            report=prompt.report,
+            memory=prompt.memory,
+            explanation=why,
+        )
 
     def _decide_intake(self, mind: Mind, now: datetime, *, given: Given, spoken: Format) -> Decision[Mind, None]:
         taken = self._taken_in(mind, now, given, spoken)
@@ -761,7 +881,7 @@ class Session:
         notices += tuple(no_room_for(one.left_out) for one in left if one.left_out)
         compactions = tuple(self._archivist.told(one, mind.history) for one in left)
         report = report_on(call, mind.standing, planned, view, notices, compactions)
-        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report)
+        prompt = Prompt(call=call, format=spoken.name, request=rendered.request, report=report, memory=rendered.memory)
         return Decision([*drafts, *planned.drafts, asked], (prompt, view), foreseen=foreseen, beside=abroad)
 
     def _planned(
@@ -954,10 +1074,6 @@ class Session:
         self._lagging |= now
         if fresh:
             self._parts.keep_found()
-
-    def _show_notes(self) -> None:
-        """Whoever takes a note waits for the journal alone: its page is shown in a moment."""
-        (self._files if self._alone else self._resource_files).publish()
 
     def close(self) -> None:
         """Write what only a closed session shows. Called by `Memory.close`."""

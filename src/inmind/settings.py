@@ -14,11 +14,12 @@
     [affect]
     enabled = true
 
-    [model]                       # none: dreams are made by rules
+    [model]                       # that dreams ask, and chats talk to; none: dreams are made by rules
     provider = "openai"           # or "anthropic"; any server that speaks like it
     url = "http://127.0.0.1:8080/v1"
     name = "some-model"
     key_env = "SOME_API_KEY"      # the name of a variable, never a key
+    window = 32768                # tokens that it takes, where the server does not say
 
 A setting that nobody knows is refused: whoever misspells `enabled` would believe that something is off.
 """
@@ -45,6 +46,8 @@ MOST = 10**9
 
 @frozen(kw_only=True)
 class DreamSettings:
+    """When dreams come by themselves."""
+
     enabled: bool = True
     interval_minutes: float = 120.0
     min_crystals: int = 5
@@ -57,27 +60,37 @@ class DreamSettings:
 
 @frozen(kw_only=True)
 class ConsolidationSettings:
+    """How often what says the same is merged, and what has faded let go."""
+
     interval_minutes: float = 30.0
 
 
 @frozen(kw_only=True)
 class SearchSettings:
+    """Where search looks unless it is told."""
+
     sources: tuple[str, ...] = SOURCES
 
 
 @frozen(kw_only=True)
 class AffectSettings:
+    """Whether anything is felt."""
+
     enabled: bool = True
 
 
 @frozen(kw_only=True)
 class ModelSettings:
+    """The model that dreams ask, and that `inmind chat` talks to; without a name dreams go by rules."""
+
     provider: str = "openai"
     url: str = ""
     name: str = ""
     key_env: str = ""
     seconds: float = 120.0
-    """For one answer."""
+    """For one answer to a dream; for the silence in one to a person."""
+    window: int = 0
+    """Tokens that it takes of a chat. 0: what the endpoint says."""
     daily_tokens: int = 0
     """That dreams of one resource may take on one day, and go by rules from there on. 0: as many as it takes."""
     input_price: float = 0.0
@@ -87,6 +100,8 @@ class ModelSettings:
 
 @frozen(kw_only=True)
 class Settings:
+    """All that a home can be told, by subject: `settings.dream.interval_minutes`."""
+
     dream: DreamSettings = field(default_factory=DreamSettings)
     consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
@@ -109,13 +124,20 @@ def settings_of(home: Path, given: object = None) -> Settings:
 
 
 def _in_file(path: Path) -> Mapping[str, Any]:
-    if not path.exists():
+    try:
+        if not path.is_file():  # to read from a pipe is to wait for somebody who writes
+            path.lstat()
+            raise InvalidInput(field=CONFIG, value=str(path), expected="a plain file of TOML")
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
         return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
 
 
@@ -137,7 +159,13 @@ def _checked(name: str, value: Any) -> Any:
 
         near = get_close_matches(name, defaults, n=1)
         known = f"did you mean {near[0]}?" if near else f"one of {', '.join(defaults)}"
-        raise InvalidInput(field=f"settings.{name}", value=value, expected=f"a setting that there is; {known}")
+        if isinstance(value, str) and any(word in name.lower() for word in _SECRET):
+            known = "a key is never written down here: model.key_env names the variable that has it"
+        raise InvalidInput(field=f"settings.{name}", value=WITHHELD, expected=f"a setting that there is; {known}")
+    if isinstance(value, Mapping):
+        raise InvalidInput(field=f"settings.{name}", value=WITHHELD, expected="a value, not a table")
+    if name == "model.key_env" and isinstance(value, str) and value and not value.isidentifier():
+        raise InvalidInput(field=f"settings.{name}", value=WITHHELD, expected="the name of a variable, never a key")
     if name == "search.sources":
         given = [value] if isinstance(value, str) else value
         if not isinstance(given, list | tuple) or not given or any(one not in SOURCES for one in given):  # pyright: ignore[reportUnknownVariableType] -- from a file
@@ -158,6 +186,18 @@ def _checked(name: str, value: Any) -> Any:
         raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")
     return value if whole else float(value)
 
+
+class _Withheld:
+    """In the place of a value that nobody has asked for: it may be a secret, and messages end up in logs."""
+
+    def __repr__(self) -> str:
+        return "one that is not shown here"
+
+
+WITHHELD = _Withheld()
+
+_SECRET = ("key", "token", "secret", "password")
+"""In the names of what should not be in a file."""
 
 _NEVER_ZERO = ("interval_minutes", "spike_minutes", ".seconds")
 """What would never stop."""

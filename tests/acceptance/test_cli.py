@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import assistant, turns, user
-from terminal import inmind, on_a_screen
+from terminal import at_once, fitting, inmind, on_a_screen
 
 from inmind import EntityRules, Memory, ScratchpadLayer, Trust
 
@@ -22,38 +22,6 @@ def used(home: Path) -> Path:
         session.prepare([user("Create a page"), assistant("Done\x1b[2J"), user("Add a hero to it")])
         session.write("overview.md", "# Mine\n- a fact\n")
     return home
-
-
-def test_the_demo_shows_what_is_sent_what_it_costs_and_what_came_from_cache() -> None:
-    ran = inmind("demo")
-    assert ran.returncode == 0
-    assert "from cache" in ran.stdout
-    assert "+ - The page About Us is page-123." in ran.stdout
-    assert "rebuilt from the journal, byte for byte: yes" in ran.stdout
-    assert "$0.00" in ran.stdout
-    assert "\x1b" not in ran.stdout
-
-
-@pytest.mark.spec("G1", "G2", "G3", "G9")
-def test_the_demo_ends_with_a_dream_from_the_note_to_the_next_prompt() -> None:
-    night = inmind("demo").stdout.partition("\nThe bill\n")[2]
-    noted, felt, dreamt, morning = night.split("\n\n")[1:5]
-    assert "working_memory_note" in noted
-    assert "- [AUTO] Dopamine is high " in felt
-    assert "\n  +- Ada prefers alt texts in English.\n" in dreamt
-    assert dreamt.endswith("\n  Taken in: 2 notes. Left in memory/scratch.md: 0.")
-    state, _, found = morning.partition("memory_search(")
-    assert "\n  - Ada prefers alt texts in English.\n" in state
-    assert found.endswith("\n    - Ada prefers alt texts in English.")
-    assert all(len(line) <= 80 for line in night.splitlines())
-
-
-def test_the_demo_has_a_json_form() -> None:
-    shown = json.loads(inmind("demo", "--json").stdout)
-    assert [call["call"] for call in shown["calls"]] == list(range(1, 9))
-    assert all(sum(call["tokens"].values()) == call["tokens_used"] for call in shown["calls"])
-    assert shown["dream"]["notes"]["left"] == 0
-    assert "+- Ada prefers alt texts in English." in shown["dream"]["diff"].splitlines()
 
 
 @pytest.mark.spec("G2")
@@ -74,20 +42,31 @@ def test_a_note_is_taken_in_a_persons_name(used: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["note", " ", "--resource", "ada"], "INVALID_INPUT: text: expected a note that says something"),
-        (["note", "x", "--kind", "whim", "--resource", "ada"], "INVALID_INPUT: kind: expected one of fact, "),
-        (["note", "x", "--importance", "nan", "--resource", "ada"], "INVALID_INPUT: importance: expected a number"),
+        (["note", " ", "--resource", "ada"], "INVALID_INPUT: TEXT: expected a note that says something"),
+        (["note", "x", "--kind", "whim", "--resource", "ada"], "INVALID_INPUT: --kind: expected one of fact, "),
+        (["note", "x", "--importance", "nan", "--resource", "ada"], "INVALID_INPUT: --importance: expected a number"),
         (["note", "x", "--session", "support-42", "--resource", "ada"], "nothing beside --session"),
         (["note", "x", "--session", "none"], "NOT_FOUND: no session 'none'"),
-        (["note", "x", "--resource", "nobody"], "NOT_FOUND: no session of 'nobody'"),
+        (["note", "x", "--resource", "default"], "INVALID_INPUT: --resource: expected a resource in particular"),
         (["note", "x"], "NOT_FOUND: no session in '"),
     ],
 )
 def test_a_note_that_cannot_be_taken_is_refused_in_one_line(used: Path, arguments: list[str], said: str) -> None:
     ran = inmind(*arguments, home=used)
-    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+    assert (ran.returncode, ran.stderr.count("\n")) == (fitting(ran.stderr), 1)
     assert said in ran.stderr
     assert not (used / "resources/ada/memory").exists()
+
+
+@pytest.mark.spec("G2", "I2")
+def test_a_note_needs_neither_a_home_nor_a_session_of_whom_it_is_for(home: Path) -> None:
+    ran = at_once("note", "Ada prefers tabs", "--resource", "ada", home=home)
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout.endswith(" as resource/ada#1.\n")
+    assert (home / "resources/ada/memory/scratch.md").read_text().endswith("(importance: 0.7) Ada prefers tabs\n")
+    with Memory.open(home) as memory:
+        assert (memory.resources(), memory.sessions()) == (["ada"], [])
+        assert "Ada prefers tabs" in str(memory.session("first", resource="ada").prepare([user("Hi")]).messages)
 
 
 @pytest.mark.spec("H5")
@@ -102,7 +81,7 @@ def test_upkeep_says_whether_all_of_it_is_done(used: Path) -> None:
     assert json.loads(inmind("upkeep", "--seconds", "60", "--json", home=used).stdout)["finished"] is True
     assert inmind("upkeep", "--seconds", "0", home=used).stdout == "Stopped after 0 s: the next upkeep goes on there.\n"
     refused = inmind("upkeep", "--seconds", "-1", home=used)
-    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert (refused.returncode, refused.stderr.count("\n")) == (fitting(refused.stderr), 1)
 
 
 def test_sessions_are_listed(used: Path) -> None:
@@ -149,13 +128,94 @@ def test_sessions_and_events_have_a_line_each_however_long_they_are(home: Path) 
 def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(used: Path) -> None:
     assert inmind("sessions", "--here", home=used).stdout.startswith("No such sessions in ")
     ran = inmind("sessions", "--resource", " ", home=used)
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("inmind: INVALID_INPUT: resource: ")
+    assert (ran.returncode, ran.stdout) == (fitting(ran.stderr), "")
+    assert ran.stderr.startswith("inmind: INVALID_INPUT: --resource: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sessions", "--resource", "adda"], "no resource 'adda'"),
+        (["search", "page", "--resource", "adda"], "no resource 'adda'"),
+        (["search", "page", "--session", "support-24"], "no session 'support-24'"),
+    ],
+)
+def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Path, arguments: list[str], said: str) -> None:
+    ran = at_once(*arguments, home=used)
+    assert (ran.exit_code, ran.stdout) == (3, "")
+    assert ran.stderr.startswith(f"inmind: NOT_FOUND: {said}: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sessions", "--resource", "adda"], "no resource 'adda': did you mean 'ada'? "),
+        (["affect", "Ada"], "no resource 'Ada': did you mean 'ada'? "),
+        (["show", "prompt", "support42"], "no session 'support42': did you mean 'support-42'? "),
+        (["show", "state", "suport-42"], "no resource or session 'suport-42': did you mean 'support-42'? "),
+        (["show", "prompt", "zzz"], "no session 'zzz': "),
+    ],
+)
+def test_whoever_mistypes_a_name_is_told_the_nearest_there_is(used: Path, arguments: list[str], said: str) -> None:
+    ran = at_once(*arguments, home=used)
+    assert (ran.exit_code, ran.stdout) == (3, "")
+    assert ran.stderr == f"inmind: NOT_FOUND: {said}`inmind sessions` lists those there are\n"
+
+
+def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Path) -> None:
+    with Memory.open(used) as memory:
+        memory.session("other", resource="bob").add([user("Hi")])
+    assert at_once("search", "page", "--session", "support-42", "--resource", "ada", home=used).exit_code == 0
+    ran = at_once("search", "page", "--session", "support-42", "--resource", "bob", home=used)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.endswith(": --resource: expected 'ada', whose session 'support-42' is, got 'bob'\n")
+
+
+def test_what_nobody_has_typed_is_not_said_to_have_been_given(used: Path) -> None:
+    ran = at_once("export", "-", "--json", home=used)
+    assert ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE beside it: stdout has the bundle\n"
+
+
+@pytest.mark.spec("I2")
+def test_a_table_in_a_pipe_is_as_wide_as_what_it_says(used: Path) -> None:
+    head, row = at_once("sessions", home=used).stdout.splitlines()
+    assert re.fullmatch(r"session    title         resource said calls last used \(UTC\)  working directory", head)
+    assert re.fullmatch(r"support-42 Create a page ada      3    1     \d{4}-\d\d-\d\d \d\d:\d\d /website", row)
+    shown = at_once("show", "prompt", "support-42", home=used).stdout.split("\n── ")[0]
+    assert "why\n" in shown
+    with Memory.open(used) as memory:
+        memory.session("long", resource="ada", cwd="/website").add([user("Say so. " * 100)])
+        memory.session("deep", resource="ada", cwd=f"/{'website/' * 40}").add([user("Say so. " * 100)])
+    cut = at_once("sessions", home=used).stdout
+    assert max(map(len, cut.splitlines())) == 200
+    assert all(line == line.rstrip() for line in (*shown.splitlines(), *cut.splitlines()))
+    assert "support-42 Create a page " in cut
+
+
+def test_sessions_of_nobody_in_particular_are_found_by_the_name_that_they_are_listed_with(home: Path) -> None:
+    with Memory.open(home) as memory:
+        memory.session("stranger").add([user("Hi")])
+    assert "stranger" in at_once("sessions", "--resource", "default", home=home).stdout
+    assert at_once("search", "Hi", "--resource", "default", home=home).exit_code == 0
+
+
+@pytest.mark.spec("I2")
+def test_the_first_search_says_on_a_terminal_what_it_waits_for_and_nothing_in_a_pipe(used: Path) -> None:
+    assert at_once("search", "page", home=used).stderr == ""
+    assert not any("indexing" in line for line in on_a_screen("search", "page", home=used, terminal="xterm"))
+    (used / "index.db").unlink()
+    assert any("indexing" in line for line in on_a_screen("search", "page", home=used, terminal="xterm"))
+
+
+def test_a_folder_with_a_line_break_in_its_name_takes_one_line(home: Path) -> None:
+    with Memory.open(home) as memory:
+        memory.session("one", cwd="/web\nsite").add([user("Hi")])
+    assert len(at_once("sessions", home=home).stdout.splitlines()) == 2
 
 
 def test_a_home_that_is_not_there_is_not_made_and_says_what_to_do_next(home: Path) -> None:
     ran = inmind("sessions", home=home)
-    assert (ran.returncode, home.exists()) == (1, False)
+    assert (ran.returncode, home.exists()) == (3, False)
     assert "inmind demo" in ran.stderr
 
 
@@ -169,21 +229,46 @@ def test_the_version_is_printed() -> None:
 
 
 def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Path) -> None:
-    ran = inmind("show", "prompt", "support-42", home=used)
-    assert "memory:overview" in ran.stdout
-    assert "\n-- user\nAdd a hero to it\n<context_meta>" in ran.stdout
+    ran = inmind("show", "prompt", "support-42", "--call", "1", home=used)
+    assert ran.stdout.startswith("Call 1, for openai: ")
+    assert re.search(r"\no overview +\d+ +\d+% new +anchored since call 1 \(first call\)", ran.stdout)
+    assert re.search(r"── H history, user ─+\nAdd a hero to it\n\n── M context_meta ─+\n<context_meta>", ran.stdout)
     assert "\x1b" not in ran.stdout
-    request = json.loads(inmind("show", "prompt", "support-42", "--call", "1", "--json", home=used).stdout)["request"]
+    told = json.loads(inmind("show", "prompt", "support-42", "--call", "1", "--json", home=used).stdout)
     with Memory.open(used) as memory:
-        assert request == memory.session("support-42").prompt(1).request
+        prompt = memory.session("support-42").prompt(1)
+    assert told["request"] == prompt.request
+    assert (told["tokens"], told["tokens_used"]) == (dict(prompt.report.tokens), prompt.report.tokens_used)
 
 
-def test_a_session_that_was_never_asked_has_no_prompt_to_show(home: Path) -> None:
+@pytest.mark.spec("I2")
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+def test_what_the_next_call_would_send_is_shown_to_the_letter_and_stores_nothing(home: Path, format: str) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s", resource="ada", window=9_000, reserve=700, memory_tools=False)
+        session.prepare([user("Create a page")], system="You build pages.", format=format)
+        session.add([assistant("Done"), user("Add a hero to it")], format=format)
+        session.note("Ada prefers tabs")
+        before = session.mind.seq
+    ran = at_once("show", "prompt", "s", home=home)
+    assert ran.stdout.startswith(f"Next call, for {format}: ")
+    assert "Add a hero to it" in ran.stdout
+    told = json.loads(at_once("show", "prompt", "s", "--json", home=home).stdout)
+    with Memory.open(home) as memory:
+        session = memory.session("s", window=9_000, reserve=700, memory_tools=False)
+        assert session.mind.seq == before
+        prompt = session.prepare(format=format)
+    assert (told["call"], told["sent"], told["request"]) == (2, False, prompt.request)
+    assert told["tokens"] == dict(prompt.report.tokens)
+
+
+def test_a_session_that_was_never_asked_shows_what_it_would_be_asked_first(home: Path) -> None:
     with Memory.open(home) as memory:
         memory.session("fresh").add([user("Hi")])
-    ran = inmind("show", "prompt", "fresh", home=home)
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr == "inmind: NOT_FOUND: no prompt in session 'fresh': none was prepared yet\n"
+    told = json.loads(at_once("show", "prompt", "fresh", "--json", home=home).stdout)
+    assert (told["call"], told["sent"]) == (1, False)
+    ran = at_once("show", "prompt", "fresh", "--call", "1", home=home)
+    assert ran.stderr == "inmind: NOT_FOUND: no call 1: this session has not made one yet\n"
 
 
 def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_terminal(home: Path) -> None:
@@ -396,11 +481,11 @@ def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Path) -> None:
         session = memory.session("long", window=6_000, reserve=500)
         session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
         session.prepare()
-    text = inmind("show", "prompt", "long", home=home).stdout
-    told = text.partition("\n-- compacted before it: the window was full\n")[2].partition("\n\n-- ")[0]
+    text = inmind("show", "prompt", "long", "--call", "1", home=home).stdout
+    told = text.partition("\nCompacted before it: the window was full\n")[2].removesuffix("\n")
     assert told.startswith("Compacted ")
     assert told.endswith("- goal, in memory: Move the shop.\n- request, in the conversation: and now")
-    (shown,) = json.loads(inmind("show", "prompt", "long", "--json", home=home).stdout)["compactions"]
+    (shown,) = json.loads(inmind("show", "prompt", "long", "--call", "1", "--json", home=home).stdout)["compactions"]
     assert (shown["reason"], shown["items"][0]["kind"]) == ("the window was full", "goal")
 
 
@@ -421,7 +506,7 @@ def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Path) -> None:
 )
 def test_an_error_is_one_line_and_an_exit_code(used: Path, arguments: list[str], said: str) -> None:
     ran = inmind(*arguments, home=used)
-    assert ran.returncode == 1
+    assert ran.returncode == fitting(ran.stderr)
     assert ran.stderr.startswith(f"inmind: {said}: ")
     assert ran.stderr.count("\n") == 1
     assert "Traceback" not in ran.stderr
@@ -445,3 +530,11 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert 'pip install "inmind[cli]"' in ran.stderr
+
+
+def test_a_part_of_a_library_that_is_missing_is_not_taken_for_an_extra_that_is() -> None:
+    code = "import sys; sys.modules['typer._click.shell_completion'] = None; from inmind.doors.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert "typer._click.shell_completion" in ran.stderr
+    assert "pip install" not in ran.stderr

@@ -19,8 +19,10 @@ import pytest
 from builders import a_call, a_result, assistant, user
 
 from inmind import Memory
-from inmind.errors import Damaged, InmindError
+from inmind.documents import SCRATCH
+from inmind.errors import Damaged, InmindError, NotDurable
 from inmind.journal import Origin, Trust
+from inmind.notes import notes_in
 from inmind.session import Session
 
 DEEP = "[" * 100_000
@@ -406,3 +408,23 @@ def test_other_sessions_are_not_concerned(place: Path, spoilt: str) -> None:
         assert [wire["content"] for wire in other.mind.line.wires] == ["hello", "again"]
         with pytest.raises(InmindError):
             opened(memory)
+
+
+@pytest.mark.spec("J1")
+@pytest.mark.parametrize("instead", [False, True], ids=["removed", "replaced"])
+def test_a_journal_that_is_taken_away_while_it_is_in_use_takes_no_more_writes(home: Path, instead: bool) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s", resource="ada")
+        session.note("one")
+        for file in home.glob("inmind.db*"):
+            file.rename(file.with_name(f"gone-{file.name}"))
+        if instead:
+            (home / "inmind.db").touch()
+        with pytest.raises(NotDurable, match="removed, or replaced, while it was in use"):
+            session.note("two")
+        for file in home.glob("gone-*"):
+            file.rename(file.with_name(file.name.removeprefix("gone-")))
+        session.note("three")
+    with Memory.open(home) as memory:
+        page = memory.belongings("ada").documents.text(SCRATCH)
+    assert [note.text for note in notes_in(page)] == ["one", "three"]

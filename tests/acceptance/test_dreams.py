@@ -674,3 +674,14 @@ def test_what_was_called_most_important_stands_on_the_page_in_its_own_words_what
         (line,) = (one for one in memory.belongings("ada").dreams.lines.values() if "is allergic" in one.text)
         assert (line.sources, line.trust) == ((id,), 1)
         assert memory.belongings("ada").dreams.theirs == {}
+
+
+@pytest.mark.spec("G5", "H3")
+def test_what_was_searched_for_is_a_gap_only_where_nothing_was_found(memory: Memory) -> None:
+    session = memory.session("s", resource="ada")
+    session.note("The shop in Graz opens in May")
+    assert session.search("Graz")
+    assert not session.search("zebra stripes")
+    page = memory.dream("ada").after
+    assert "zebra stripes (searched, not found)" in page
+    assert "Graz (" not in page

@@ -775,3 +775,14 @@ def test_a_word_of_a_sentence_is_no_id_that_a_person_gave(session: Session) -> N
     assert not session.check_call("get_user", {"user_id": "customer"})
     assert not session.check_call("cancel_order", {"order_id": "file"})
     assert session.check_call("get_user", {"user_id": "olivedo"})
+
+
+@pytest.mark.spec("B7")
+def test_a_thing_is_known_by_its_name_also_when_another_thing_carries_only_its_id(session: Session) -> None:
+    session.observe("cms_createPage", {"title": "About Us"}, {"page": {"id": "page-123", "title": "About Us"}})
+    added = {"section": {"id": "sec-1", "heading": "Hero", "pageId": "page-123"}}
+    session.observe("cms_addSection", {"pageId": "page-123", "heading": "Hero"}, added)
+    session.observe("cms_createPage", {"title": "Contact"}, {"page": {"id": "page-124", "title": "Contact"}})
+    found = session.resolve("open the about page").entity
+    assert found is not None
+    assert (found.id, found.name) == ("page-123", "About Us")

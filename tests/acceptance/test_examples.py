@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from provider import Fails, Provider, Says, asks, says
+
+from inmind.errors import ModelFailed
+from inmind.server import Refused, Server, bearer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -147,23 +157,261 @@ The helper comes home: completed_steps joined, 0 conflicts
   "blockers": []
 }
 """,
+    "async_agent": """\
+The English page greets nobody by name.
+The Chinese page has no title.
+In mind: page-1, page-2
+The user gives up, and asks again: Both pages need work: a greeting in English, a title in Chinese.
+Asked in all: 1
+""",
+    "cms_agent": """\
+
+you     Create a page called About Us.
+tool    cms_createPage(title="About Us")
+agent   The page About Us is there.
+
+you     Add a section to it with the heading Welcome.
+memory  "it" is page-101, "About Us" (95%: the only thing in mind)
+tool    cms_addSection(pageId="page-101", heading="Welcome")
+agent   It has a section Welcome.
+
+you     We also need a page called Contact.
+tool    cms_createPage(title="Contact")
+agent   The page Contact is there.
+
+you     The other one should be called Our Team.
+memory  "The other one" is page-101, "About Us" (80%: what is not "Contact")
+tool    cms_updatePage(pageId="page-101", title="Our Team")
+agent   About Us is now called Our Team.
+
+you     Find images of the lake.
+tool    cms_searchImages(query="lake")
+agent   There are three: at dawn, at noon, at night.
+
+you     Put the second image into the Welcome section.
+memory  "the second image" is img-102, "lake-noon.jpg" (80%: "the second image" in the last list)
+memory  "the Welcome section" is sec-101, "Welcome" (90%: "Welcome" is its name)
+tool    cms_updateSectionImage(pageSectionId="sec-101", imageId="img-102")
+agent   Welcome shows the lake at noon.
+
+you     Start a collection called News, with an entry We are open.
+tool    cms_createCollection(name="News")
+tool    cms_createEntry(collectionId="col-101", title="We are open")
+agent   Both are there.
+
+you     Publish it.
+memory  "it" is entry-101, "We are open" (90%: the most recent thing)
+tool    cms_publishEntry(entryId="entry-101")
+agent   It is published.
+
+you     Delete the lake image.
+memory  not clear: "lake" fits 3 of them
+agent   Which image: lake-noon.jpg, lake-dawn.jpg or lake-night.jpg?
+
+you     The noon one.
+memory  "The noon one" is img-102, "lake-noon.jpg" (85%: "noon" is in its name)
+tool    cms_deleteImage(imageId="img-102")
+        refused: lake-noon.jpg is shown in the section 'Welcome' (sec-101)
+agent   It is shown in a section, so it stays.
+
+you     Then the night one.
+memory  "the night one" is img-103, "lake-night.jpg" (85%: "night" is in its name)
+tool    cms_deleteImage(imageId="img-103")
+agent   The lake at night is deleted.
+
+you     Delete the Contact page.
+memory  "the Contact page" is page-102, "Contact" (90%: "Contact" is its name)
+tool    cms_deletePage(pageId="page-120")
+        refused: pageId: page-120 was never seen; perhaps page-102 (page "Contact") or page-101 (page) was meant
+tool    cms_deletePage(pageId="page-102")
+agent   Contact is deleted.
+
+you     Now add a section Find us to that page.
+memory  "that page" is page-101, "Our Team" (55%: "Contact" was just deleted, and this is the only other page)
+tool    cms_addSection(pageId="page-101", heading="Find us")
+agent   Our Team has a section Find us.
+
+memory  what the model was told of the site, and what the site says:
+        sec-102    Find us          Find us
+        page-101   Our Team         Our Team
+        page-102   (deleted)        (not there)
+        entry-101  We are open      We are open
+        col-101    News             News
+        img-102    lake-noon.jpg    lake-noon.jpg
+        sec-101    Welcome          Welcome
+        img-101    lake-dawn.jpg    lake-dawn.jpg
+        img-103    (deleted)        (not there)
+
+Memory and the site agree.
+""",
+    "support_agent": """\
+Monday, 02 March
+customer  The teapot of my order W2041 came broken, and where are my mugs? Please write, and never phone: I am at work.
+  to orders: Where are ada's mugs?
+    list_orders(customer="ada")
+    track_parcel(order_id="W2057")
+  from orders: The mugs of W2057 are in customs.
+  to refunds: The teapot of W2041 came broken. Pay it back.
+    create_refund(order_id="W2041", amount=380.0): refused, 38.00 of W2041 can be paid back, and not 380.00
+    create_refund(order_id="W2041", amount=38.0)
+  from refunds: Paid back, by rf-701.
+  ticket-1.orders-3 comes home: brought next_step, facts, joined nothing, in conflict 0
+  ticket-1.refunds-3 comes home: brought nothing, joined facts, in conflict 1
+    next_step was 'Consult both.'
+      the desk's stays: 'Write to her when customs are through.'
+      the child has:    'Tell her that her money is on its way.'
+desk      Your 38.00 are on their way. Your mugs are in customs; we will write, and not phone, when they are through.
+the case  {
+            "problem": "The teapot of W2041 is broken; the mugs have not come.",
+            "next_step": "Tell her that her money is on its way; write to her when customs are through.",
+            "facts": [
+              "W2057, the mugs, is in customs",
+              "W2041, the teapot, is paid back"
+            ]
+          }
+
+Notes about the customer, until a dream takes them in:
+  - [2026-03-02T09:00:00Z] (importance: 0.9) Ada prefers to be written to, and never phoned: she is at work.
+  - [2026-03-02T09:00:00Z] (importance: 0.7) Ada's broken teapot of order W2041 is paid back by refund rf-701: 38.00.
+A dream, by rules. MEMORY.md:
+  +- Ada prefers to be written to, and never phoned: she is at work.
+  +- User: Please write, and never phone: I am at work.
+  +- Ada's broken teapot of order W2041 is paid back by refund rf-701: 38.00.
+
+Friday, 06 March, another conversation: what it knows of her is MEMORY.md
+customer  Hello again! Has my money arrived?
+    get_refund(refund_id="rf-701")
+desk      Yes: the 38.00 for your teapot have arrived. We will write about the mugs.
+""",
 }
 
 
 def test_every_example_is_run_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PRINTED, "coding_agent"}
 
 
-@pytest.mark.spec("C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9", "G3", "G8", "H3", "H5", "H7")
+@pytest.mark.spec("B2", "B4", "B6", "B7", "B8", "C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9", "G3", "G8")
+@pytest.mark.spec("H3", "H5", "H7")
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_always_did(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py"],
-        cwd=tmp_path,
+    done = run(name, tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == (PRINTED[name], "", 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spec("B10", "C2", "D4", "E5", "E6", "E8", "E9", "F5")
+def test_the_coding_agent_outlasts_its_window_and_forgets_nothing(tmp_path: Path) -> None:
+    """By what happened, and not by numbers: how long a traceback is depends on the Python that writes it."""
+    done = run("coding_agent", tmp_path)
+    assert (done.stderr, done.returncode) == ("", 0)
+    ran = re.findall(r"^  run_tests (.*)$", done.stdout, re.MULTILINE)
+    assert (len(ran), ran[0], ran[-1]) == (9, "FAILED (failures=16, errors=10)", "OK")
+    assert len(re.findall(r"^  -- call \d+: the window was full", done.stdout, re.MULTILINE)) >= 3
+    assert f"It ended with {ran[0]}." in done.stdout  # read again, from the archive
+    assert "goal: The tests of this project fail. Find out why" in done.stdout
+    assert "Files known by their paths: 12 of 12" in done.stdout
+    with_memory, without = map(float, re.findall(r"\$([\d.]+)$", done.stdout, re.MULTILINE))
+    assert with_memory < without
+    before, now = number_pair(r"sent: (\d+) before, (\d+) now", done.stdout)
+    assert before < now
+    assert done.stdout.endswith("The tests pass: yes. No test was changed: yes.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spec("D7", "D9")
+@pytest.mark.parametrize("name", ["cms_agent", "support_agent", "coding_agent"])
+def test_an_agent_fares_the_same_with_another_provider(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    script = import_module(name).SCRIPT
+    with Provider() as provider:
+        provider.will(*map(by_anthropic, script))
+        arguments = ("--model", "claude-x", "--base-url", provider.anthropic)
+        done = run(name, tmp_path, *arguments, ANTHROPIC_API_KEY="made-up")
+        assert (done.stderr, done.returncode, provider.failures, provider.unused) == ("", 0, [], 0)
+    assert {(asked.path, asked.headers["x-api-key"]) for asked in provider.asked} == {("/v1/messages", "made-up")}
+    if name in PRINTED:
+        assert done.stdout == PRINTED[name]
+
+
+def test_an_agent_that_is_refused_its_model_says_so_in_a_line(tmp_path: Path) -> None:
+    with Provider() as provider:
+        provider.will(Fails(401, "no such key"))
+        done = run("support_agent", tmp_path, "--model", "x", "--base-url", provider.openai, OPENAI_API_KEY="made-up")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("MODEL_FAILED: the model failed: http://127.0.0.1:")
+    assert "no such key" in line
+    assert done.returncode == 1
+
+
+def test_an_address_without_a_model_is_bad_usage(tmp_path: Path) -> None:
+    done = run("support_agent", tmp_path, "--base-url", "http://127.0.0.1:9/v1")
+    assert done.stderr.endswith("error: say which model, with --model\n")
+    assert (done.stdout, done.returncode) == ("", 2)
+
+
+def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    world = import_module("world.scripted")
+    script = [world.calls("open", id=world.id_of(name)) for name in ("About Us", "Contact")]
+    request = {"messages": [{"role": "tool", "content": '{"page": {"id": "page-1", "title": "About Us"}}'}]}
+    with world.scripted(script) as url:
+        message = ask(url, request)["choices"][0]["message"]
+        with pytest.raises(Refused, match="Contact"):
+            ask(url, request)
+    assert [json.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [{"id": "page-1"}]
+
+
+def test_a_script_that_is_not_played_to_its_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    world = import_module("world.scripted")
+    with pytest.raises(ModelFailed, match="2 of its 2 moves"), world.scripted([world.says("One."), world.says("Two.")]):
+        pass
+
+
+def run(name: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=120,
         check=False,
     )
-    assert (done.stdout, done.stderr, done.returncode) == (PRINTED[name], "", 0)
-    assert list(tmp_path.iterdir()) == []
+
+
+def by_anthropic(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, Any]], Says]:
+    """A move of a script, made by a model that is asked and answers as Anthropic's do."""
+
+    def answer(body: dict[str, Any]) -> Says:
+        read = [{"content": text} for text in texts_in([body.get("system"), body["messages"]])]
+        message = move(import_module("world.scripted").Sent({"messages": read}))
+        functions = [call["function"] for call in message.get("tool_calls", ())]
+        return says(message["content"] or "", *(asks(one["name"], one["arguments"]) for one in functions))
+
+    return answer
+
+
+def texts_in(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            yield from texts_in(list(cast("dict[str, object]", value).values()))
+        case list():
+            for one in cast("list[object]", value):
+                yield from texts_in(one)
+        case _:
+            pass
+
+
+def ask(url: str, request: dict[str, Any]) -> dict[str, Any]:
+    return Server(url=url).ask("chat/completions", request, headers=bearer, seconds=10)
+
+
+def number_pair(pattern: str, text: str) -> tuple[int, int]:
+    found = re.search(pattern, text)
+    assert found
+    return int(found[1]), int(found[2])

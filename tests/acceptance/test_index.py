@@ -112,6 +112,59 @@ def test_whatever_became_of_the_index_search_answers_and_notes_are_untouched(hom
         assert found(memory) == [*FOUND[:1], "The ferry is late", *FOUND[1:]]
 
 
+@pytest.mark.spec("N67")
+def test_a_note_of_a_kind_that_nobody_knows_yet_is_found_and_one_beyond_all_bounds_is_not(home: Path) -> None:
+    noted(home)
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s").note("The ferry is loud")
+        memory.session("s").note("The ferry is fast")
+    journal: Any = apsw.Connection(str(home / "inmind.db"))
+    for words, field, value in (("loud", "$.about", "zzz"), ("fast", "$.importance", 1e308)):
+        journal.execute(
+            "UPDATE events SET body = json_set(body, ?, ?) WHERE kind = 'note' AND body LIKE ?",
+            (field, value, f"%{words}%"),
+        )
+        assert journal.changes() == 1
+    journal.close()
+    with Memory.open(home, embedder=None) as memory:
+        assert found(memory) == [FOUND[0], "The ferry is loud", FOUND[1]]
+
+
+POISON: dict[str, str] = {
+    "a role that there is not": '{"wire":{"role":"zzz","content":"the ferry sank"}}',
+    "a role that is a list": '{"wire":{"role":["user"],"content":"the ferry sank"}}',
+    "content of nothing": '{"wire":{"role":"user","content":[null]}}',
+    "a format that there is not": '{"wire":{"role":"user","content":"the ferry sank"},"format":"zzz"}',
+    "a message that is a text": '{"wire":"the ferry sank"}',
+}
+
+
+@pytest.mark.spec("N67")
+@pytest.mark.parametrize("poison", POISON)
+def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
+    home: Path, caplog: pytest.LogCaptureFixture, poison: str
+) -> None:
+    """Whatever brought it there: all that stands before and behind it is found, in its own stream and in others."""
+    noted(home)
+    with Memory.open(home, embedder=None) as memory:
+        other = memory.session("other", resource="mallory", cwd="/w")
+        other.add([user("poison"), user("The ferry of mallory")])
+        memory.session("s").add([user("The ferry is long")])
+    journal: Any = apsw.Connection(str(home / "inmind.db"))
+    journal.execute("UPDATE events SET body = ? WHERE body LIKE '%poison%'", (POISON[poison],))
+    assert journal.changes() == 1
+    journal.close()
+    remove_all(home)
+    for _ in range(2):
+        with Memory.open(home, embedder=None) as memory:
+            assert found(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
+            assert [hit.crystal.text for hit in memory.search("ferry", resource="mallory")] == ["The ferry of mallory"]
+            memory.upkeep()
+    told = [record.message for record in caplog.records if "passed over" in record.message]
+    assert len(told) == 1
+    assert "event session/other#3 cannot be read" in told[0]
+
+
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damage: str) -> None:

@@ -316,3 +316,39 @@ def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Path, pag
         events = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
         assert not any(isinstance(event.what, DocumentWritten) for event in events)
     assert [note.text for note in notes_in(page.read_text())] == ["one", "two", "three"]
+
+
+# -- beside all sessions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("A1", "H1")
+def test_a_note_needs_no_session_and_is_the_same_as_one_that_was_taken_in_one(memory: Memory, page: Path) -> None:
+    first = memory.note("ada", "Ada prefers tabs", importance=0.8, kind="preference", origin=Origin.USER)
+    assert (first.id, memory.sessions(), memory.resources()) == ("resource/ada#1", [], ["ada"])
+    memory.flush()
+    assert page.read_text().endswith("(importance: 0.8) Ada prefers tabs\n")
+    session = memory.session("s", resource="ada")
+    second = session.note("Ada prefers tabs", importance=0.8, kind="preference", origin=Origin.USER)
+    one, two = (memory.crystal(note.id) for note in (first, second))
+    assert (one.text, one.kind, one.importance, one.trust) == (two.text, two.kind, two.importance, two.trust)
+    assert "Ada prefers tabs" in told(session)
+
+
+@pytest.mark.spec("K1")
+def test_a_key_is_one_note_wherever_it_is_taken(memory: Memory) -> None:
+    first = memory.note("ada", "likes tea", key="k")
+    again = memory.session("s", resource="ada").note("likes tea", key="k")
+    assert (again.id, again.repeated) == (first.id, True)
+    with pytest.raises(KeyReused):
+        memory.note("ada", "likes coffee", key="k")
+
+
+def test_a_note_for_nobody_in_particular_or_that_says_nothing_is_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="a resource in particular"):
+        memory.note("default", "likes tea")
+    with pytest.raises(InvalidInput, match="a note that says something"):
+        memory.note("ada", " ")
+    assert memory.resources() == []
+    memory.close()
+    with pytest.raises(Closed):
+        memory.note("ada", "likes tea")

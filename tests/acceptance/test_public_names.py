@@ -1,19 +1,24 @@
-"""What a host may import is what the pages speak of."""
+"""What a host may import is there. That pages speak of all of it, test_docs.py says."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import subprocess
+import sys
+
+import pytest
 
 import inmind
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_every_public_name_is_in_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert [name for name in inmind.__all__ if f"`{name}`" not in readme and name not in readme] == []
 
 
 def test_every_public_name_is_there_and_the_list_is_sorted() -> None:
     assert all(hasattr(inmind, name) for name in inmind.__all__)
     assert sorted(inmind.__all__) == inmind.__all__
+    assert set(inmind.__all__) <= set(dir(inmind))
+
+
+def test_what_is_asked_for_first_is_loaded_and_nothing_else() -> None:
+    told = "import sys, inmind; print(sorted(name for name in sys.modules if name.startswith('inmind.')))"
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+    with pytest.raises(AttributeError, match="has no attribute 'Memry'"):
+        _ = inmind.Memry  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- it is not there

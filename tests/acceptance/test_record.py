@@ -298,6 +298,17 @@ def test_what_is_no_reply_is_refused_and_stores_nothing(session: Session, reply:
 # -- what memory tools do --------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("F2", "J3")
+def test_a_misspelt_argument_is_said_to_the_model_and_nothing_is_lost(session: Session) -> None:
+    session.record(
+        chat(("1", "memory_write", {"path": "detail/log.md", "text": "day 1"}), id="chatcmpl-1111111111111111")
+    )
+    wrong = {"path": "detail/log.md", "text": "day 2", "apend": True}
+    told = only_result(session.record(chat(("1", "memory_write", wrong))))
+    assert told == "Error: Nothing was changed. arguments: expected path, text, section, append, got 'apend'"
+    assert session.read("detail/log.md") == "day 1"
+
+
 @pytest.mark.spec("F2", "F53")
 @pytest.mark.parametrize("path", ["../x.md", "/etc/passwd", "detail/../../x", "MEMORY.md", "messages.jsonl", ""])
 def test_no_path_leaves_the_sessions_pages(session: Session, path: str) -> None:
@@ -355,14 +366,15 @@ def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: 
     prompt = session.prepare([user("hi")], tools=[host_tool(format)], format=format)
     assert prompt.tools is not None
     named = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
-    assert named == ["get_page", *(tool.wire for tool in TOOLS)]
+    assert named == ["get_page", *(tool.wire for tool in TOOLS if not tool.unprompted)]
 
 
 @pytest.mark.spec("C5")
 def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
     tools = {tool["name"]: tool for tool in session.tools("mcp")}
     pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
-    assert list(tools) == ["working_memory_update", "working_memory_note", "memory_search", *pages, "resolve_reference"]
+    more = ["resolve_reference", "working_memory_show", "working_memory_observe"]
+    assert list(tools) == ["working_memory_update", "working_memory_note", "memory_search", *pages, *more]
     assert tools["memory_list"]["annotations"]["readOnlyHint"]
     assert tools["memory_write"]["inputSchema"]["required"] == ["path", "text"]
     with pytest.raises(InvalidInput):

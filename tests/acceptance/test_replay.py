@@ -13,6 +13,7 @@ import pytest
 import zstandard
 from builders import a_call, a_result, assistant, user
 from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, TAU, TAU2, a_file, a_line, lines
+from terminal import fitting
 
 from inmind import Memory
 
@@ -167,8 +168,8 @@ def test_what_the_model_would_have_seen_can_be_kept_and_looked_at(tmp_path: Path
     with Memory.open(kept) as memory:
         assert len(memory.session("recording-1").prompt(4).messages) > len(CHAT) / 2
     again = replay(path, "--keep", str(kept))
-    assert again.returncode == 1
-    assert b"INVALID_INPUT: keep: expected a folder that is new or empty" in again.stderr
+    assert again.returncode == fitting(again.stderr)
+    assert b"INVALID_INPUT: --keep: expected a folder that is new or empty" in again.stderr
 
 
 def test_text_out_of_a_recording_cannot_act_in_a_terminal(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_an_unreadable_file_is_one_line_and_nothing_is_half_done(tmp_path: Path,
     good = a_file(tmp_path, CHAT, name="good.json")
     bad = a_file(tmp_path, lines(CHAT) + b"{broken\n" + lines(CHAT), name="bad.jsonl")
     ran = replay(good, bad, *form)
-    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert (ran.returncode, ran.stdout) == (fitting(ran.stderr), b"")
     (line,) = ran.stderr.decode().splitlines()
     assert line.startswith("inmind: INVALID_INPUT: ")
     assert f"bad.jsonl:{len(CHAT) + 1}: expected JSON" in line
@@ -193,7 +194,7 @@ def test_of_several_broken_files_each_is_named_on_a_line_of_its_own(tmp_path: Pa
     good, gone = a_file(tmp_path, CHAT, name="good.json"), str(tmp_path / "gone.json")
     broken = [a_file(tmp_path, b"{", name=f"{n}.json") for n in range(2)]
     ran = replay(broken[0], good, gone, broken[1])
-    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert (ran.returncode, ran.stdout) == (fitting(ran.stderr), b"")
     first, second, third = ran.stderr.decode().splitlines()
     assert first.startswith(f"inmind: INVALID_INPUT: {broken[0]}:1: expected JSON")
     assert second.startswith("inmind: NOT_FOUND: no file ")
@@ -256,7 +257,7 @@ def test_names_are_said_apart_from_ids(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     ran = replay(str(tmp_path / "nothing.json"))
-    assert ran.returncode == 1
+    assert ran.returncode == fitting(ran.stderr)
     assert ran.stderr.startswith(b"inmind: NOT_FOUND: no file ")
 
 

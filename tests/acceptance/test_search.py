@@ -654,7 +654,8 @@ def test_the_command_notes_and_finds_with_the_same_filters(home: Path) -> None:
         only = json.loads(inmind("search", "violin", "--json", *narrow, home=home).stdout)
         assert [hit["text"] for hit in only] == ["The violin was built in 1890"]
     assert json.loads(inmind("search", "violin", "--json", "--until", "2020-01-01", home=home).stdout) == []
-    assert "Nothing was found." in inmind("search", "violin", "--resource", "bob", home=home).stdout
+    assert "Nothing was found." in inmind("search", "violin", "--until", "2020-01-01", home=home).stdout
+    assert inmind("search", "violin", "--resource", "bob", home=home).returncode == 3
 
 
 def test_the_command_says_whose_a_hit_is_and_on_which_page_it_stands(home: Path) -> None:

@@ -247,6 +247,49 @@ def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
     assert (folder / "overview.md").read_text().startswith("# Working memory")
 
 
+@pytest.mark.spec("A4", "A5")
+@pytest.mark.parametrize("taken_in", [True, False], ids=["taken in before", "seen by undo first"])
+def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
+    session: Session, home: Path, taken_in: bool
+) -> None:
+    session.add([user("one")])
+    then = session.mind.seq
+    session.add([user("two")])
+    session.write("overview.md", "# Page\n- theirs\n")
+    session.add([user("three")])
+    page = next(home.glob("sessions/*/*/working-memory/overview.md"))
+    page.write_text(page.read_text() + "- a person's line\n")
+    if taken_in:
+        assert "a person's line" in session.overview
+        session.read("overview.md")
+    session.undo()
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "two"]
+    assert "- a person's line\n" in session.overview
+    session.undo(to=then)
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one"]
+    assert "- a person's line\n" in session.overview
+    assert "- a person's line\n" in page.read_text()
+    with pytest.raises(NotFound):
+        _ = [session.undo() for _ in range(3)]
+    assert "- a person's line\n" in page.read_text()
+
+
+@pytest.mark.spec("A4")
+def test_the_last_messages_are_taken_back_and_nothing_else(session: Session) -> None:
+    session.add([user("one"), assistant("yes"), user("two"), assistant("no")])
+    session.write("overview.md", "# Page\n- theirs\n")
+    session.scratchpad.update("a plan")
+    for _ in range(2):
+        session.take_back(2, key="once")
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes"]
+    assert ("- theirs\n" in session.overview, session.scratchpad.snapshot) == (True, "a plan")
+    assert "two" not in str(session.prepare().messages)
+    with pytest.raises(InvalidInput, match="at most 2, as many as there are"):
+        session.take_back(3)
+    session.undo()
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes", "two", "no"]
+
+
 def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Path) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")

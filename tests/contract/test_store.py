@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from inmind.journal import (
     KINDS,
     TRUST_OF,
     AnchoredBlock,
+    Crystallised,
     DocumentWritten,
     Draft,
     Event,
@@ -39,8 +40,9 @@ from inmind.journal import (
     Trust,
     Verdict,
 )
-from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Store
-from inmind.stores.sqlite import SqliteStore
+from inmind.stores import sqlite as sqlite_store
+from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Store
+from inmind.stores.sqlite import MIGRATIONS, SqliteStore
 from inmind.testing import InMemoryStore
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -439,6 +441,131 @@ def test_who_follows_while_others_write_misses_nothing_and_sees_nothing_twice(st
     assert len(seen) == writers * each * 2
 
 
+@pytest.mark.spec("M40")
+def test_the_position_is_that_of_the_event_that_was_stored_last(store: Store) -> None:
+    assert store.position() == 0
+    append(store, "a", "b", stream="one")
+    append(store, "c", stream="two")
+    assert store.position() == store.since(0, kinds=WRITTEN, most=9)[-1][0]
+    append(store, key=Key("k", "r"))
+    assert store.position() == store.since(0, kinds=WRITTEN, most=9)[-1][0]
+
+
+# -- carried elsewhere -------------------------------------------------------------------------------------
+
+
+def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, number: float = 0.0) -> Event:
+    return Event(
+        stream=stream,
+        seq=seq,
+        at=LATER,
+        what=DocumentWritten(path="overview.md", text=text) if not number else Crystallised(text, importance=number),
+        origin=Origin.FILE,
+        trust=Trust.DATA,
+        sources=("t#1",),
+        opens=opens,
+    )
+
+
+def adopt(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> list[bool]:
+    """Which of them were new."""
+    with store.adopting() as adoption:
+        return [*(adoption.add(event).new for event in events), *map(adoption.keep, receipts)]
+
+
+@pytest.mark.spec("M40")
+def test_what_happened_elsewhere_comes_in_as_it_was(store: Store) -> None:
+    """With its own time, origin, trust, sources and batches; and numbered on from there."""
+    events = [an_event("a", 1), an_event("x", 1, stream="t"), an_event("b", 2, opens=False)]
+    assert adopt(store, *events) == [True, True, True]
+    assert followed(store) == events
+    assert append(store, "c").first == 3
+
+
+@pytest.mark.spec("M40")
+def test_what_is_there_already_is_the_same_or_a_conflict(store: Store) -> None:
+    adopt(store, an_event("a", 1), an_event("b", 2))
+    assert adopt(store, an_event("a", 1), an_event("b", 2), an_event("c", 3)) == [False, False, True]
+    for other in (an_event("B", 2), an_event("b", 2, opens=False), dataclasses.replace(an_event("b", 2), at=WHEN)):
+        with pytest.raises(Conflict) as caught:
+            adopt(store, an_event("d", 4), other)
+        assert (caught.value.stream, caught.value.actual) == ("s", 4)
+    assert texts(store.read("s")) == ["a", "b", "c"]
+
+
+@pytest.mark.spec("M40")
+def test_a_number_that_is_not_itself_is_still_the_same_event(store: Store) -> None:
+    odd = an_event("a", 1, number=float("nan"))
+    assert adopt(store, odd) == [True]
+    assert adopt(store, odd) == [False]
+
+
+@pytest.mark.spec("M40")
+@pytest.mark.parametrize("seq", [0, 2, 99])
+def test_what_would_leave_a_gap_is_a_conflict(store: Store, seq: int) -> None:
+    with pytest.raises(Conflict):
+        adopt(store, an_event("x", 1, stream="t"), an_event("a", seq))
+    assert (list(store.streams("")), store.position()) == ([], 0)
+
+
+@pytest.mark.spec("M40")
+def test_where_an_event_stands_is_where_followers_find_it(store: Store) -> None:
+    append(store, "a", stream="t")
+    with store.adopting() as adoption:
+        positions = [adoption.add(event).position for event in (an_event("b", 1), an_event("c", 2), an_event("b", 1))]
+    assert positions[2] == positions[0]
+    assert positions[:2] == [position for position, _ in store.since(0, kinds=WRITTEN, most=9)][1:]
+
+
+@pytest.mark.spec("M40")
+def test_who_adopts_reads_it_before_the_end_and_nobody_else_does(store: Store, tmp_path: Path) -> None:
+    with store.adopting() as adoption:
+        adoption.add(an_event("a", 1))
+        assert (texts(store.read("s")), store.version("s"), list(store.streams(""))) == (["a"], 1, ["s"])
+        if isinstance(store, SqliteStore):
+            other = sqlite(tmp_path)
+            assert other.version("s") == 0
+            other.close()
+    assert store.version("s") == 1
+
+
+@pytest.mark.spec("M40")
+def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(store: Store) -> None:
+    """What was read inside must not be believed afterwards: the next new stream gets that number."""
+
+    def read_and_fail() -> None:
+        with store.adopting() as adoption:
+            adoption.add(an_event("b", 1, stream="one"))
+            adoption.keep(Receipt("one", Key("k", "r"), Appended(first=1, last=1, at=WHEN)))
+            assert (store.version("one"), store.read("one")[0].seq) == (1, 1)
+            raise LookupError
+
+    append(store, "a", stream="old")
+    with pytest.raises(LookupError):
+        read_and_fail()
+    append(store, "c", "d", stream="two")
+    assert (store.version("one"), store.receipts("one", most=9), store.position()) == (0, [], 3)
+    append(store, "e", stream="one")
+    assert (texts(store.read("one")), texts(store.read("two"))) == (["e"], ["c", "d"])
+
+
+@pytest.mark.spec("M40")
+def test_keys_are_listed_in_their_order_and_come_along(store: Store) -> None:
+    stored = {value: append(store, "a", key=Key(value, f"for {value}")) for value in ["b", "键", "", "a", "\U0001f511"]}
+    append(store, "a", stream="t", key=Key("elsewhere", "r"))
+    listed = [Receipt("s", Key(value, f"for {value}"), stored[value]) for value in sorted(stored)]
+    assert list(store.receipts("s", most=9)) == listed
+    assert list(store.receipts("s", after="a", most=2)) == listed[2:4]
+    other = InMemoryStore()
+    events = store.read("s")
+    assert adopt(other, *events, receipts=listed) == [True] * 10
+    assert adopt(other, *events, receipts=listed) == [False] * 10
+    assert append(other, "a", key=Key("b", "for b")) == dataclasses.replace(stored["b"], repeated=True)
+    for changed in (Key("b", "other"), Key("b", "for b")):
+        with pytest.raises(Conflict):
+            adopt(other, receipts=[Receipt("s", changed, Appended(first=2, last=2, at=WHEN))])
+
+
 # -- beside the events -------------------------------------------------------------------------------------
 
 
@@ -498,6 +625,9 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "since": lambda store: store.since(0, kinds=WRITTEN, most=1),
     "version": lambda store: store.version("s"),
     "receipt": lambda store: store.receipt("s", Key("k", "r")),
+    "position": lambda store: store.position(),
+    "receipts": lambda store: store.receipts("s", most=1),
+    "adopting": lambda store: adopt(store),
     "streams": lambda store: store.streams(""),
     "summary": lambda store: store.summary("s"),
     "keep_snapshot": lambda store: store.keep_snapshot("s", Snapshot(1, 1, "")),
@@ -734,6 +864,13 @@ def test_everything_survives_reopening(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.spec("K25")
+def test_every_step_of_the_schema_that_has_a_file_is_taken() -> None:
+    """A step that is written and not listed leaves older versions in the belief that they know every kind of event."""
+    files = (Path(sqlite_store.__file__).parent / "sql").glob("0*.sql")
+    assert sorted(file.stem for file in files) == list(MIGRATIONS)
+
+
 # -- the trace that tells two stores apart ------------------------------------------------------------------
 
 STREAMS = st.sampled_from(["session/a", "session/b", "resource/%"])
@@ -795,6 +932,29 @@ class TwoStores(RuleBasedStateMachine):
             return [event for _, event in store.since(before[-1][0] if before else 0, kinds=kinds, most=most)]
 
         self.both(behind)
+
+    @rule(stream=STREAMS, off=OFF, batch=st.lists(drafts(), min_size=1, max_size=3), breaks=st.booleans())
+    def adopt(self, stream: str, off: int, batch: list[Draft], breaks: bool) -> None:
+        """What happened elsewhere, before and behind the end of what there is; all of it, or none."""
+        have = [*self.model.read(stream, after=self.model.version(stream) - 1)]
+        first = self.model.version(stream) + 1 + off
+        events = [
+            Event(stream=stream, seq=first + n, at=self.now, what=draft.what, origin=draft.origin, trust=draft.trusted)
+            for n, draft in enumerate(batch)
+        ]
+
+        def adopted(store: Store) -> object:
+            with store.adopting() as adoption:
+                new = [adoption.add(event).new for event in (*have, *events)]
+                if breaks:
+                    raise Closed
+            return new
+
+        self.both(adopted)
+
+    @rule(stream=STREAMS, after=st.sampled_from([None, "k1"]), most=st.integers(0, 2))
+    def receipts(self, stream: str, after: str | None, most: int) -> None:
+        self.both(lambda store: list(store.receipts(stream, after=after, most=most)))
 
     @rule(stream=STREAMS, key=KEYS.filter(bool))
     def receipt(self, stream: str, key: Key) -> None:

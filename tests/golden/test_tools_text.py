@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from inmind import Memory, ScratchpadLayer, Session
+from inmind.crystals.crystal import KINDS
 
 pytestmark = pytest.mark.spec("C5", "F2", "G2")
 
@@ -135,7 +136,7 @@ def test_a_scratchpad_with_a_schema_is_updated_by_any_of_its_fields(memory: Memo
 def test_the_shape_of_each_provider(memory: Memory) -> None:
     """MCP's is what a server of it would list."""
     session = memory.session("pages", layers=[])
-    assert [session.tools(format) for format in ("openai", "responses", "anthropic", "mcp")] == [[], [], [], []]
+    assert [session.tools(format) for format in ("openai", "responses", "anthropic")] == [[], [], []]
     noting = memory.session("noting", layers=[ScratchpadLayer()])
     name = "working_memory_update"
     description = (
@@ -146,5 +147,50 @@ def test_the_shape_of_each_provider(memory: Memory) -> None:
     assert noting.tools("responses")[:1] == [{"type": "function", **about, "parameters": schema, "strict": False}]
     assert noting.tools("anthropic")[:1] == [{**about, "input_schema": schema}]
     assert noting.tools("mcp")[:1] == [
-        {**about, "inputSchema": schema, "annotations": {"readOnlyHint": False, "openWorldHint": False}}
+        {
+            **about,
+            "title": "Update the scratchpad",
+            "inputSchema": schema,
+            "outputSchema": {"type": "object", "properties": {"changed": {"type": "boolean"}}, "required": ["changed"]},
+            "annotations": {
+                "readOnlyHint": False,
+                "destructiveHint": True,
+                "idempotentHint": False,
+                "openWorldHint": False,
+            },
+        }
     ]
+
+
+def test_more_is_said_of_parameters_where_no_prompt_of_ours_pays_for_it(session: Session) -> None:
+    """And where nobody is sent a prompt of ours, what other tools do has to be told."""
+    said = {tool["name"]: tool for tool in session.tools("mcp")}
+    described = {
+        name: {
+            key: one["description"] for key, one in tool["inputSchema"]["properties"].items() if "description" in one
+        }
+        for name, tool in said.items()
+    }
+    day = "A day, as 2026-01-31, or a time."
+    assert {name: words for name, words in described.items() if words} == {
+        "memory_search": {
+            "limit": "10, if nothing is said.",
+            "since": day,
+            "until": day,
+            "as_of": "What was known on that day, and held then.",
+        },
+        "memory_read": {"path": "Also MEMORY.md: what is known of whom you work for."},
+        "memory_write": {"section": "A heading of the page.", "append": "Add to what is there."},
+        "compact_history": {
+            "keep_recent": "Turns that stay.",
+            "archive_to": "A page of archive/; by default a new one.",
+        },
+        "working_memory_observe": {"result": "What it answered: JSON or text, as it is."},
+    }
+    kinds = said["memory_search"]["inputSchema"]["properties"]["kinds"]
+    assert kinds == {"type": "array", "items": {"type": "string", "enum": list(KINDS)}}
+    assert said["working_memory_observe"]["description"] == (
+        "Tell what another tool of yours did, where it made, changed or found things that will be spoken of: they come "
+        "to mind, and resolve_reference knows them."
+    )
+    assert said["working_memory_observe"]["inputSchema"]["required"] == ["tool", "result"]

@@ -85,6 +85,8 @@ class AnySession(RuleBasedStateMachine):
         self.known = [Known()]
         self.replies: list[tuple[int, Reply]] = []
         self.undone: list[Reply] = []
+        self.saved: list[tuple[int, str]] = []
+        """The page as a person saved it, and how far the session had come then: no undo takes that back."""
         self.names = count()
         self.done_abroad: set[str] = set()
         """Replies that have changed what the resource owns: no undo takes that back, so it is done once."""
@@ -129,6 +131,7 @@ class AnySession(RuleBasedStateMachine):
     def edit_by_hand(self, line: str) -> None:
         self.page = f"{line}\n{self.page}"[:4_000]
         (self.home / "sessions/--w--/s/working-memory/overview.md").write_text(self.page)
+        self.saved.append((self.session.mind.seq, self.page))
 
     @rule(values=VALUES, delete=PATHS)
     def update(self, values: Pad, delete: list[str]) -> None:
@@ -207,7 +210,8 @@ class AnySession(RuleBasedStateMachine):
         self.replies = [(seq, reply) for seq, reply in self.replies if seq <= target]
         self.session.undo()
         self.talk = [dict(wire) for wire in past.line.wires]
-        self.page = past.documents.text("overview.md")
+        saved = [page for seq, page in self.saved if seq >= target]
+        self.page = saved[-1] if saved else past.documents.text("overview.md")
         known = max((one for one in self.known if one.seq <= target), key=lambda one: one.seq)
         self._now(known.pad if self.scope == "thread" else self.pad, known.home)
 

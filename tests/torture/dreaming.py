@@ -24,8 +24,8 @@ from inmind.documents import SCRATCH, STATE
 from inmind.dream.dreaming import LEASE
 from inmind.dreamer import BACKUP
 from inmind.errors import DreamRunning, InmindError
+from inmind.home import DATABASE
 from inmind.journal import DreamBegun, encode
-from inmind.memory import DATABASE
 from inmind.state.seed import entries
 from inmind.testing import ManualClock
 

@@ -20,8 +20,8 @@ import inmind.stores.meta
 import inmind.stores.stream
 from inmind import Memory, ScratchpadLayer, default_layers
 from inmind.errors import NotFound
+from inmind.home import DATABASE
 from inmind.journal import HistorySpliced, MessageAdded, Reverted
-from inmind.memory import DATABASE
 from inmind.session import Session
 from inmind.testing import ManualClock
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ def test_names_may_be_dotted_or_nested(tmp_path: Path) -> None:
         ({"search.sources": ["dreams"]}, "settings.search.sources", "memory"),
         ({"model.provider": "other"}, "settings.model.provider", "openai"),
         ({"model.name": 3}, "settings.model.name", "a text"),
+        ({"model.window": -1}, "settings.model.window", "a whole number"),
         (["dream"], "settings", "a mapping"),
     ],
 )
@@ -64,3 +66,34 @@ def test_a_broken_file_is_told_and_not_passed_over(tmp_path: Path, text: bytes) 
     (tmp_path / CONFIG).write_bytes(text)
     with pytest.raises(InvalidInput):
         settings_of(tmp_path)
+
+
+@pytest.mark.spec("J3", "F54")
+def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
+    for make in (os.mkfifo, os.mkdir):
+        make(tmp_path / CONFIG)
+        with pytest.raises(InvalidInput, match="expected a plain file of TOML"):
+            settings_of(tmp_path)
+        (tmp_path / CONFIG).rename(tmp_path / make.__name__)
+    (tmp_path / CONFIG).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="expected a plain file of TOML"):
+        settings_of(tmp_path)
+
+
+@pytest.mark.spec("J6")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"model.api_key": "sk-s3cr3t"}, "model.key_env names the variable"),
+        ({"OPENAI_TOKEN": "sk-s3cr3t"}, "model.key_env names the variable"),
+        ({"model": {"auth": {"secret": "sk-s3cr3t"}}}, "a setting that there is"),
+        ({"model": {"name": {"key": "sk-s3cr3t"}}}, "a value, not a table"),
+        ({"model.key_env": "sk-s3cr3t"}, "the name of a variable, never a key"),
+        ({"model.daily_token": 5}, "did you mean model.daily_tokens?"),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(tmp_path: Path, given: object, expected: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        settings_of(tmp_path, given)
+    assert expected in str(refused.value)
+    assert "s3cr3t" not in f"{refused.value} {refused.value.value!r}"

@@ -10,7 +10,6 @@ the last of it, and the connection is free at once.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -51,9 +50,17 @@ class Streamed:
 
 
 class AsyncStreamed:
-    def __init__(self, exchange: Exchange, first: Any, ask: Callable[[], Awaitable[Any]]) -> None:
+    """`streams_on`: the exchange's own, which keeps a reply and is not to be waited for in the loop."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        first: Any,
+        ask: Callable[[], Awaitable[Any]],
+        streams_on: Callable[[], Awaitable[bool]],
+    ) -> None:
         self._round = UnderWay(first)
-        self._chunks = _shown_async(exchange, self._round, ask)
+        self._chunks = _shown_async(exchange, self._round, ask, streams_on)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._round.stream, name)
@@ -91,14 +98,17 @@ def _shown(exchange: Exchange, under_way: UnderWay, ask: Callable[[], Any]) -> I
 
 
 async def _shown_async(
-    exchange: Exchange, under_way: UnderWay, ask: Callable[[], Awaitable[Any]]
+    exchange: Exchange,
+    under_way: UnderWay,
+    ask: Callable[[], Awaitable[Any]],
+    streams_on: Callable[[], Awaitable[bool]],
 ) -> AsyncIterator[Any]:
     try:
         while True:
             async for chunk in under_way.stream:
                 for shown in exchange.take(chunk):
                     yield shown
-            if not await asyncio.to_thread(exchange.streams_on):
+            if not await streams_on():
                 break
             under_way.stream = await ask()
         for shown in exchange.end():

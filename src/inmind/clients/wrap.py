@@ -9,11 +9,12 @@ and conversations that are not held by POST (realtime, the websocket of `respons
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
+from inmind import aio
 from inmind.clients.exchange import ENDPOINTS, Endpoint, Exchange
 from inmind.clients.rounds import Rounds
 from inmind.clients.streams import AsyncStreamed, Streamed
@@ -28,14 +29,15 @@ _RAW = "X-Stainless-Raw-Response"
 C = TypeVar("C")
 
 
-def wrap(client: C, session: Session) -> C:
+def wrap(client: C, session: Session | aio.Session) -> C:
     """The same client with working memory: what it sends is prepared by the session, and what comes back recorded.
 
-    OpenAI's or Anthropic's, or one made like them; sync or async. Calls of memory tools are carried out on the way, in
-    as many rounds as they need, and the host sees one reply without them. The host goes on keeping its own list of
-    messages. The client given is not changed, and shares its connections with the one that is answered.
+    OpenAI's or Anthropic's, or one made like them; sync or async, and an async one takes sessions of both kinds. Calls
+    of memory tools are carried out on the way, in as many rounds as they need, and the host sees one reply without
+    them. The host goes on keeping its own list of messages. The client given is not changed, and shares its connections
+    with the one that is answered.
     """
-    if not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+    if not isinstance(session, Session | aio.Session):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
         raise InvalidInput(field="session", value=session, expected="a Session")
     # Looked for on the class: on the client they would be made, which takes a while and is not needed yet.
     has = {*dir(type(client)), *getattr(client, "__dict__", ())}
@@ -43,14 +45,18 @@ def wrap(client: C, session: Session) -> C:
         raise InvalidInput(field="client", value=client, expected="a client of OpenAI or Anthropic, sync or async")
     if isinstance(getattr(client, "post", None), Remembering | AsyncRemembering):
         raise InvalidInput(field="client", value=client, expected="a client that has no memory yet")
-    return _remembering(client, session, Rounds())
+    if inspect.iscoroutinefunction(getattr(client, "post", None)):
+        awaited = session if isinstance(session, aio.Session) else aio.Session(session)
+        return _remembering(client, partial(AsyncRemembering, session=awaited, rounds=Rounds()))
+    if isinstance(session, aio.Session):
+        raise InvalidInput(field="session", value=session, expected="its `sync`: this client does not await")
+    return _remembering(client, partial(Remembering, session=session, rounds=Rounds()))
 
 
-def _remembering(client: Any, session: Session, rounds: Rounds) -> Any:
+def _remembering(client: Any, with_memory: Callable[[Callable[..., Any]], Remembering | AsyncRemembering]) -> Any:
     twin = client.copy()
-    kind = AsyncRemembering if inspect.iscoroutinefunction(twin.post) else Remembering
-    twin.post = kind(twin.post, session, rounds)
-    twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), session, rounds)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
+    twin.post = with_memory(twin.post)
+    twin.copy = twin.with_options = lambda **options: _remembering(client.copy(**options), with_memory)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
     # Some clients make their resources with themselves, and a resource keeps the `post` that it was made with.
     made: dict[str, Any] = {**twin.__dict__}
     for name, resource in made.items():
@@ -82,23 +88,23 @@ class Remembering:
 
 
 class AsyncRemembering:
-    """The same, awaited. The session is not: it works in a thread of its own, and the loop goes on."""
+    """The same, awaited."""
 
-    def __init__(self, post: Callable[..., Awaitable[Any]], session: Session, rounds: Rounds) -> None:
+    def __init__(self, post: Callable[..., Awaitable[Any]], session: aio.Session, rounds: Rounds) -> None:
         self._post, self._session, self._rounds = post, session, rounds
 
     async def __call__(self, path: str, **asked: Any) -> Any:
-        exchange, asked = _exchange(self._session, self._rounds, path, asked)
+        exchange, asked = _exchange(self._session.sync, self._rounds, path, asked)
         if exchange is None:
             return await self._post(path, **asked)
 
         async def ask() -> Any:
-            return await self._post(path, **{**asked, "body": await asyncio.to_thread(exchange.request)})
+            return await self._post(path, **{**asked, "body": await self._session.carry_out(exchange.request)})
 
         reply = await ask()
         if asked.get("stream"):
-            return AsyncStreamed(exchange, reply, ask)
-        while await asyncio.to_thread(exchange.goes_on, reply):
+            return AsyncStreamed(exchange, reply, ask, partial(self._session.carry_out, exchange.streams_on))
+        while await self._session.carry_out(exchange.goes_on, reply):
             reply = await ask()
         return exchange.shown()
 

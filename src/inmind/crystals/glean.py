@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from inmind.crystals.crystal import KINDS
 from inmind.documents import OVERVIEW, SCRATCH, STATE
 from inmind.frozen import frozen
 from inmind.journal import (
@@ -145,10 +146,13 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def _written(what: NoteTaken | Crystallised, series: str, *, consolidated: bool = False) -> Gleaned:
+    """A kind that a later version knows, and this one does not, is found as no kind in particular."""
+    if not (0 <= what.importance <= 1 and -1 <= what.valence <= 1):
+        raise ValueError(f"importance {what.importance} or valence {what.valence} is beyond all bounds")
     return Gleaned(
         text=what.text,
         series=series,
-        kind=what.about,
+        kind=what.about if what.about in KINDS else "general",
         importance=what.importance,
         valence=what.valence,
         valid_from=moment_in(what.valid_from),

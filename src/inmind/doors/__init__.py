@@ -1,1 +1,1 @@
-"""Ways in: each parses, makes one call, and presents the answer."""
+"""Ways in for people and programs: parse, one call, present."""

@@ -29,9 +29,6 @@ LASTS: Final = timedelta(hours=48)
 
 MOST: Final = 10
 
-ENOUGH: Final = 2
-"""Hits with which a search has found something."""
-
 MOST_NAMES: Final = 3
 """A talk is full of names; those of a dream must not push out what somebody has really asked."""
 
@@ -108,7 +105,7 @@ def _opened(open_gaps: Sequence[_Open], new: _Open) -> list[_Open]:
 def _from_lookups(lookups: Iterable[LookedUp]) -> Iterator[_Signal]:
     for lookup in lookups:
         words = _words(lookup.query)
-        if len(lookup.found) >= min(ENOUGH, lookup.limit):
+        if lookup.found:
             yield _Signal(lookup.at, told=words)
         elif words:
             yield _Signal(lookup.at, opens=(_gap(lookup.query, "not_found", lookup.at, lookup.id),))

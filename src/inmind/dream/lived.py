@@ -58,8 +58,6 @@ class LookedUp:
     at: datetime
     query: str
     found: tuple[str, ...] = ()
-    limit: int = 10
-    """How many it would have taken."""
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,6 @@
 """Models that dreams can ask: whatever speaks OpenAI's chat completions, Anthropic's messages, or a function.
 
-    OpenAICompatible("qwen3", url="http://localhost:11434/v1")
+    OpenAICompatible("http://localhost:11434/v1", "qwen3")
     Anthropic("claude-sonnet-4-5")
     lambda prompt: my_model(prompt)
 

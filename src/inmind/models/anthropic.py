@@ -49,10 +49,10 @@ class Anthropic:
         if question.schema is not None:
             tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": question.schema}
             body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
-        return _reply(self._server.ask("v1/messages", body, headers=_headers, seconds=seconds))
+        return _reply(self._server.ask("v1/messages", body, headers=headers, seconds=seconds))
 
 
-def _headers(key: str) -> dict[str, str]:
+def headers(key: str) -> dict[str, str]:
     return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
 

@@ -29,6 +29,8 @@ class Rendered:
 
     request: dict[str, Any]
     name: str
+    memory: str
+    """What of it is ours, behind the host's system prompt."""
 
 
 MOST_HANDED = 8
@@ -66,7 +68,8 @@ def render(
     request = format.request(head, wires if carried is None else carried, tools)
     names = (standing.system_name, standing.tools_name, view.name, str(view.carrier))
     marks = [to_json(prepared.marks)] if prepared.marks else []
-    return Rendered(request, name=digest(RENDERING, prepared.format, memory, *names, tail, *marks))
+    name = digest(RENDERING, prepared.format, memory, *names, tail, *marks)
+    return Rendered(request, name=name, memory=memory)
 
 
 def tail_text(standing: Standing, line: Line, prepared: PromptPrepared) -> str:

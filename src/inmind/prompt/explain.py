@@ -27,6 +27,8 @@ class Part:
 
 @frozen(kw_only=True)
 class Explanation:
+    """Why a prompt is as it is: each part with its tokens, its events and the reason."""
+
     call: int
     parts: tuple[Part, ...]
 
@@ -37,7 +39,7 @@ class Explanation:
     def __str__(self) -> str:
         rows = [f"call {self.call}, {self.tokens} tokens"]
         for part in self.parts:
-            origin = f" ({_span(part.sources)})" if part.sources else ""
+            origin = f" ({span(part.sources)})" if part.sources else ""
             rows.append(f"  {part.tokens:>7}  {part.name:<20} {part.fate}: {part.why}{origin}")
         return "\n".join(rows)
 
@@ -81,7 +83,7 @@ _FIXED = (
 _CHANGES = "memory that changed since the anchor"
 
 
-def _span(sources: tuple[str, ...]) -> str:
+def span(sources: tuple[str, ...]) -> str:
     """Events of the session by their numbers, as a person points at them, others by their whole ids."""
     numbers = [f"#{source.rpartition('#')[2]}" if source.startswith("session/") else source for source in sources]
     return numbers[0] if len(numbers) == 1 else f"{numbers[0]} … {numbers[-1]}"

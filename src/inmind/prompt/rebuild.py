@@ -38,7 +38,7 @@ def rebuilt(
         cold=is_cold(standing, at, cache_seconds),
     )
     report = report_on(call, standing, planned, view, ())
-    return Prompt(call=call, format=prepared.format, request=rendered.request, report=report)
+    return Prompt(call=call, format=prepared.format, request=rendered.request, report=report, memory=rendered.memory)
 
 
 def explained(standing: Standing, line: Line, prepared: PromptPrepared, *, counter: Counter) -> Explanation:

@@ -8,6 +8,7 @@ from typing import Any
 
 from inmind.frozen import frozen
 from inmind.prompt.compacting.report import CompactionReport
+from inmind.prompt.explain import Explanation
 from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
 from inmind.prompt.standing import Standing
@@ -58,6 +59,8 @@ class Prompt:
     format: str
     request: dict[str, Any] = field(repr=False)
     report: Report
+    memory: str = field(default="", repr=False)
+    """What of the request is ours in front of the conversation: the guide and the layers, as they stand in it."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -71,6 +74,13 @@ class Prompt:
     def system(self) -> Any:
         """What goes beside the messages: Anthropic's `system`, the `instructions` of responses."""
         return self.request.get("instructions" if self.format == "responses" else "system")
+
+
+@frozen(kw_only=True)
+class Preview(Prompt):
+    """A prompt that nobody has asked for yet: nothing of it is stored, so it brings its own explanation along."""
+
+    explanation: Explanation = field(repr=False)
 
 
 def report_on(

@@ -3,6 +3,9 @@
 A file is read whole before anything is played: a broken line is found before the first call, and not in the middle
 of a long run. Only the last line may be broken: whoever writes line by line may be at it still, or was stopped there.
 How it is packed is told by its first bytes and not by its name, since a pipe has none.
+
+Recordings come from anywhere. What is read is bounded, and so is what comes out of a packed one, which is told by its
+own length: a small file cannot fill the memory, nor can a device that never ends.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import gzip
 import io
 import json
 import os
+import stat
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,18 @@ from inmind.frozen import frozen
 STDIN = "-"
 
 TORN = "torn last lines"
+
+MOST_BYTES = 1_073_741_824
+"""Of a file, packed or not: all of it has to be in memory, several times over."""
+
+MOST_RATIO = 200
+"""Times its own length that may come out of a packed file. Conversations come to a tenth of themselves, or a fiftieth
+where each line has all of those before it."""
+
+SLACK = 67_108_864
+"""Bytes that may come out of any file, however short."""
+
+CHUNK = 1_048_576
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -56,20 +72,34 @@ def content_of(path: str) -> Content:
 
 def _bytes(path: str) -> bytes:
     if path == STDIN:
-        return sys.stdin.buffer.read()
+        return _bounded(sys.stdin.buffer.read, MOST_BYTES, "<stdin>")
     try:
-        return Path(path).read_bytes()
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # opening a pipe that has a name waits for its writer
+            raise InvalidInput(field="FILE", value=path, expected="a plain file, or - for standard input")
+        with Path(path).open("rb") as file:
+            return _bounded(file.read, MOST_BYTES, path)
     except FileNotFoundError:
         raise NotFound(what="file", name=path) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
-        raise InvalidInput(field="file", value=path, expected=f"a file that can be read ({reason})") from error
+        raise InvalidInput(field="FILE", value=path, expected=f"a file that can be read ({reason})") from error
+
+
+def _bounded(read: Callable[[int], bytes], most: int, name: str) -> bytes:
+    """Chunk by chunk, since whoever reads as much as there may be is given the room for it first."""
+    data = bytearray()
+    while chunk := read(CHUNK):
+        data += chunk
+        if len(data) > most:
+            raise InvalidInput(field=name, value=f"more than {most:,} bytes", expected=f"at most {most:,} bytes in it")
+    return bytes(data)
 
 
 def _unpacked(data: bytes, name: str) -> bytes:
     try:
         if data.startswith(_GZIP):
-            return gzip.decompress(data)
+            with gzip.open(io.BytesIO(data)) as stream:
+                return _bounded(stream.read, _most_of(data), name)
         if data.startswith(_ZSTD):
             return _unpacked_zstd(data, name)
     except (OSError, EOFError, zlib.error) as error:
@@ -85,9 +115,13 @@ def _unpacked_zstd(data: bytes, name: str) -> bytes:
         raise InvalidInput(field=name, value="a file packed with zstd", expected=expected) from None
     try:
         with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as reader:
-            return reader.read()
+            return _bounded(reader.read, _most_of(data), name)
     except zstandard.ZstdError as error:
         raise InvalidInput(field=name, value=str(error), expected="a whole zstd file") from error
+
+
+def _most_of(packed: bytes) -> int:
+    return min(MOST_BYTES, SLACK + MOST_RATIO * len(packed))
 
 
 def _text(data: bytes, name: str) -> str:

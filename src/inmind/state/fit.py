@@ -32,7 +32,7 @@ TOLD_ANEW = (Section.GAPS, Section.SKILLS)
 
 _SHARE, _AT_LEAST = 0.3, 3
 
-_WRITTEN = 0.75
+THEIRS = 0.75
 """Importance of what people wrote on the page."""
 
 _HALF_LIVES = {
@@ -114,7 +114,7 @@ def of_people(text: str, sheet: Sheet, ground: Ground) -> StateLine:
     """What somebody wrote, as if it were a line of ours."""
     sources = (ground.theirs[text],) if text in ground.theirs else ()
     section = sheet.section_of(text) or Section.ACTIVE
-    return StateLine(section, text, sources, importance=_WRITTEN, trust=Trust.PERSON)
+    return StateLine(section, text, sources, importance=THEIRS, trust=Trust.PERSON)
 
 
 class _Fitting:

@@ -6,6 +6,7 @@ Each promise is a test in tests/contract/test_store.py, which every store has to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
@@ -48,6 +49,23 @@ class Appended:
 
 
 @frozen
+class Receipt:
+    """A key of a stream, with what its append did: who carries a stream elsewhere takes these along."""
+
+    stream: str
+    key: Key
+    appended: Appended
+
+
+@frozen
+class Adopted:
+    """Where an event stands that happened elsewhere. Not `new`: it stood there already, the same in everything."""
+
+    position: int
+    new: bool
+
+
+@frozen
 class Snapshot:
     """A state at `seq`, as JSON text, for a fold of that version."""
 
@@ -74,6 +92,21 @@ class Published:
 
     digest: str
     seq: int
+
+
+class Adoption(Protocol):
+    """What happened elsewhere, on its way into a store: all of it, or nothing."""
+
+    def add(self, event: Event) -> Adopted:
+        """An event with its own number and time: the next one of its stream, or one that is there and is the same.
+
+        One that differs from what stands there, or would leave a gap, is a Conflict.
+        """
+        ...
+
+    def keep(self, receipt: Receipt) -> bool:
+        """A key; False if it is there already. One that stands for another append there is a Conflict."""
+        ...
 
 
 class Store(Protocol):
@@ -114,12 +147,27 @@ class Store(Protocol):
         """
         ...
 
+    def position(self) -> int:
+        """Where the event stands that was stored last; 0 before the first. All up to there is one consistent state."""
+        ...
+
     def version(self, stream: str) -> int:
         """The number of the newest event; 0 for a stream that does not exist."""
         ...
 
     def receipt(self, stream: str, key: Key) -> Appended | None:
         """What an earlier append with this key did, if there was one."""
+        ...
+
+    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
+        """The keys of a stream, in their order: so many, behind one."""
+        ...
+
+    def adopting(self) -> AbstractContextManager[Adoption]:
+        """Take in what happened elsewhere: stored when the block ends, and not at all if it raises.
+
+        Inside the block this store reads what was adopted so far; nobody else sees any of it before the end.
+        """
         ...
 
     def streams(self, prefix: str) -> Sequence[str]:

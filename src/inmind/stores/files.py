@@ -34,7 +34,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _RENAME_EXCHANGE = 2
 _PART, _SWAP = ".inmind-part-", ".inmind-swap-"
 
-_LOCK = ".lock"
+DAMAGED = ".damaged-"
+"""Stands in the name of what was kept aside: what a file showed that nobody can have meant."""
+
+LOCK = ".lock"
 _CHUNK = 1_048_576
 
 # A file system's clock ticks every few milliseconds: a write right after our look can leave the same stamp.
@@ -126,7 +129,7 @@ class Folder:
             with self._within(sub.split("/"), create=True):
                 pass
         except OSError as error:
-            raise _translated(error, self.path / sub) from error
+            raise translated(error, self.path / sub) from error
 
     def read(self, name: str, *, most: int) -> Found:
         try:
@@ -170,7 +173,7 @@ class Folder:
         except FileNotFoundError:
             return found.data is None
         except OSError as error:
-            raise _translated(error, self.path / name) from error
+            raise translated(error, self.path / name) from error
 
     def keep(self, name: str, *, kept_as: str) -> str:
         """A second name, in the same folder, for what is about to be displaced; answers with it.
@@ -185,7 +188,7 @@ class Folder:
                 names = chain([wanted], (f"{wanted}-{number}" for number in count(2)))
                 return between + next(kept for kept in names if _kept(folder, leaf, kept))
         except OSError as error:
-            raise _translated(error, self.path / kept_as) from error
+            raise translated(error, self.path / kept_as) from error
 
     def displaced(self, name: str, *, most: int) -> Found:
         """What a killed writer of this file held in its hands."""
@@ -209,7 +212,7 @@ class Folder:
                         elif leaf.startswith(_SWAP):
                             displaced.append(os.path.normpath(f"{way}/{leaf.removeprefix(_SWAP)}"))
         except OSError as error:
-            raise _translated(error, self.path) from error
+            raise translated(error, self.path) from error
         return displaced
 
     @contextlib.contextmanager
@@ -224,7 +227,7 @@ class Folder:
                 finally:
                     os.close(descriptor)
             except OSError as error:
-                raise _translated(error, self.path / name) from error
+                raise translated(error, self.path / name) from error
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
@@ -238,7 +241,7 @@ class Folder:
             try:
                 descriptor = self._open_lock()
             except OSError as error:
-                raise _translated(error, self.path / _LOCK) from error
+                raise translated(error, self.path / LOCK) from error
             try:
                 yield
             finally:
@@ -246,7 +249,7 @@ class Folder:
 
     def _open_lock(self) -> int:
         with self._within((), create=True) as folder:
-            descriptor = os.open(_LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
+            descriptor = os.open(LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o600, dir_fd=folder)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX)
         except BaseException:
@@ -268,7 +271,7 @@ class Folder:
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(part, dir_fd=folder)
         except OSError as error:
-            raise _translated(error, self.path / name) from error
+            raise translated(error, self.path / name) from error
 
     @contextlib.contextmanager
     def _holding(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
@@ -355,7 +358,7 @@ def make_private(path: Path) -> None:
         if not path.is_dir():
             raise UnsafeStorage(place=str(path), reason="it is not a folder")
     except OSError as error:
-        raise _translated(error, path) from error
+        raise translated(error, path) from error
 
 
 def create_private(path: Path) -> None:
@@ -366,7 +369,12 @@ def create_private(path: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise _translated(error, path) from error
+        raise translated(error, path) from error
+
+
+def is_leftover(name: str) -> bool:
+    """Was a file left by a writer that was killed? Whoever opens its folder next looks at it and takes it away."""
+    return name.startswith((_PART, _SWAP))
 
 
 def open_plain(path: Path) -> BinaryIO:
@@ -587,7 +595,7 @@ def _name(entry: os.DirEntry[str]) -> str:
     return entry.name
 
 
-def _translated(error: OSError, place: Path) -> InmindError:
+def translated(error: OSError, place: Path) -> InmindError:
     if error.errno in _FULL:
         return StorageFull(place=str(place))
     if error.errno == errno.EIO:

@@ -23,6 +23,7 @@ from inmind.crystals.when import Span
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.frozen import frozen
 from inmind.journal import (
+    UNREADABLE,
     Event,
     microseconds,
     to_json,
@@ -99,9 +100,24 @@ class Index(Connected):
                 upto = connection.execute(_sql("upto")).get
                 news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME)
                 if news:
-                    Follower(connection, self._store, self._read).take(event for _, event in news if event)
+                    self._take(connection, [event for _, event in news if event])
                     connection.execute(_sql("follow"), _mark(*news[-1]))
             return bool(news)
+
+    def _take(self, connection: Any, events: Sequence[Event]) -> None:
+        """All of them; but one that cannot be read is passed over, or nobody would ever find anything again.
+
+        It is looked for by halves, so that where all can be read, as they always should, nothing is paid for it.
+        """
+        try:
+            with connection:  # a savepoint
+                Follower(connection, self._store, self._read).take(events)
+        except UNREADABLE as error:
+            if len(events) == 1:
+                log.warning("passed over, and not found: event %s cannot be read: %r", events[0].id, error)
+                return
+            for half in (events[: len(events) // 2], events[len(events) // 2 :]):
+                self._take(connection, half)
 
     # -- asking --------------------------------------------------------------------------------------------
 

@@ -16,9 +16,11 @@ import errno
 import json
 import logging
 import os
+import stat
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -37,9 +39,10 @@ from inmind.errors import (
     UnsafeStorage,
     shown,
 )
+from inmind.home import INDEX, RESOURCES, SESSIONS
 from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
-from inmind.stores.base import Appended, Batch, Key, Published, Snapshot, Summary
-from inmind.stores.files import create_private
+from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary
+from inmind.stores.files import LOCK, create_private
 from inmind.stores.fork import Connected
 from inmind.stores.statements import named, script
 
@@ -56,6 +59,7 @@ MIGRATIONS = (
     "0005_scratchpads",
     "0006_compactions",
     "0007_crystals",
+    "0008_dreams",
 )
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
@@ -102,6 +106,11 @@ def is_full(error: apsw.Error, connection: Any) -> bool:
     return isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _FULL)
 
 
+def left_of(journal: Path) -> str:
+    """What shows that a journal which is missing or empty was there once; empty if it is there, or never was."""
+    return _left_of(journal, lambda: _size(journal) == 0)
+
+
 class _Cursor(Protocol):
     def fetchall(self) -> list[tuple[Any, ...]]: ...
     def fetchone(self) -> tuple[Any, ...] | None: ...
@@ -117,6 +126,7 @@ class _Connection(Protocol):
     @property
     def system_errno(self) -> int: ...
     def execute(self, statements: str, bindings: Sequence[object] | None = None) -> _Cursor: ...
+    def last_insert_rowid(self) -> int: ...
     def pragma(self, name: str, value: object = None) -> Any: ...
     def set_busy_timeout(self, milliseconds: int) -> None: ...
     def close(self) -> None: ...
@@ -129,6 +139,7 @@ class SqliteStore(Connected):
         self.path = path
         self._busy_seconds = busy_seconds
         self._closed = False
+        self._opened: tuple[int, int] | None = None
         self._refusal = ""
         self._stream_ids: dict[str, int] = {}
         super().__init__()
@@ -189,6 +200,10 @@ class SqliteStore(Connected):
             rows = connection.execute(_sql("events_since"), bounds).fetchall()
         return [(row[0], _readable(row[1], row[2:])) for row in rows]
 
+    def position(self) -> int:
+        with self._reading() as connection:
+            return connection.execute(_sql("position")).get
+
     def version(self, stream: str) -> int:
         with self._reading() as connection:
             return self._version(connection, self._stream_id(connection, stream))
@@ -196,6 +211,21 @@ class SqliteStore(Connected):
     def receipt(self, stream: str, key: Key) -> Appended | None:
         with self._reading() as connection:
             return self._receipt(connection, self._stream_id(connection, stream), key)
+
+    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
+        with self._reading() as connection:
+            bounds = (self._stream_id(connection, stream), after, most)
+            rows = connection.execute(_sql("receipts"), bounds).fetchall()
+        return [_receipt(stream, key, row) for key, *row in rows]
+
+    @contextlib.contextmanager
+    def adopting(self) -> Generator[_Adoption]:
+        try:
+            with self._writing() as connection:
+                yield _Adoption(connection)
+        except BaseException:
+            self._stream_ids.clear()  # numbers that were read inside will be given to other streams
+            raise
 
     def streams(self, prefix: str) -> Sequence[str]:
         with self._reading() as connection:
@@ -249,6 +279,8 @@ class SqliteStore(Connected):
             connection = self._usable()
             if self._refusal:
                 raise ReadOnly(place=str(self.path), reason=self._refusal)
+            if _identity(self.path) != self._opened:
+                raise NotDurable(place=str(self.path), reason="it was removed, or replaced, while it was in use")
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
@@ -338,6 +370,7 @@ class SqliteStore(Connected):
     # -- opening -------------------------------------------------------------------------------------------
 
     def _connect(self) -> _Connection:
+        self._refuse_lost(lambda: _size(self.path) == 0)
         create_private(self.path)
         try:
             connection = cast(_Connection, apsw.Connection(str(self.path)))
@@ -357,13 +390,24 @@ class SqliteStore(Connected):
         except StoreError:
             connection.close()
             raise
+        self._opened = _identity(self.path)
         return connection
 
     def _refuse_foreign(self, connection: _Connection) -> None:
         """In this order: another process may be making the store, and its tables come with our mark in one commit."""
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
-        if tables and connection.pragma("application_id") != APPLICATION_ID:
+        if _tables(connection) and connection.pragma("application_id") != APPLICATION_ID:
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
+        self._refuse_lost(lambda: not _tables(connection))
+
+    def _refuse_lost(self, is_empty: Callable[[], bool]) -> None:
+        """A journal that is begun where one is gone would take its pages over. Asked before SQLite is, too: beside an
+        empty file it takes the log away, which may hold all that was written last.
+        """
+        if left := _left_of(self.path, is_empty):
+            reason = (
+                f"it is missing or empty, and {left} is of a memory that was here (to begin anew, move all of it away)"
+            )
+            raise Damaged(place=str(self.path), reason=reason)
 
     def _migrate(self, connection: _Connection) -> None:
         """Bring the file to our schema, a committed step at a time; of several processes, each step has one winner."""
@@ -391,6 +435,45 @@ class SqliteStore(Connected):
             )
 
 
+class _Adoption:
+    """One transaction. It keeps a number for each stream that it met, and nothing of their events."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._met: dict[str, tuple[int, int]] = {}
+
+    def add(self, event: Event) -> Adopted:
+        number, version = self._stream(event.stream)
+        row = _as_row(event)
+        if event.seq == version + 1:
+            self._connection.execute(_sql("add_event"), (number, *row))
+            self._met[event.stream] = number, event.seq
+            return Adopted(self._connection.last_insert_rowid(), new=True)
+        position, *there = self._connection.execute(_sql("event_at"), (number, event.seq)).fetchone() or (0,)
+        if not there or _as_row(_event(event.stream, there)) != row:
+            raise Conflict(stream=event.stream, expected=event.seq - 1, actual=version)
+        return Adopted(position, new=False)
+
+    def keep(self, receipt: Receipt) -> bool:
+        number, version = self._stream(receipt.stream)
+        key, appended = receipt.key, receipt.appended
+        row = self._connection.execute(_sql("receipt"), (number, key.value)).fetchone()
+        if row is None:
+            stood = (key.request, appended.first, appended.last, microseconds(appended.at))
+            self._connection.execute(_sql("add_key"), (number, key.value, *stood))
+        elif _receipt(receipt.stream, key.value, row) != receipt:
+            raise Conflict(stream=receipt.stream, expected=appended.last, actual=version)
+        return row is None
+
+    def _stream(self, name: str) -> tuple[int, int]:
+        """Its number in this file, and its version."""
+        if (met := self._met.get(name)) is None:
+            row = self._connection.execute(_sql("stream_id"), (name,)).fetchone()
+            number = row[0] if row else self._connection.execute(_sql("add_stream"), (name,)).get
+            met = self._met[name] = number, self._connection.execute(_sql("version"), (number,)).get
+        return met
+
+
 _PRAGMAS: tuple[tuple[str, Any], ...] = (
     ("synchronous", "full"),
     ("foreign_keys", True),
@@ -399,6 +482,47 @@ _PRAGMAS: tuple[tuple[str, Any], ...] = (
     ("secure_delete", True),
     ("journal_size_limit", 1_048_576),
 )
+
+
+def _left_of(journal: Path, is_empty: Callable[[], bool]) -> str:
+    """Nothing of this is made before the tables of the journal are committed: so one that is empty, and still is after
+    something of it was seen, is not just being made by somebody else.
+    """
+    left = next(_made_later(journal.parent), "") if is_empty() else ""
+    return left if left and is_empty() else ""
+
+
+def _made_later(home: Path) -> Iterator[str]:
+    """What memory alone puts into a home. Pages prove nothing, since a person may have begun them, and neither do
+    sessions of the older kind: nobody locks their folders.
+    """
+    if _size(home / INDEX) > 0:
+        yield INDEX
+    for lock in chain(home.glob(f"{RESOURCES}/*/{LOCK}"), home.glob(f"{SESSIONS}/*/*/{LOCK}")):
+        if lock.resolve().is_relative_to(home.resolve()):  # a link leads to somebody else's
+            yield lock.parent.relative_to(home).as_posix()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is: one that was removed goes on taking writes from whoever has it open, and keeps none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino)
+
+
+def _size(path: Path) -> int:
+    """Of a file; below 0 for what is none, and 0 where there is nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
+
+
+def _tables(connection: _Connection) -> int:
+    return connection.execute("SELECT count(*) FROM sqlite_schema").get
 
 
 def _roll_back(connection: _Connection) -> None:
@@ -421,6 +545,25 @@ def _rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
         )
         for n, draft in enumerate(batch.drafts)
     ]
+
+
+def _as_row(event: Event) -> tuple[object, ...]:
+    """An event that has its number and its time. Two are the same if these are, NaN or not."""
+    return (
+        event.seq,
+        microseconds(event.at),
+        event.kind,
+        event.origin.value,
+        int(event.trust),
+        event.opens,
+        _sources(event.sources),
+        encode(event.what),
+    )
+
+
+def _receipt(stream: str, key: str, row: Sequence[Any]) -> Receipt:
+    request, first, last, at = row
+    return Receipt(stream, Key(key, request), Appended(first=first, last=last, at=moment(at)))
 
 
 def _readable(stream: str, row: Sequence[Any]) -> Event | None:

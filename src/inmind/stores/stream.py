@@ -45,6 +45,8 @@ class Decision(Generic[S, R]):
     foreseen: S | None = None
     beside: Sequence[Draft] = ()
     """What shall happen in the stream beside this one, together with it or not at all."""
+    binding: bool = True
+    """Its key is kept. What is refused binds nobody: it may be asked again, under the same key."""
 
 
 @frozen
@@ -108,6 +110,15 @@ class Stream(Generic[S]):
             raise NotFound(what="event", name=f"{self.name}#{seq}")
         return self._load(until=seq)[0]
 
+    def snapshot_of(self, state: S, seq: int) -> Snapshot:
+        """The snapshot that a state has after event `seq`."""
+        body = self._sealed(seq, to_json(self._fold.freeze(state)))
+        return Snapshot(seq=seq, fold=self._fold.version, body=body)
+
+    def is_sealed(self, snapshot: Snapshot) -> bool:
+        """Is it as it was written?"""
+        return snapshot.body == self._sealed(snapshot.seq, snapshot.body.partition("\n")[2])
+
     def commit(
         self,
         decide: Callable[[S, datetime], Decision[S, R]],
@@ -118,7 +129,8 @@ class Stream(Generic[S]):
         """Carry out a decision exactly once, on the newest state.
 
         What it leads to is folded before it is stored: an event that cannot be folded would close the stream for
-        ever. A key is kept also when there is nothing to store, since it must not come to mean something else.
+        ever. A key is kept also when there is nothing to store, since it must not come to mean something else; only a
+        decision that is not `binding` leaves it free.
 
         `beside`: another stream that the decision may change too, and whose state then is what it was decided on.
         """
@@ -127,13 +139,14 @@ class Stream(Generic[S]):
                 self.refresh()
             if beside and beside._forked:
                 beside.refresh()
-            if key is not None and (earlier := self._store.receipt(self.name, key)) is not None:
-                return Done(appended=earlier, answer=None)
             version = self._version
             for _ in range(MOST_RETRIES):
+                if key is not None and (earlier := self._store.receipt(self.name, key)) is not None:
+                    return Done(appended=earlier, answer=None)
                 version, now = self._version, self._clock()
                 decision = decide(self._state, now)
-                if not decision.drafts and not decision.beside and key is None:
+                kept = key if decision.binding else None
+                if not decision.drafts and not decision.beside and kept is None:
                     if self._store.version(self.name) != version:
                         self.refresh()
                         continue
@@ -145,7 +158,7 @@ class Stream(Generic[S]):
                     batch = Batch(beside.name, decision.beside, beside._version)
                 try:
                     appended = self._store.append(
-                        self.name, decision.drafts, expected=version, at=now, key=key, beside=batch
+                        self.name, decision.drafts, expected=version, at=now, key=kept, beside=batch
                     )
                 except Conflict as conflict:
                     if conflict.actual <= conflict.expected:
@@ -163,6 +176,11 @@ class Stream(Generic[S]):
     def append(self, *drafts: Draft, key: Key | None = None) -> Appended:
         """Something happened, whatever the state is."""
         return self.commit(lambda _, __: Decision(drafts, None), key=key).appended
+
+    def suppose(self, decide: Callable[[S, datetime], R]) -> R:
+        """What would be decided now, on the newest state; nothing comes of it."""
+        with self._lock:
+            return decide(self.refresh(), self._clock())
 
     def foresee(self, state: S, version: int, drafts: Sequence[Draft], now: datetime) -> S:
         """The state that these drafts would lead to, without storing anything."""
@@ -205,9 +223,8 @@ class Stream(Generic[S]):
     def _keep_snapshot(self) -> None:
         """A snapshot only saves time: when it cannot be written the call that came here has still succeeded."""
         self._snapshot_at, self._spoilt = self._version, 0
-        body = self._sealed(self._version, to_json(self._fold.freeze(self._state)))
-        self._snapshot_size = len(body)
-        snapshot = Snapshot(seq=self._version, fold=self._fold.version, body=body)
+        snapshot = self.snapshot_of(self._state, self._version)
+        self._snapshot_size = len(snapshot.body)
         try:
             self._store.keep_snapshot(self.name, snapshot)
         except StoreError as error:
@@ -245,7 +262,7 @@ class Stream(Generic[S]):
             return self._fold.initial(), 0
         _, _, body = snapshot.body.partition("\n")
         try:
-            if snapshot.body != self._sealed(snapshot.seq, body):
+            if not self.is_sealed(snapshot):
                 raise ValueError("it is not as it was written")
             messages = self._store.read(self.name, until=snapshot.seq, kind="message")
             state = self._fold.thaw(json.loads(body), messages)

@@ -13,11 +13,12 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from inmind.documents import Finding, Judgement
 from inmind.errors import InmindError
 from inmind.journal import Event, HistorySpliced, MessageAdded, Reverted, digest, to_json
 from inmind.prompt.formats.values import is_object
 from inmind.stores.base import Store
-from inmind.stores.files import Folder, Growing
+from inmind.stores.files import DAMAGED, Folder, Growing
 
 log = logging.getLogger("inmind")
 
@@ -58,6 +59,20 @@ class Transcript:
         except InmindError as error:
             return f"{FILE} could not be brought up to date: {error}"
 
+    def look(self, events: Sequence[Event]) -> Judgement:
+        """What `catch_up` would find in the file as it stands now, given all events; nothing is written."""
+        whole = "".join(map(_line, events)).encode()
+        found = self._folder.read(FILE, most=len(whole))
+        if found.unreadable:
+            return Judgement(Finding.FOREIGN, reason=found.unreadable)
+        if found.data is None:
+            return Judgement(Finding.MISSING if whole else Finding.CURRENT)
+        if found.data == whole:
+            return Judgement(Finding.CURRENT)
+        if whole.startswith(found.data):
+            return Judgement(Finding.STALE)
+        return Judgement(Finding.DAMAGED, reason="it was changed by somebody else")
+
     def _position(self, file: Growing, length: int) -> tuple[int, int]:
         """How many bytes are whole lines, and up to which event they go; below 0 when the end is none of ours."""
         if self._reached and length == self._reached[0]:
@@ -93,7 +108,7 @@ class Transcript:
     def _kept_aside(self, file: Growing) -> str:
         """Somebody changed it: their bytes stay, under another name; answers with what to say about it."""
         found = file.end(len(file))
-        name = f"{FILE}.damaged-{digest(found.hex())[:8]}"
+        name = f"{FILE}{DAMAGED}{digest(found.hex())[:8]}"
         self._folder.replace(name, found)
         notice = f"{FILE} was changed by somebody else; it is written anew, what stood there is in {name}"
         log.warning("inmind: %s", notice)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -35,12 +35,11 @@ from inmind.documents import (
 )
 from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.journal import DocumentSetAside, DocumentWritten, Draft, Event, NoteTaken, Origin, Reverted, digest
+from inmind.mind import Belongings, Mind
 from inmind.notes import jotted, notes_in, remarks_in, without
 from inmind.stores.base import Published, Store
-from inmind.stores.files import Folder, Found, Signature, nanoseconds
+from inmind.stores.files import DAMAGED, Folder, Found, Signature, nanoseconds
 from inmind.stores.stream import Decision, Stream
-
-_DAMAGED = ".damaged-"
 
 # Nanoseconds that an editor may take between emptying a file and filling it again.
 _PATIENCE = 200_000_000
@@ -110,6 +109,20 @@ class LiveFiles(Generic[S]):
         """What people should know, each said once."""
         said, self._notices = tuple(self._notices), []
         return said
+
+    def look(self) -> Iterator[tuple[str, Judgement]]:
+        """What `settle` would find in each file as it stands now; nothing is written, taken in or waited for.
+
+        A page that was never shown, as in a home that was just imported, is not missing.
+        """
+        shown = self._store.published(self._stream.name)
+        documents = self._documents(self._stream.state).by_path
+        for path in self._reachable(self._present()):
+            found = self._folder.read(self._inside + path, most=MOST_BYTES)
+            if found.unreadable:
+                yield path, Judgement(Finding.FOREIGN, reason=found.unreadable)
+            elif found.data is not None or path in shown:
+                yield path, self._judged(path, found, documents.get(path), shown.get(path))
 
     def settle(self, *paths: str) -> None:
         """Bring files and their documents together, whoever of the two is ahead.
@@ -326,7 +339,7 @@ class LiveFiles(Generic[S]):
 
     def _set_aside(self, path: str, data: bytes, judgement: Judgement) -> None:
         name = self._inside + path
-        kept = self._folder.keep(name, kept_as=f"{name}{_DAMAGED}{digest(data.hex())[:8]}")
+        kept = self._folder.keep(name, kept_as=f"{name}{DAMAGED}{digest(data.hex())[:8]}")
         kept_as = kept.removeprefix(self._inside)
         what = DocumentSetAside(path=path, reason=judgement.reason, kept_as=kept_as)
         draft = Draft(what=what, origin=Origin.FILE)
@@ -384,7 +397,7 @@ class LiveFiles(Generic[S]):
         """What somebody put among the pages and expects to be read, though it is none; not what memory put there."""
         notes, _, _ = SCRATCH.partition("/")  # where a session of nobody in particular has its own
         known = {*self._folders, notes, *self._documents(self._stream.state).by_path}
-        strangers = [path for path in refused if path not in known and _DAMAGED not in path]
+        strangers = [path for path in refused if path not in known and DAMAGED not in path]
         for path in strangers[:_MOST_STRANGERS]:
             name = path if path.isprintable() else repr(path)  # anybody may have named it anything
             self._notice(f"{name} is not taken in: {refused[path]}")
@@ -406,6 +419,24 @@ class LiveFiles(Generic[S]):
         self._said.add(text)
         self._notices.append(text)
         log.warning("inmind: %s", text)
+
+
+def session_files(folder: Folder, stream: Stream[Mind], store: Store) -> LiveFiles[Mind]:
+    """The pages of a session: people begin one by putting a file among them."""
+    return LiveFiles(folder, stream, store, documents=_of_mind, inside="working-memory/", folders=FOLDERS)
+
+
+def resource_files(folder: Folder, stream: Stream[Belongings], store: Store) -> LiveFiles[Belongings]:
+    """The pages of a resource."""
+    return LiveFiles(folder, stream, store, documents=_of_belongings, inside="", paths=RESOURCE_PATHS)
+
+
+def _of_mind(mind: Mind) -> Documents:
+    return mind.documents
+
+
+def _of_belongings(belongings: Belongings) -> Documents:
+    return belongings.documents
 
 
 def _of_both(path: str, base: str, theirs: str, dreamt: str) -> str:
@@ -447,7 +478,7 @@ def _no_page(path: str, kind: str) -> str:
 
 def _is_document(path: str) -> bool:
     """A damaged file that was set aside is not one, though its name would do."""
-    if _DAMAGED in path:
+    if DAMAGED in path:
         return False
     try:
         resolve(path)

@@ -112,9 +112,9 @@ def test_chinese_questions_are_understood() -> None:
 # -- searches ----------------------------------------------------------------------------------------------
 
 
-def test_a_search_that_found_little_is_a_gap() -> None:
-    assert found(lookups=[looked_up("ferry timetable", 1)]) == [("ferry timetable", "not_found")]
-    assert found(lookups=[looked_up("ferry timetable", 2)]) == []
+def test_a_search_that_found_nothing_is_a_gap_and_one_that_found_anything_is_none() -> None:
+    assert found(lookups=[looked_up("ferry timetable", 0)]) == [("ferry timetable", "not_found")]
+    assert found(lookups=[looked_up("ferry timetable", 1)]) == []
 
 
 def test_a_search_for_nothing_is_none() -> None:

@@ -393,3 +393,27 @@ def test_any_json_is_read_as_messages_of_a_format_or_refused(reply: Any, format:
         for one in made.wires:
             FORMATS[made.format].check(one, field="messages[0]")
     assert reply == before
+
+
+@pytest.mark.spec("D9")
+@pytest.mark.parametrize(("pieces", "text"), [(["a \ud83d", "\ude00 b"], "a 😀 b"), (["a \ud83d", " b"], "a \ufffd b")])
+def test_a_character_that_was_cut_in_two_is_whole_again(pieces: list[str], text: str) -> None:
+    spoken = [{"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in pieces]
+    ended: list[Json] = [*spoken, {"index": 0, "delta": {}, "finish_reason": "stop"}]
+    chunks = [{"id": "c", "object": "chat.completion.chunk", "choices": [choice]} for choice in ended]
+    assert read_reply(chunks).wires[0]["content"] == text
+    blocks: list[Json] = [
+        {"type": "message_start", "message": {"role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+            for piece in pieces
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    assert read_reply(blocks).wires[0]["content"] == [{"type": "text", "text": text}]
+    client = Provider().streams(chunks).openai
+    stream = client.chat.completions.create(model="m", messages=[], stream=True)
+    assert read_reply(list(stream)).wires[0]["content"] == text

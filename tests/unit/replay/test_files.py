@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ import zstandard
 from recorded_transcripts import a_file, lines
 
 from inmind.errors import InvalidInput, NotFound
+from inmind.replay import files
 from inmind.replay.files import TORN, content_of
 
 pytestmark = pytest.mark.spec("I8")
@@ -103,8 +107,27 @@ def test_an_empty_or_broken_file_is_refused(tmp_path: Path, data: bytes) -> None
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         content_of(str(tmp_path / "nothing.json"))
-    with pytest.raises(InvalidInput, match="a file that can be read"):
-        content_of(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")  # opening it would wait for somebody to write
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InvalidInput, match="a plain file, or - for standard input"):
+            content_of(str(path))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_a_small_file_cannot_unpack_into_any_number_of_bytes(
+    tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "SLACK", 10_000)
+    honest = json.dumps([{"role": "user", "content": "hi"}]).encode()
+    assert content_of(a_file(tmp_path, pack(honest))).values
+    with pytest.raises(InvalidInput, match="at most"):
+        content_of(a_file(tmp_path, pack(b" " * 30_000_000 + honest)))
+
+
+def test_a_file_of_any_length_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1_000)
+    with pytest.raises(InvalidInput, match="at most 1,000 bytes"):
+        content_of(a_file(tmp_path, b"[" + b" " * 1_000 + b"]"))
 
 
 def test_without_the_library_a_packed_file_says_what_to_install(

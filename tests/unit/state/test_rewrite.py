@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from time import perf_counter
+from time import process_time
 
 import pytest
 from builders import WHEN
@@ -21,6 +21,9 @@ from inmind.state.sections import Section
 from inmind.state.seed import chunks, entries, keeping
 
 pytestmark = pytest.mark.spec("G6")
+
+LONG = 20.0
+"""Seconds of computing that only something quadratic takes, on any machine."""
 
 NOTES = {
     "n1": "Ada prefers tabs over spaces in every file",
@@ -256,9 +259,9 @@ def test_a_pointer_too_many_is_joined_with_one_like_it() -> None:
 def test_a_backlog_of_ten_thousand_notes_fills_the_page_and_no_more() -> None:
     known = {f"n{n}": f"Ferry {n} leaves harbour number {n * 7} at {n % 24} hours" for n in range(10_000)}
     ground = a_ground(known=known)
-    began = perf_counter()
+    began = process_time()
     made = rewritten("", [Add(section=Section.ACTIVE, text=text, sources=(id,)) for id, text in known.items()], ground)
-    assert perf_counter() - began < 2
+    assert process_time() - began < LONG
     taken = size(made.text)
     assert taken.within(MOST)
     assert max(taken.characters / MOST.characters, taken.tokens / MOST.tokens) > 0.8
@@ -277,9 +280,9 @@ def test_a_very_long_page_of_somebody_s_is_soon_gone_through() -> None:
 
     ground = replace(a_ground(theirs=theirs, seed=seed), finds=names_in)
     first = rewritten(seed, [Add(section=Section.BOND, text=NOTES["n1"], sources=("n1",))], ground)
-    began = perf_counter()
+    began = process_time()
     made = rewritten(first.text, [], replace(ground, lines=first.lines))
-    assert perf_counter() - began < 3
+    assert process_time() - began < LONG
     assert sum(line.text in theirs for line in made.retired) == share(len(typed))
     assert made.passed
 

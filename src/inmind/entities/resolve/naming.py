@@ -99,7 +99,7 @@ class Names:
         for id in {entity.id, entity.id.lower(), plain, f"#{plain}" if plain.isdigit() else plain}:
             if _is_telling(id):
                 self._ids.setdefault(id, []).append(entity)
-        spelt: list[str] = []
+        spelt = list(self._spelt.get(entity.key, ()))  # the same thing, as a part of another, may have no name
         names: list[tuple[str, How]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
         if entity.id.isalpha() and entity.id != entity.name:
             names.append((entity.id, "name"))

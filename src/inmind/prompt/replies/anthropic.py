@@ -18,6 +18,7 @@ from inmind.prompt.replies.reply import (
     Reply,
     Usage,
     id_of,
+    in_one,
     is_count,
     kind_of,
     model_of,
@@ -141,10 +142,10 @@ def _joined(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str)
                 raise InvalidInput(field=f"{field}.citations", value=cited, expected="a list")
             joined["citations"] = [*cited, *pieces]
         elif key == "partial_json":
-            joined["input"] = input_of("".join(texts))
+            joined["input"] = input_of(in_one(texts))
         elif texts:
             begun = "" if joined.get(key) is None else text_at(joined, key, field)
-            joined[key] = begun + "".join(texts)
+            joined[key] = in_one([begun, *texts])
     return joined
 
 

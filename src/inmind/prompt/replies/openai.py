@@ -18,6 +18,7 @@ from inmind.prompt.replies.reply import (
     Reply,
     Usage,
     id_of,
+    in_one,
     model_of,
     no_reply,
     peek,
@@ -163,7 +164,7 @@ def _joined(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
     """A value out of its pieces; `once` for text that is never said in pieces, only again."""
     some = [piece for piece in pieces if piece is not None]
     if some and all(isinstance(piece, str) for piece in some):
-        return next((piece for piece in reversed(some) if piece), "") if once else "".join(some)
+        return next((piece for piece in reversed(some) if piece), "") if once else in_one(some)
     if some and all(is_object(piece) for piece in some):
         keys = dict.fromkeys(key for piece in some for key in piece)
         fields = {key: [piece.get(key) for piece in some] for key in keys}

@@ -162,3 +162,13 @@ def unended(value: object, *, field: str) -> InvalidInput:
 
 def no_reply(value: object, *, field: str) -> InvalidInput:
     return InvalidInput(field=field, value=value, expected="a reply of the model, or an iterable of its chunks")
+
+
+def in_one(pieces: Iterable[str]) -> str:
+    """A text out of its pieces. A server that cuts between the halves of a character is forgiven."""
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

@@ -20,6 +20,7 @@ from inmind.prompt.replies.reply import (
     Reply,
     Usage,
     id_of,
+    in_one,
     is_count,
     kind_of,
     model_of,
@@ -95,7 +96,7 @@ class ResponsesPieces:
 
     def joined(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- the protocol's
         if self._response is None:
-            said = {place: _message("".join(words)) for place, words in self._words.items()} | self._items
+            said = {place: _message(in_one(words)) for place, words in self._words.items()} | self._items
             output = [without_id(item) for _, item in sorted(said.items()) if _says_itself(item)]
             return {"status": "incomplete", "output": output} if output else None
         # A few servers leave the items out of the last event, since they have sent each of them before.

@@ -221,6 +221,12 @@ SELECT * FROM crystals WHERE +resource = ?1 AND made > ?2 AND source = 'sessions
 -- name: embedder
 SELECT id, upto FROM embedders WHERE name = ?1;
 
+-- name: embedders
+SELECT name, upto FROM embedders ORDER BY name;
+
+-- name: newest
+SELECT coalesce(max(made), 0) FROM crystals;
+
 -- name: add_embedder
 INSERT INTO embedders (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET upto = upto RETURNING id, upto;
 

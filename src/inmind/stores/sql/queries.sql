@@ -30,12 +30,23 @@ SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sourc
 FROM events JOIN streams ON streams.id = events.stream
 WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) ORDER BY events.position LIMIT ?3;
 
+-- name: event_at
+SELECT position, seq, at, kind, origin, trust, opens, sources, body FROM events WHERE stream = ?1 AND seq = ?2;
+
+-- name: position
+SELECT coalesce(max(position), 0) FROM events;
+
 -- name: summary
 SELECT kind, count(*), max(at) FROM events WHERE stream = ?1 GROUP BY kind;
 
 -- name: receipt
 -- What an earlier append with this idempotency key did.
 SELECT request, first, last, at FROM keys WHERE stream = ?1 AND key = ?2;
+
+-- name: receipts
+-- Behind a key, or from the first one on: no text is less than the empty one, which can be a key.
+SELECT key, request, first, last, at FROM keys
+WHERE stream = ?1 AND (?2 IS NULL OR key > ?2) ORDER BY key LIMIT ?3;
 
 -- name: add_key
 INSERT INTO keys (stream, key, request, first, last, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6);

@@ -1,0 +1,77 @@
+"""The reference of the command line, out of the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from docs.building.entry import prose
+from inmind.doors.cli.app import COMMANDS, app
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options, in the order of `inmind --help`."""
+    parts = ["# Every option", "As `--help` has them. [Commands](../commands.md) has what they print and how they end."]
+    for subject, commands in COMMANDS.items():
+        parts.append(f"## {subject}")
+        for name in commands:
+            parts += [part for path, command in walked(name, loaded(name)) for part in told(path, command)]
+    return "\n\n".join(parts) + "\n"
+
+
+def options_by_path() -> dict[str, set[str]]:
+    """What each command can be told, by the words that call it, groups opened: `dream run`."""
+    names = [name for commands in COMMANDS.values() for name in commands]
+    found = [one for name in names for one in walked(name, loaded(name)) if not subcommands(one[1])]
+    return {path: {option for one in command.params for option in one.opts} for path, command in found}
+
+
+def loaded(name: str) -> Any:
+    group: Any = typer.main.get_command(app)
+    return group.get_command(None, name)
+
+
+def walked(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield path, command
+    for name, below in subcommands(command).items():
+        yield from walked(f"{path} {name}", below)
+
+
+def subcommands(command: Any) -> dict[str, Any]:
+    return dict(getattr(command, "commands", {}))
+
+
+def told(path: str, command: Any) -> Iterator[str]:
+    if subcommands(command):
+        yield f"### `inmind {path}`"
+        yield prose(command.help or "")
+        return
+    places = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    shown = " ".join(_place(one) for one in places)
+    yield f"### `inmind {path}{' ' + shown if shown else ''}`"
+    yield prose(command.help or "")
+    rows = [_row(_place(one), one) for one in places if getattr(one, "help", None)]
+    rows += [_row(_option(one), one) for one in options if one.name != "help"]
+    if rows:
+        yield "\n".join(["| | |", "| --- | --- |", *rows])
+
+
+def _place(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    name += "…" if argument.nargs == -1 and "…" not in name and "..." not in name else ""
+    return name if argument.required or name.startswith("[") else f"[{name}]"
+
+
+def _option(option: Any) -> str:
+    return " ".join([", ".join([*option.opts, *option.secondary_opts]), *([option.metavar] if option.metavar else [])])
+
+
+def _row(name: str, parameter: Any) -> str:
+    return f"| `{_cell(name)}` | {_cell(prose(parameter.help or ''))} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

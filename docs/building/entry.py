@@ -1,0 +1,79 @@
+"""One name as Markdown: how it is called, what it says of itself, and what it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from griffe import ParameterKind
+
+from docs.building.source import HELD, fields_of, members_of, said_of
+
+LINE = 100
+"""Characters of a signature; a longer one has a line for each parameter."""
+
+STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
+
+
+def entry(found: Any, path: str) -> str:
+    short = path.rpartition(".")[2]
+    parts = [f"## `{short}`", code(declared(found, path)), prose(said_of(found))]
+    if found.is_class:
+        parts.append("\n".join(field_line(name, field) for name, field in fields_of(found)))
+        for name, member in members_of(found):
+            parts += [f"### `{short}.{name}`", code(declared(member, name)), prose(said_of(member))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def field_line(name: str, field: Any) -> str:
+    kind = f": `{field.annotation}`" if field.annotation else ""
+    default = f" = `{field.value}`" if "class-attribute" in field.labels and "field(" not in str(field.value) else ""
+    said = f" — {prose(field.docstring.value)}" if field.docstring else ""
+    return f"- `{name}`{kind}{default}{said}"
+
+
+def declared(found: Any, path: str) -> str:
+    if found.is_function:
+        return called(found, path)
+    if not found.is_class:
+        return f"{path}: {found.annotation}" if found.annotation else path
+    bases = ", ".join(str(base) for base in found.bases)
+    made = "" if is_handed_out(found) or "__init__" not in found.members else called(found.members["__init__"], path)
+    return "\n\n".join(part for part in (f"class {path}({bases})" if bases else f"class {path}", made) if part)
+
+
+def is_handed_out(found: Any) -> bool:
+    """Whether we make it and not the caller: what hosts hold, and errors."""
+    return found.name in HELD or "InmindError" in {found.name, *(base.name for base in found.mro())}
+
+
+def called(found: Any, path: str) -> str:
+    given = list(_parameters(found))
+    answer = f" -> {found.returns}" if found.returns and found.name != "__init__" else ""
+    line = f"{path}({', '.join(given)}){answer}"
+    return line if len(line) <= LINE else "\n".join([f"{path}(", *(f"    {one}," for one in given), f"){answer}"])
+
+
+def code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+def prose(text: str) -> str:
+    """A docstring as Markdown: it is nearly that, but for tags, which a browser would take for its own."""
+    return "\n".join(line if line.startswith("    ") else _untagged(line) for line in text.strip().splitlines())
+
+
+def _parameters(found: Any) -> Iterator[str]:
+    given = [one for one in found.parameters if one.name not in ("self", "cls")]
+    named_only = [one for one in given if one.kind is ParameterKind.keyword_only]
+    for one in given:
+        if named_only and one is named_only[0] and not any(other.kind in STARS for other in given[: given.index(one)]):
+            yield "*"
+        annotated = f": {one.annotation}" if one.annotation else ""
+        default = f" = {one.default}" if one.default is not None and one.kind not in STARS else ""
+        yield f"{STARS.get(one.kind, '')}{one.name}{annotated}{default}"
+
+
+def _untagged(line: str) -> str:
+    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in re.split(r"(`[^`]*`)", line))

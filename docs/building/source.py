@@ -1,0 +1,76 @@
+"""The source as the reference sees it: read and not run, so that annotations and defaults are as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import griffe
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+HELD = ("Memory", "Session", "Scratchpad", "Affect", "Books")
+"""The objects that hosts hold: everything on them is theirs to call, and has to say what it does."""
+
+OURS = ("after_fork",)
+"""What is called by the interpreter, on an object that hosts hold."""
+
+
+@cache
+def package() -> griffe.Module:
+    return cast(griffe.Module, griffe.load("inmind", search_paths=[SOURCE], allow_inspection=False))
+
+
+def module(path: str) -> griffe.Module:
+    return package() if path == "inmind" else cast(griffe.Module, package()[path.removeprefix("inmind.")])
+
+
+def public(path: str) -> Any:
+    """What a public name stands for, wherever that is defined."""
+    found: Any = package()[path.removeprefix("inmind.")]
+    found = found.final_target if found.is_alias else found
+    return found.members[found.name] if found.is_module else found  # a module that is called like what it has
+
+
+def names_of(path: str) -> list[str]:
+    """The public names of a module: those in its __all__, or else the classes that are defined there."""
+    found = module(path)
+    own = [name for name, one in found.members.items() if not (name.startswith("_") or one.is_alias) and one.is_class]
+    return [str(name) for name in found.exports or own]
+
+
+def fields_of(found: Any) -> Iterator[tuple[str, Any]]:
+    """The values that an object is made of."""
+    for name, member in _own(found):
+        if member.is_attribute and "property" not in member.labels:
+            yield name, member
+
+
+def members_of(found: Any) -> Iterator[tuple[str, Any]]:
+    """What can be called, or read as if it were there: what says nothing of itself is not meant for callers."""
+    for name, member in _own(found):
+        asked = member.is_function or "property" in member.labels
+        if asked and name not in OURS and (said_of(member) or found.name in HELD):
+            yield name, member
+
+
+def _own(found: Any) -> Iterator[tuple[str, Any]]:
+    """What a class has beside its public bases, which have entries of their own."""
+    above = {name for base in found.mro() if base.name in names_of("inmind") for name in base.members}
+    for name, member in found.all_members.items():
+        if not name.startswith("_") and (name in found.members or name not in above):
+            yield name, member.final_target if member.is_alias else member
+
+
+def said_of(found: Any) -> str:
+    """Its docstring, or that of what it overrides; layers answer a protocol that they need not inherit."""
+    if found.docstring:
+        return str(found.docstring.value)
+    holder = found.parent
+    if found.is_class or holder is None or not holder.is_class:
+        return ""
+    above = [*holder.mro(), *([public("inmind.Layer")] if holder.name.endswith("Layer") else [])]
+    said = (base.members[found.name].docstring for base in above if found.name in base.members)
+    return next((str(docstring.value) for docstring in said if docstring), "")

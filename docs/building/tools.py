@@ -1,0 +1,56 @@
+"""The reference of the tools: what a model may call, and what an MCP client is offered beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from docs.building.entry import prose
+from inmind import default_layers
+from inmind.doors.mcp import pages, prompts
+from inmind.tools import offered
+
+HINTS = {
+    "readOnlyHint": "reads only",
+    "destructiveHint": "can overwrite",
+    "idempotentHint": "twice is once",
+    "openWorldHint": "reaches outside",
+}
+
+OVER_MCP = (
+    "Each tool also takes `session` and `resource`, which say what a call is about and whose a new session is; the "
+    "filter of a search by session is `within` there. Those that overwrite take `seen`, which answers about pages have."
+)
+
+
+def tools_page() -> str:
+    """Each memory tool with its arguments; then what `inmind mcp` has beside them."""
+    parts = ["# Tools", "What a model is told that it may call, by the layers that a session has by default."]
+    for tool in offered(default_layers(), "mcp"):
+        parts += told(tool)
+    parts += ["# Over MCP", OVER_MCP]
+    attached = [(one.uri_template, one.description or "") for one in pages.templates()]
+    parts.append(_table("Resource", [(pages.SESSIONS, "Every session of this home, as JSON."), *attached]))
+    parts.append(_table("Prompt", [(one.name, one.description or "") for one in prompts.listed()]))
+    return "\n\n".join(parts) + "\n"
+
+
+def told(tool: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## `{tool['name']}`"
+    yield prose(str(tool["description"]))
+    if hints := [said for hint, said in HINTS.items() if tool.get("annotations", {}).get(hint)]:
+        yield f"*{', '.join(hints).capitalize()}.*"
+    properties: dict[str, Any] = tool["inputSchema"].get("properties", {})
+    required = tool["inputSchema"].get("required", ())
+    if properties:
+        given = [(name, _kind(one) + (", required" if name in required else "")) for name, one in properties.items()]
+        yield _table("Argument", given)
+
+
+def _kind(told: Mapping[str, Any]) -> str:
+    values = told.get("enum") or told.get("items", {}).get("enum")
+    return ", ".join(f"`{value}`" for value in values) if values else str(told.get("type", "any"))
+
+
+def _table(head: str, rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join([f"| {head} | |", "| --- | --- |", *(f"| `{name}` | {prose(said)} |" for name, said in rows)])

@@ -1,0 +1,84 @@
+"""An agent on an event loop: two helpers at once, a user who loses patience, and nothing that is lost or said twice.
+
+The names are those of the synchronous memory, awaited. The model is a list of replies that were written down, so this
+runs without a network or a key; `reply` stands where `await client.chat.completions.create(...)` would. With a client
+at hand, `inmind.wrap(AsyncOpenAI(), session)` is shorter still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from typing import Any
+
+from inmind import aio
+
+Message = dict[str, Any]
+
+
+def looks_up(page: str) -> Message:
+    call = {"id": f"look-{page}", "type": "function"}
+    function = {"name": "get_page", "arguments": json.dumps({"id": page})}
+    return {"role": "assistant", "content": None, "tool_calls": [{**call, "function": function}]}
+
+
+def says(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+SCRIPT = {
+    "english": [looks_up("page-1"), says("The English page greets nobody by name.")],
+    "chinese": [looks_up("page-2"), says("The Chinese page has no title.")],
+    "desk": [says("Both pages need work: a greeting in English, a title in Chinese.")],
+}
+PAGES = {"page-1": {"id": "page-1", "title": "Welcome"}, "page-2": {"id": "page-2", "title": ""}}
+
+
+async def reply(session: aio.Session, request: Message) -> Message:
+    """The next thing that this agent's model says, by how much of its conversation is in the request."""
+    await asyncio.sleep(0)  # the network
+    spoken = [message for message in request["messages"] if message["role"] == "assistant"]
+    return SCRIPT[session.id][len(spoken)]
+
+
+async def turn(session: aio.Session, question: str) -> str:
+    """Everything between a question and its answer."""
+    await session.add([{"role": "user", "content": question}], key=question)
+    while True:
+        prompt = await session.prepare()
+        recorded = await session.record(await reply(session, prompt.request))
+        for call in recorded.host_calls:
+            page = json.dumps({"page": PAGES[call.arguments["id"]]})
+            await session.add([{"role": "tool", "tool_call_id": call.id, "content": page}])
+        if not recorded.host_calls:
+            return recorded.text
+
+
+async def helped(desk: aio.Session, name: str) -> str:
+    """A helper has a conversation of its own, and takes home what it has found."""
+    helper = await desk.spawn(name)
+    found = await turn(helper, f"Look through the {name} page.")
+    await desk.merge_back(helper)
+    return found
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as home:
+        async with aio.Memory.open(home) as memory:
+            desk = await memory.session("desk", resource="ada")
+            for found in await asyncio.gather(helped(desk, "english"), helped(desk, "chinese")):
+                print(found)
+            print("In mind:", ", ".join(sorted(entity.id for entity in (await desk.entities).window)))
+
+            question = "What is left to do?"
+            impatient = asyncio.create_task(turn(desk, question))
+            await asyncio.sleep(0)
+            impatient.cancel()
+            await asyncio.wait([impatient])
+            print("The user gives up, and asks again:", await turn(desk, question))
+            print("Asked in all:", sum(entry.wire["role"] == "user" for entry in (await desk.mind).line))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,130 @@
+"""An assistant for a web site: people say "it", "the other one", "that section", and the tools want ids.
+
+The site is a small one in this process, with real state and real errors. What memory does is in the lines marked
+`memory`: it says which thing is meant, asks where several could be, and stops a call with an id that nobody ever gave.
+At the end what the model knows of the site is held against the site.
+
+    python examples/cms_agent.py                                     # scripted: no key, no network
+    python examples/cms_agent.py --model gpt-5-mini                  # with OPENAI_API_KEY
+    python examples/cms_agent.py --model qwen3 --base-url http://localhost:11434/v1
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+
+from world.cms import Cms
+from world.loop import Agent, spelt
+from world.model import asked_for
+from world.scripted import calls, id_of, says
+
+from inmind import HostCall, Memory, Session
+
+SYSTEM = "You edit a web site with the tools. Do what is asked and no more; then say in one sentence what you did."
+
+STORY = (
+    "Create a page called About Us.",
+    "Add a section to it with the heading Welcome.",
+    "We also need a page called Contact.",
+    "The other one should be called Our Team.",
+    "Find images of the lake.",
+    "Put the second image into the Welcome section.",
+    "Start a collection called News, with an entry We are open.",
+    "Publish it.",
+    "Delete the lake image.",
+    "The noon one.",
+    "Then the night one.",
+    "Delete the Contact page.",
+    "Now add a section Find us to that page.",
+)
+
+SCRIPT = (
+    calls("cms_createPage", title="About Us"),
+    says("The page About Us is there."),
+    calls("cms_addSection", pageId=id_of("About Us"), heading="Welcome"),
+    says("It has a section Welcome."),
+    calls("cms_createPage", title="Contact"),
+    says("The page Contact is there."),
+    calls("cms_updatePage", pageId=id_of("About Us"), title="Our Team"),
+    says("About Us is now called Our Team."),
+    calls("cms_searchImages", query="lake"),
+    says("There are three: at dawn, at noon, at night."),
+    calls("cms_updateSectionImage", pageSectionId=id_of("Welcome"), imageId=id_of("lake-noon.jpg")),
+    says("Welcome shows the lake at noon."),
+    calls("cms_createCollection", name="News"),
+    calls("cms_createEntry", collectionId=id_of("News"), title="We are open"),
+    says("Both are there."),
+    calls("cms_publishEntry", entryId=id_of("We are open")),
+    says("It is published."),
+    calls("cms_deleteImage", imageId=id_of("lake-noon.jpg")),
+    says("It is shown in a section, so it stays."),
+    calls("cms_deleteImage", imageId=id_of("lake-night.jpg")),
+    says("The lake at night is deleted."),
+    calls("cms_deletePage", pageId="page-120"),  # models do that
+    calls("cms_deletePage", pageId=id_of("Contact")),
+    says("Contact is deleted."),
+    calls("cms_addSection", pageId=id_of("Our Team"), heading="Find us"),
+    says("Our Team has a section Find us."),
+)
+
+
+def talk(agent: Agent, text: str) -> None:
+    """One turn. Where the words could mean several things the person is asked, and the model is not."""
+    tell("\nyou", text)
+    meant = agent.session.resolve(text)
+    for reference in meant.references:
+        if reference.verdict == "resolved":
+            things = " and ".join(map(str, reference.entities))
+            tell("memory", f'"{reference.text}" is {things} ({reference.confidence:.0%}: {reference.why})')
+    if meant.verdict == "ambiguous":
+        tell("memory", f"not clear: {meant.why}")
+        agent.session.add([{"role": "user", "content": text}, {"role": "assistant", "content": meant.question}])
+        tell("agent", meant.question)
+    else:
+        tell("agent", agent.answer(text))
+
+
+def called(call: HostCall, result: str) -> None:
+    tell("tool", spelt(call))
+    told = json.loads(result)
+    if not told["success"]:
+        tell("", f"refused: {told['error']}")
+
+
+def compare(session: Session, cms: Cms) -> bool:
+    """Whether all that is in mind stands in the last prompt, and is as it is on the site."""
+    sent = json.dumps(session.prompt(session.ledger.calls).request)
+    agree = len(session.entities) > 0
+    tell("\nmemory", "what the model was told of the site, and what the site says:")
+    for thing in session.entities:
+        there = cms.name_of(thing.id)
+        same = thing.id in sent and there == (None if thing.deleted else thing.name)
+        agree &= same
+        tell("", f"{thing.id:<11}{'(deleted)' if thing.deleted else thing.name:<17}{there or '(not there)'}")
+    return agree
+
+
+def tell(who: str, text: str) -> None:
+    print(f"{who:<{8 + who.count(chr(10))}}{text}")
+
+
+def main() -> None:
+    cms = Cms()
+    with (
+        asked_for(__doc__ or "", SCRIPT) as model,
+        tempfile.TemporaryDirectory() as home,
+        Memory.open(home, embedder=None) as memory,
+    ):
+        session = memory.session("site", resource="ada")
+        agent = Agent(session=session, model=model, system=SYSTEM, tools=cms.tools(), on_result=called)
+        for text in STORY:
+            talk(agent, text)
+        agree = compare(session, cms)
+    print("\nMemory and the site agree." if agree else "\nMemory and the site do not agree.")
+    sys.exit(not agree)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""A coding agent whose run is more than twice as long as its window, on a real project with real tests.
+
+It makes the failing tests of a small project pass, in dozens of calls; one run of the tests alone says more than a
+third of what the window takes. Nothing in its loop is about that: `prepare` archives what is old before the window is
+full, and what must last is kept elsewhere. The plan is on a scratchpad with a schema, the overview is written by what
+happens, files are known by their paths, and the rule not to touch a test is retained word for word.
+
+    python examples/coding_agent.py                                     # scripted: no key, no network
+    python examples/coding_agent.py --model claude-sonnet-4-5           # with ANTHROPIC_API_KEY
+
+What a real model writes is run on this machine, with the rights of whoever runs this, in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from world.loop import Agent, Tool, arguments_of
+from world.model import Provider, asked_for
+from world.project import Project
+from world.scripted import Move, calls, found, says
+
+from inmind import HostCall, Ledger, Memory, Prompt, Rates, ScratchpadLayer, Session, default_layers
+from inmind.prompt.formats import FORMATS, Wire
+from inmind.replay import Recording, replay
+from inmind.tools import is_memory_tool
+
+WINDOW, RESERVE = 16_000, 2_000
+RATES = Rates.per_million(input=3.00)
+"""Dollars, as common price lists have it: cache reads a tenth, cache writes a quarter more."""
+
+SYSTEM = "You work on a Python project with the tools. Keep your plan current with working_memory_update."
+TASK = "The tests of this project fail. Find out why, module by module, and mend it. Never change a file below tests/."
+QUESTION = "Thanks! How did your very first run of the tests end?"
+
+
+class Plan(BaseModel):
+    goal: str = ""
+    modules: dict[str, Literal["open", "mended"]] = {}
+    causes: dict[str, str] = {}
+
+
+def planned(**update: Any) -> Move:
+    return calls("working_memory_update", **update)
+
+
+def reads(path: str) -> Move:
+    return calls("read_file", path=path)
+
+
+def edits(path: str, old: str, new: str) -> Move:
+    return calls("edit_file", path=path, old=old, new=new)
+
+
+def mended(module: str, cause: str) -> Move:
+    return planned(modules={module: "mended"}, causes={module: cause})
+
+
+RUNS_TESTS = calls("run_tests")
+FAILED = r"FAILED \(failures=\d+, errors=\d+\)"
+
+SCRIPT = (
+    calls("list_files"),
+    RUNS_TESTS,
+    planned(goal="All tests pass", modules=dict.fromkeys(("money", "dates", "rows", "totals", "report"), "open")),
+    reads("tests/test_money.py"),
+    reads("tally/money.py"),
+    edits("tally/money.py", "float(text) * 100", 'float(text.replace(",", "")) * 100'),
+    RUNS_TESTS,
+    edits(
+        "tally/money.py",
+        'return int(float(text.replace(",", "")) * 100)',
+        'plain = text.strip().replace(",", "")\n'
+        '    if plain.startswith("("):\n'
+        '        return -cents(plain.strip("()"))\n'
+        "    return round(Decimal(plain) * 100)",
+    ),
+    edits("tally/money.py", 'fraction of one."""\n', 'fraction of one."""\n\nfrom decimal import Decimal\n'),
+    RUNS_TESTS,
+    edits(
+        "tally/money.py",
+        'f"{amount // 100}.{amount % 100:02}"',
+        "f\"{'-' if amount < 0 else ''}{abs(amount) // 100:,}.{abs(amount) % 100:02}\"",
+    ),
+    mended("money", "Amounts went through floats, and neither commas nor signs were thought of."),
+    RUNS_TESTS,
+    reads("tests/test_dates.py"),
+    reads("tally/dates.py"),
+    edits("tally/dates.py", 'month, number, year = text.split(".")', 'number, month, year = text.split(".")'),
+    edits("tally/dates.py", "Q{when.month // 3}", "Q{(when.month + 2) // 3}"),
+    RUNS_TESTS,
+    mended("dates", "With points the day comes first, and March was in the second quarter."),
+    calls("search_files", words="import"),
+    reads("tests/test_rows.py"),
+    reads("tally/rows.py"),
+    edits(
+        "tally/rows.py",
+        'for line in sheet.split("\\n"):\n        when, what, amount = line.split(",")\n        yield',
+        "for row in filter(None, list(csv.reader(sheet.splitlines()))[1:]):\n        when, what, amount = row\n"
+        "        yield",
+    ),
+    edits("tally/rows.py", "from collections.abc", "import csv\nfrom collections.abc"),
+    RUNS_TESTS,
+    mended("rows", "It split at commas inside of quotes, and took headings and blank lines for expenses."),
+    reads("tests/test_totals.py"),
+    reads("tally/totals.py"),
+    edits(
+        "tally/totals.py",
+        'for row in rows:\n        totals[f"{row.when.month}"] = row.amount',
+        'for row in sorted(rows):\n        name = f"{row.when:%Y-%m}"\n'
+        "        totals[name] = totals.get(name, 0) + row.amount",
+    ),
+    RUNS_TESTS,
+    mended("totals", "Only the last row of a month counted, whatever the year."),
+    reads("tests/test_report.py"),
+    reads("tally/report.py"),
+    edits("tally/report.py", "100 * amount // whole for", "round(100 * amount / whole) if whole else 0 for"),
+    RUNS_TESTS,
+    edits(
+        "tally/report.py",
+        'lines = [f"{name} {spoken(amount)}" for name, amount in totals.items()]\n'
+        '    return "\\n".join([*lines, f"sum {spoken(sum(totals.values()))}"])',
+        'rows = [*totals.items(), ("sum", sum(totals.values()))]\n'
+        "    names, amounts = max(len(name) for name, _ in rows), max(len(spoken(amount)) for _, amount in rows)\n"
+        '    lines = [f"{name:<{names}}  {spoken(amount):>{amounts}}" for name, amount in rows]\n'
+        '    return "\\n".join([*lines[:-1], "-" * (names + 2 + amounts), lines[-1]])',
+    ),
+    RUNS_TESTS,
+    mended("report", "Columns had no width, and shares were cut instead of rounded."),
+    says("All tests pass. No test was changed."),
+    calls("memory_read", path=found(r"archive/001[-\w]*\.md")),
+    says(lambda sent: f"It ended with {sent.find(FAILED)}."),
+)
+
+
+def called(call: HostCall, result: str) -> None:
+    """A line for each call; of a run of the tests, how it ended."""
+    given = arguments_of(call)
+    about = given.get("path") or given.get("words") or ""
+    ended = re.search(r"^(OK|FAILED.*)$", result, re.MULTILINE) if call.name == "run_tests" else None
+    print(f"  {call.name} {ended[0] if ended else about}".rstrip())
+
+
+def prepared(prompt: Prompt) -> None:
+    for one in prompt.report.compactions:
+        left = f"{one.messages} of its messages, {one.tokens:,} tokens"
+        print(f"  -- call {prompt.call}: {one.reason}. {left}: now in {', '.join(one.archives)}")
+
+
+def show_what_lasted(session: Session, project: Project) -> None:
+    plan = Plan.model_validate(session.scratchpad.snapshot)
+    print("\nThe plan, on the scratchpad:")
+    print(*(f"  {name:<8}{state:<8}{plan.causes.get(name, '')}" for name, state in plan.modules.items()), sep="\n")
+    print("overview.md, as memory kept it:")
+    print(*(f"  {line}" for line in session.overview.splitlines() if line.startswith("- ")), sep="\n")
+    print("What had to survive, word for word:")
+    print(*(f"  {item.kind}: {item.text}" for item in session.retained), sep="\n")
+    paths = project.list_files().split("\n")
+    checks = [session.check_call("read_file", {"path": path}) for path in paths]
+    known = sum(each.standing in ("held", "known") for check in checks for each in check.findings)
+    print(f"Files known by their paths: {known} of {len(paths)}")
+
+
+def take_one_back(session: Session, provider: Provider) -> None:
+    """Compaction changes what is sent, not what was said: in a larger window the last one is undone."""
+    if not session.mind.history.compactions:
+        return
+    before = results_in(session.prepare(format=provider))
+    lifted = session.undo_compaction()
+    print(f"In a larger window the last compaction is taken back. {lifted}")
+    print(f"Results of tools that are sent: {before} before, {results_in(session.prepare(format=provider))} now")
+
+
+def results_in(prompt: Prompt) -> int:
+    spoken = FORMATS[prompt.format]
+    return sum(len(spoken.read(message).results) for message in prompt.messages)
+
+
+def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> None:
+    """What this run has cost, and what agents without memory would pay for the same conversation."""
+    messages = said_without_memory([entry.wire for entry in session.mind.line], provider)
+    declared = [tool.declared(provider) for tool in tools]
+    recording = Recording(name=session.id, format=provider, messages=messages, system=SYSTEM, tools=declared)
+    (other,) = replay([recording], window=WINDOW)
+    calls, bare = other.full.ledger.calls, other.bare
+    print(f"\nWith memory, in a window of {WINDOW:,}: {bill(session.ledger)}")
+    print(f"Without, in a window without end:   {bill(other.full.ledger)}")
+    print(f"Without, in the same window:        {bare.did_not_fit} of {calls} calls do not fit at all")
+
+
+def said_without_memory(messages: Sequence[Wire], provider: Provider) -> list[Wire]:
+    """A conversation without what the model asked of its memory."""
+    spoken = FORMATS[provider]
+    read = [spoken.read(wire) for wire in messages]
+    ours = {call.id for one in read if any(is_memory_tool(call.name) for call in one.calls) for call in one.calls}
+    return [
+        wire
+        for wire, one in zip(messages, read, strict=True)
+        if ours.isdisjoint(each.id for each in (*one.calls, *one.results))
+    ]
+
+
+def bill(ledger: Ledger) -> str:
+    return (
+        f"{ledger.calls} calls, {ledger.tokens:>7,} tokens, {ledger.cached_share:.0%} of them from cache, "
+        f"${ledger.price(RATES):.3f}"
+    )
+
+
+def main() -> None:
+    with (
+        asked_for(__doc__ or "", SCRIPT) as model,
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as home,
+        Memory.open(home, embedder=None) as memory,
+    ):
+        project = Project.begun(Path(folder))
+        tools = project.tools()
+        layers = default_layers(ScratchpadLayer(schema=Plan))
+        session = memory.session("tally", resource="ada", layers=layers, window=WINDOW, reserve=RESERVE)
+        agent = Agent(session=session, model=model, system=SYSTEM, tools=tools, on_prompt=prepared, on_result=called)
+        for text in (TASK, QUESTION):
+            print(text)
+            print(agent.answer(text))
+        show_what_lasted(session, project)
+        show_price(session, model.provider, tools)
+        take_one_back(memory.session("tally", layers=layers, window=128_000), model.provider)
+        passed, untouched = project.run_tests().endswith("exit code 0"), project.tests_are_untouched()
+    print(f"\nThe tests pass: {said(passed)}. No test was changed: {said(untouched)}.")
+    sys.exit(not (passed and untouched))
+
+
+def said(fact: bool) -> str:
+    return "yes" if fact else "no"
+
+
+if __name__ == "__main__":
+    main()

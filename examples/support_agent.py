@@ -1,0 +1,191 @@
+"""A support agent that asks two specialists, and knows its customer again days later.
+
+The desk talks to the customer. It consults sub-agents, one for orders and one for refunds, who each get as much of its
+memory as they need: a copy of the case that they may change, a view, or nothing. When they come home their changes are
+merged, and where both have said something else the report has both. What is noted belongs to the customer and not to
+the conversation: a dream makes a page of it overnight, and the next conversation begins with that page.
+
+    python examples/support_agent.py                                     # scripted: no key, no network
+    python examples/support_agent.py --model gpt-5-mini                  # with OPENAI_API_KEY
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+from world.loop import TEXT, Agent, Json, Tool, spelt
+from world.model import Model, asked_for
+from world.scripted import Sent, calls, found, says
+from world.shop import Shop
+
+from inmind import HostCall, Memory, MergeReport, ScratchpadLayer, Session, default_layers
+from inmind.testing import ManualClock
+
+DAY = 86_400
+CUSTOMER = "ada"
+SCRATCH = "memory/scratch.md"
+
+SYSTEM = """You are the support desk of a shop, and talk to the customer ada. Keep the case current with \
+working_memory_update. Note what must outlast the conversation: preferences, promises, the ids of refunds. \
+Consult the specialists, settle what they disagree on, then answer in two sentences."""
+
+MONDAY = "The teapot of my order W2041 came broken, and where are my mugs? Please write, and never phone: I am at work."
+FRIDAY = "Hello again! Has my money arrived?"
+
+
+class Case(BaseModel):
+    problem: str
+    facts: list[str]
+    next_step: str
+
+
+@dataclass(frozen=True)
+class Specialist:
+    """A sub-agent: what it is told to be, what it may call, and what it gets of the desk's memory, layer by layer."""
+
+    system: str
+    tools: tuple[str, ...]
+    policy: Mapping[str, str]
+
+
+SPECIALISTS = {
+    "orders": Specialist(
+        "You look after orders and parcels. Enter what you find into the case with working_memory_update.",
+        ("list_orders", "track_parcel"),
+        {"working-memory": "fork", "entities": "fork", "overview": "none"},
+    ),
+    "refunds": Specialist(
+        "You pay money back where that is right. Enter what you did into the case with working_memory_update.",
+        ("create_refund", "get_refund"),
+        {"working-memory": "fork", "entities": "view", "overview": "none"},
+    ),
+}
+"""Either has a copy of the case, to change. Of the things in mind orders has a copy too, and refunds a view."""
+
+UPDATE, NOTE = "working_memory_update", "working_memory_note"
+REFUND = r"rf-\d+"
+
+
+def refunded(sent: Sent) -> str:
+    return f"Ada's broken teapot of order W2041 is paid back by refund {sent.find(REFUND)}: 38.00."
+
+
+SCRIPT = (
+    # Monday, the desk
+    calls(UPDATE, problem="The teapot of W2041 is broken; the mugs have not come.", next_step="Consult both."),
+    calls(NOTE, note="Ada prefers to be written to, and never phoned: she is at work.", importance=0.9),
+    calls("consult", orders="Where are ada's mugs?", refunds="The teapot of W2041 came broken. Pay it back."),
+    # orders
+    calls("list_orders", customer="ada"),
+    calls("track_parcel", order_id=found(r'"id": "(W\d+)", "customer": "ada", "item": "two mugs"')),
+    calls(UPDATE, facts=["W2057, the mugs, is in customs"], next_step="Write to her when customs are through."),
+    says("The mugs of W2057 are in customs."),
+    # refunds, which is a digit too generous at first
+    calls("create_refund", order_id=found(r"teapot of (W\d+)"), amount=380.0),
+    calls("create_refund", order_id=found(r"teapot of (W\d+)"), amount=38.0),
+    calls(UPDATE, facts=["W2041, the teapot, is paid back"], next_step="Tell her that her money is on its way."),
+    calls(NOTE, note=refunded),
+    says(lambda sent: f"Paid back, by {sent.find(REFUND)}."),
+    # the desk again
+    calls(UPDATE, next_step="Tell her that her money is on its way; write to her when customs are through."),
+    says("Your 38.00 are on their way. Your mugs are in customs; we will write, and not phone, when they are through."),
+    # Friday, another conversation
+    calls("get_refund", refund_id=found(REFUND)),
+    says("Yes: the 38.00 for your teapot have arrived. We will write about the mugs."),
+)
+
+
+class Desk:
+    """The agent that the customer talks to, in one conversation."""
+
+    def __init__(self, session: Session, model: Model, shop: Shop) -> None:
+        self._session, self._model, self._shop = session, model, shop
+        tasks = {name: {**TEXT, "description": "what you want to know or have done"} for name in SPECIALISTS}
+        consult = Tool("consult", "Ask all specialists at once.", tasks, self.consult)
+        tools = [consult, *shop.tools("list_orders", "track_parcel", "get_refund")]
+        self._agent = Agent(session=session, model=model, system=SYSTEM, tools=tools, on_result=called)
+
+    def answer(self, text: str) -> None:
+        print(f"customer  {text}")
+        print(f"desk      {self._agent.answer(text)}")
+
+    def consult(self, *tasks: str) -> Json:
+        """All of them begin with the case as it is now; then what each has changed is brought home, one by one."""
+        # Named by the call that asks for them: a desk that has died and asks again has the same children.
+        call = self._session.ledger.calls
+        children = {
+            name: self._session.spawn(f"{self._session.id}.{name}-{call}", policy=specialist.policy)
+            for name, specialist in SPECIALISTS.items()
+        }
+        answers = {
+            name: self._delegate(name, child, task) for (name, child), task in zip(children.items(), tasks, strict=True)
+        }
+        reports = [self._session.merge_back(child) for child in children.values()]
+        for report in reports:
+            show(report)
+        to_settle = [
+            f"{clash.path}: {clash.ours!r} or {clash.theirs!r}" for report in reports for clash in report.conflicts
+        ]
+        return {"success": True, "answers": answers, "to_settle": to_settle}
+
+    def _delegate(self, name: str, child: Session, task: str) -> str:
+        print(f"  to {name}: {task}")
+        told = SPECIALISTS[name]
+        tools = self._shop.tools(*told.tools)
+        agent = Agent(session=child, model=self._model, system=told.system, tools=tools, on_result=called)
+        answer = agent.answer(task)
+        print(f"  from {name}: {answer}")
+        return answer
+
+
+def called(call: HostCall, result: str) -> None:
+    if call.name == "consult":
+        return
+    told = json.loads(result)
+    print(f"    {spelt(call)}" + ("" if told["success"] else f": refused, {told['error']}"))
+
+
+def show(report: MergeReport) -> None:
+    brought, joined = ", ".join(report.brought) or "nothing", ", ".join(report.joined) or "nothing"
+    print(f"  {report.child} comes home: brought {brought}, joined {joined}, in conflict {len(report.conflicts)}")
+    for clash in report.conflicts:
+        print(f"    {clash.path} was {clash.base!r}")
+        print(f"      the desk's stays: {clash.ours!r}\n      the child has:    {clash.theirs!r}")
+
+
+def at_night(memory: Memory, session: Session) -> None:
+    notes = session.read(SCRATCH) if SCRATCH in session.documents() else ""
+    print("\nNotes about the customer, until a dream takes them in:")
+    print(*(f"  {line}" for line in notes.splitlines() if line.startswith("- ")), sep="\n")
+    dreamt = memory.dream(CUSTOMER)
+    print(f"A dream, by {dreamt.by}. MEMORY.md:")
+    print(*(f"  {line}" for line in dreamt.diff.splitlines() if line.startswith(("+- ", "-- "))), sep="\n")
+
+
+def main() -> None:
+    clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
+    shop = Shop(clock)
+    with (
+        asked_for(__doc__ or "", SCRIPT) as model,
+        tempfile.TemporaryDirectory() as home,
+        Memory.open(home, embedder=None, clock=clock) as memory,
+    ):
+        layers = default_layers(ScratchpadLayer(schema=Case))
+        print(f"{clock.now:%A, %d %B}")
+        session = memory.session("ticket-1", resource=CUSTOMER, layers=layers)
+        Desk(session, model, shop).answer(MONDAY)
+        print("the case  " + json.dumps(session.scratchpad.snapshot, indent=2).replace("\n", "\n" + " " * 10))
+        clock.advance(seconds=DAY / 2)
+        at_night(memory, session)
+        clock.advance(seconds=3.5 * DAY)
+        print(f"\n{clock.now:%A, %d %B}, another conversation: what it knows of her is MEMORY.md")
+        Desk(memory.session("ticket-2", resource=CUSTOMER, layers=layers), model, shop).answer(FRIDAY)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""A content management system in one process: pages with sections, collections with entries, images.
+
+It is small and means it. Every id comes from here, what is gone stays gone, an image that a section shows cannot be
+deleted, and whoever asks for something that there is not is told so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from world.loop import TEXT, Tool, ToolFailed
+
+Json = dict[str, Any]
+
+NAMED_BY = {"page": "title", "section": "heading", "collection": "name", "entry": "title", "image": "filename"}
+"""Under which field each kind of thing has its name."""
+
+IMAGES = ("lake-dawn.jpg", "lake-noon.jpg", "lake-night.jpg", "forest.jpg", "harbour.jpg")
+
+
+@dataclass
+class Cms:
+    things: dict[str, Json] = field(default_factory=dict[str, Json])
+    """By id; each knows what it is, under `kind`."""
+    _made: Counter[str] = field(default_factory=Counter[str])
+
+    def __post_init__(self) -> None:
+        for filename in IMAGES:
+            self._make("image", filename)
+
+    def name_of(self, id: str) -> str | None:
+        """What a thing is called now; None where it is not there."""
+        thing = self.things.get(id)
+        return thing[NAMED_BY[thing["kind"]]] if thing else None
+
+    def tools(self) -> list[Tool]:
+        """What an agent may do here."""
+        page, section, entry, image = ({name: TEXT} for name in ("pageId", "pageSectionId", "entryId", "imageId"))
+        return [
+            Tool("cms_createPage", "Create a page.", {"title": TEXT}, self.create_page),
+            Tool("cms_getPage", "Show a page with its sections.", page, self.get_page),
+            Tool("cms_updatePage", "Give a page another title.", {**page, "title": TEXT}, self.update_page),
+            Tool("cms_deletePage", "Delete a page with all its sections.", page, self.delete_page),
+            Tool("cms_addSection", "Add a section to a page.", {**page, "heading": TEXT}, self.add_section),
+            Tool("cms_getSectionContent", "Show a section.", section, self.get_section),
+            Tool("cms_searchImages", "Find images by a word in their names.", {"query": TEXT}, self.search_images),
+            Tool("cms_updateSectionImage", "Show an image in a section.", {**section, **image}, self.set_image),
+            Tool("cms_deleteImage", "Delete an image that no section shows.", image, self.delete_image),
+            Tool("cms_createCollection", "Start a collection of entries.", {"name": TEXT}, self.create_collection),
+            Tool(
+                "cms_createEntry",
+                "Put an entry into a collection.",
+                {"collectionId": TEXT, "title": TEXT},
+                self.create_entry,
+            ),
+            Tool("cms_publishEntry", "Publish an entry.", entry, self.publish_entry),
+        ]
+
+    def create_page(self, title: str) -> Json:
+        return _done(self._make("page", title))
+
+    def get_page(self, page: str) -> Json:
+        shown = _done(self._the("page", page))
+        return {**shown, "sections": [_shown(section) for section in self._sections_of(page)]}
+
+    def update_page(self, page: str, title: str) -> Json:
+        self._the("page", page)["title"] = title
+        return _done(self.things[page])
+
+    def delete_page(self, page: str) -> Json:
+        gone = self._the("page", page)
+        for section in list(self._sections_of(page)):
+            del self.things[section["id"]]
+        del self.things[page]
+        return _done(gone)
+
+    def add_section(self, page: str, heading: str) -> Json:
+        self._the("page", page)
+        return _done(self._make("section", heading, pageId=page))
+
+    def get_section(self, section: str) -> Json:
+        return _done(self._the("section", section))
+
+    def search_images(self, query: str) -> Json:
+        images = (thing for thing in self.things.values() if thing["kind"] == "image")
+        return {"success": True, "matches": [_shown(one) for one in images if query.lower() in one["filename"]]}
+
+    def set_image(self, section: str, image: str) -> Json:
+        self._the("image", image)
+        self._the("section", section)["imageId"] = image
+        return _done(self.things[section])
+
+    def delete_image(self, image: str) -> Json:
+        gone = self._the("image", image)
+        for thing in self.things.values():
+            if thing.get("imageId") == image:
+                raise ToolFailed(f"{gone['filename']} is shown in the section {thing['heading']!r} ({thing['id']})")
+        del self.things[image]
+        return _done(gone)
+
+    def create_collection(self, name: str) -> Json:
+        return _done(self._make("collection", name))
+
+    def create_entry(self, collection: str, title: str) -> Json:
+        self._the("collection", collection)
+        return _done(self._make("entry", title, collectionId=collection, status="draft"))
+
+    def publish_entry(self, entry: str) -> Json:
+        self._the("entry", entry)["status"] = "published"
+        return _done(self.things[entry])
+
+    def _make(self, kind: str, name: str, **more: str) -> Json:
+        self._made[kind] += 1
+        id = f"{_PREFIX.get(kind, kind)}-{100 + self._made[kind]}"
+        self.things[id] = {"kind": kind, "id": id, NAMED_BY[kind]: name, **more}
+        return self.things[id]
+
+    def _the(self, kind: str, id: str) -> Json:
+        thing = self.things.get(id)
+        if thing is None or thing["kind"] != kind:
+            raise ToolFailed(f"there is no {kind} {id!r}")
+        return thing
+
+    def _sections_of(self, page: str) -> Iterator[Json]:
+        return (thing for thing in self.things.values() if thing.get("pageId") == page)
+
+
+_PREFIX = {"section": "sec", "collection": "col", "image": "img"}
+
+
+def _done(thing: Json) -> Json:
+    return {"success": True, thing["kind"]: _shown(thing)}
+
+
+def _shown(thing: Json) -> Json:
+    return {name: value for name, value in thing.items() if name != "kind"}

@@ -1,0 +1,122 @@
+"""The loop that every agent runs: ask the model, carry out what it calls, ask again, until it only talks.
+
+Four calls of it are about memory. `add` keeps what was said, `prepare` says what to send, `record` takes the reply and
+carries out what the model asks of its memory, `check_call` finds ids that nobody ever gave. All else is any agent's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from inmind import HostCall, Prompt, Session
+from world.model import Model, Provider
+
+Json = dict[str, Any]
+
+MOST_ROUNDS = 60
+"""Of one turn. Whoever has no answer by then will not find one."""
+
+TEXT: Json = {"type": "string"}
+NUMBER: Json = {"type": "number"}
+
+
+class ToolFailed(Exception):
+    """The tool could not do it. The model is told why, in these words."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something that the model may call. `run` is given the parameters in the order of their declaration."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+    run: Callable[..., Any]
+
+    def declared(self, provider: Provider) -> Json:
+        schema = {"type": "object", "properties": dict(self.parameters), "required": list(self.parameters)}
+        if provider == "anthropic":
+            return {"name": self.name, "description": self.description, "input_schema": schema}
+        function = {"name": self.name, "description": self.description, "parameters": schema}
+        return {"type": "function", "function": function}
+
+    def carry_out(self, call: HostCall) -> Any:
+        given = arguments_of(call)
+        for name, schema in self.parameters.items():
+            if not isinstance(given.get(name), _KINDS[schema["type"]]):
+                raise ToolFailed(f"{name} has to be a {schema['type']}")
+        return self.run(*(given[name] for name in self.parameters))
+
+
+_KINDS = {"string": str, "number": int | float}
+
+
+def arguments_of(call: HostCall) -> Json:
+    """What a call was given; nothing, where a model has written something else than an object."""
+    given: object = call.arguments
+    return cast(Json, given) if isinstance(given, dict) else {}
+
+
+def spelt(call: HostCall) -> str:
+    """A call as people write one."""
+    given = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments_of(call).items())
+    return f"{call.name}({', '.join(given)})"
+
+
+def nothing(*_: object) -> None:
+    """Nobody watches."""
+
+
+@dataclass(kw_only=True)
+class Agent:
+    session: Session
+    model: Model
+    system: str
+    tools: Sequence[Tool]
+    on_prompt: Callable[[Prompt], object] = nothing
+    on_result: Callable[[HostCall, str], object] = nothing
+
+    def answer(self, request: str) -> str:
+        """One turn: everything between what a person says and the answer to it."""
+        self._keep({"role": "user", "content": request})
+        tools = [tool.declared(self.model.provider) for tool in self.tools]
+        for _ in range(MOST_ROUNDS):
+            prompt = self.session.prepare(system=self.system, tools=tools, format=self.model.provider)
+            self.on_prompt(prompt)
+            recorded = self.session.record(self.model.ask(prompt))
+            for call in recorded.host_calls:
+                result = self._result(call)
+                self._keep(self._told(call, result))
+                self.on_result(call, result)
+            if not recorded.results and not recorded.host_calls:
+                return recorded.text
+        return f"(no answer within {MOST_ROUNDS} rounds)"
+
+    def _keep(self, message: Json) -> None:
+        self.session.add([message], format=self.model.provider)
+
+    def _told(self, call: HostCall, result: str) -> Json:
+        """What came of a call, in the words of its provider."""
+        if self.model.provider == "anthropic":
+            block = {"type": "tool_result", "tool_use_id": call.id, "content": result}
+            return {"role": "user", "content": [block]}
+        return {"role": "tool", "tool_call_id": call.id, "content": result}
+
+    def _result(self, call: HostCall) -> str:
+        """What the model is told: what the tool says, or why it was not even asked."""
+        check = self.session.check_call(call.name, call.arguments)
+        if not check.ok:
+            return failure("; ".join(str(each) for each in check.findings if each.standing in ("unknown", "deleted")))
+        tool = next(tool for tool in self.tools if tool.name == call.name)
+        try:
+            result = tool.carry_out(call)
+        except ToolFailed as error:
+            return failure(str(error))
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+
+def failure(why: str) -> str:
+    return json.dumps({"success": False, "error": why}, ensure_ascii=False)

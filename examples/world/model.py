@@ -1,0 +1,87 @@
+"""The model that an agent asks: the one that you name, or one whose moves are written down.
+
+Either is a server that is sent the same request, so nothing in the agents knows which of them it is. A host that has a
+client library does without this file: `client.chat.completions.create(model=…, **prompt.request)`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from inmind import InmindError, Prompt
+from inmind.server import Server, bearer
+from world.scripted import Move, scripted
+
+Provider = Literal["openai", "anthropic"]
+
+SECONDS = 120
+"""For one answer."""
+MOST_TOKENS = 4_096
+"""Of one answer: small models may never find an end by themselves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    name: str
+    provider: Provider
+    server: Server
+
+    def ask(self, prompt: Prompt) -> dict[str, Any]:
+        """The provider's reply as it came, which is what `session.record` takes."""
+        if self.provider == "anthropic":
+            body = {"model": self.name, "max_tokens": MOST_TOKENS, **prompt.request}
+            return self.server.ask("v1/messages", body, headers=_anthropic, seconds=SECONDS)
+        body = {"model": self.name, "max_completion_tokens": MOST_TOKENS, **prompt.request}
+        return self.server.ask("chat/completions", body, headers=bearer, seconds=SECONDS)
+
+
+@contextmanager
+def asked_for(about: str, script: Sequence[Move]) -> Generator[Model]:
+    """The model that the command line names; without a name the script, which needs neither a network nor a key.
+
+    What goes wrong inside ends the program with one line.
+    """
+    options = _options(about)
+    try:
+        if options.model is None:
+            with scripted(script) as url:
+                yield Model(name="scripted", provider="openai", server=Server(url=url))
+        else:
+            yield _named(options.model, options.provider, options.base_url)
+    except InmindError as error:
+        sys.exit(f"{error.code}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _options(about: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=about.partition("\n")[0],
+        epilog="Without --model its replies are scripted, and nothing leaves this machine. Keys are read from "
+        "OPENAI_API_KEY and ANTHROPIC_API_KEY; a server of your own may need none.",
+    )
+    parser.add_argument("--model", metavar="NAME", help="ask this model instead of the script")
+    parser.add_argument("--base-url", metavar="URL", help="where: any server that speaks like OpenAI's, or Anthropic's")
+    parser.add_argument("--provider", choices=("openai", "anthropic"), help="by default, told by the model's name")
+    options = parser.parse_args()
+    if options.model is None and (options.base_url or options.provider):
+        parser.error("say which model, with --model")
+    return options
+
+
+def _named(name: str, provider: Provider | None, url: str | None) -> Model:
+    if (provider or ("anthropic" if name.startswith("claude") else "openai")) == "anthropic":
+        place = url or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
+        return Model(name=name, provider="anthropic", server=Server(url=place, key_env="ANTHROPIC_API_KEY"))
+    place = url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    return Model(name=name, provider="openai", server=Server(url=place, key_env="OPENAI_API_KEY"))
+
+
+def _anthropic(key: str) -> dict[str, str]:
+    return {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}

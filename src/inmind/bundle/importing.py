@@ -1,0 +1,219 @@
+"""A bundle, brought into a home: all of it or nothing, and what is there already is left as it is.
+
+A stream that is not there is added; one that goes on from ours is continued; one that is the same, or that ours goes on
+from, is left alone. One that has parted from ours is a conflict, and then nothing is brought in: two pasts cannot both
+have happened. So the same bundle twice is the same as once.
+
+One thing in an event belongs to the journal that it stands in: how far a dream has read. It is said anew for this one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from inmind.bundle.bundle import TOLD_EVERY, Bundle, Checked, Watch
+from inmind.bundle.kept import Placing
+from inmind.bundle.manifest import JOURNAL
+from inmind.bundle.refusal import refused
+from inmind.errors import Conflict, InmindError, InvalidInput, NotFound, PartedWays, StoreError
+from inmind.frozen import frozen
+from inmind.journal import UNREADABLE, Dreamt, DreamUndone, Event, SessionOpened
+from inmind.stores.base import Adoption, Receipt, Store
+from inmind.stores.files import open_plain
+
+
+@frozen(kw_only=True)
+class Imported:
+    """What an import has brought, and what was there already."""
+
+    sessions: int
+    resources: int
+    added: int
+    """Streams that were not here."""
+    extended: int
+    """Streams that went on from ours."""
+    unchanged: int
+    events: int
+    """New ones."""
+    keys: int
+    kept: tuple[str, ...]
+    """Files that were put beside the journal."""
+    unsourced: int
+    """New events that were derived from some that are neither here nor in the bundle."""
+    bytes: int
+    sha256: str
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file that somebody has named. One that could be read only once, or never ends, is none."""
+    try:
+        return open_plain(path.resolve())
+    except FileNotFoundError as error:
+        raise NotFound(what="bundle", name=str(path)) from error
+    except OSError as error:
+        why = f"a bundle that can be read ({error.strerror})"
+        raise InvalidInput(field="bundle", value=str(path), expected=why) from error
+
+
+def bring_in(
+    file: BinaryIO,
+    store: Store,
+    home: Path,
+    *,
+    fold: Callable[[str], object],
+    only_new: bool,
+    watch: Watch,
+) -> Imported:
+    """`fold`: makes a stream's state, so that what could never be opened is not brought in.
+
+    Everything is checked before the store is locked; what can only be seen beside what is there is checked before the
+    end of the one transaction. While it lasts, nobody else can write to the store.
+    """
+    bundle = Bundle(file)
+    total = 2 * bundle.manifest.events
+    checked = bundle.check(lambda done, _: watch(done, total))
+    hashed = bundle.sha256()
+    placing = Placing(home)
+    with placing.arriving():
+        with store.adopting() as adoption, _refusing():
+            if only_new and any(store.version(stream) for stream in store.streams("")):
+                raise InvalidInput(field="home", value=str(home), expected="a home with nothing in it yet")
+            arrival = _Arrival(store, adoption, checked)
+            for done, (position, event) in enumerate(bundle.events(), start=1):
+                arrival.take(position, event)
+                if not done % TOLD_EVERY:
+                    watch(total // 2 + done, total)
+            keys = sum(arrival.keep(receipt) for receipt in bundle.receipts())
+            arrival.refuse_double_lives()
+            for stream in arrival.grown:
+                _refuse_unfoldable(stream, fold)
+            for name, data in bundle.kept():
+                placing.lay(name, data)
+        placing.name()
+    watch(total, total)
+    return Imported(
+        sessions=sum(stream.startswith("session/") for stream in checked.versions),
+        resources=sum(stream.startswith("resource/") for stream in checked.versions),
+        added=sum(not before for before in arrival.grown.values()),
+        extended=sum(before > 0 for before in arrival.grown.values()),
+        unchanged=len(checked.versions) - len(arrival.grown),
+        events=arrival.events,
+        keys=keys,
+        kept=placing.placed,
+        unsourced=arrival.unsourced,
+        bytes=bundle.size,
+        sha256=hashed,
+    )
+
+
+class _Arrival:
+    """Events on their way into a store, each looked at beside what stands there."""
+
+    def __init__(self, store: Store, adoption: Adoption, checked: Checked) -> None:
+        self._store, self._adoption, self._theirs = store, adoption, checked.versions
+        self._marks, self._reached = deque(sorted(checked.marks)), 0
+        self._ours: dict[int, int] = {}
+        """Where those places are here, of which the events so far could speak."""
+        self._owners: dict[str, str] = {}
+        self._new_of: set[str] = set()
+        """Resources of which something new has come."""
+        self._mixed: set[str] = set()
+        """Those of which something that is here already came after that."""
+        self._dreamt: set[str] = set()
+        """Those that have dreamt, and not here."""
+        self.grown: dict[str, int] = {}
+        """Streams that are longer now, with their version before."""
+        self.events = 0
+        self.unsourced = 0
+
+    def take(self, position: int, event: Event) -> None:
+        while self._marks and self._marks[0] < position:
+            self._ours[self._marks.popleft()] = self._reached
+        event = self._read_up_to_here(event)
+        try:
+            adopted = self._adoption.add(event)
+        except Conflict as error:
+            how = f"is not the same here and in the bundle from event {event.seq} on"
+            raise PartedWays(event.stream, how, expected=error.expected, actual=error.actual) from error
+        self._reached = max(self._reached, adopted.position)
+        owner = self._owner(event)
+        if not adopted.new:
+            if owner in self._new_of:
+                self._mixed.add(owner)
+            return
+        self._new_of.add(owner)
+        self.grown.setdefault(event.stream, event.seq - 1)
+        self.events += 1
+        self.unsourced += not all(map(self._stands, event.sources))
+        if isinstance(event.what, Dreamt | DreamUndone):
+            self._dreamt.add(owner)
+
+    def keep(self, receipt: Receipt) -> bool:
+        try:
+            return self._adoption.keep(receipt)
+        except Conflict as error:
+            how = f"has the key {receipt.key.named!r} for something else here than in the bundle"
+            raise PartedWays(receipt.stream, how, expected=error.expected, actual=error.actual) from error
+
+    def refuse_double_lives(self) -> None:
+        """Dreams that come from there have read up to a place in the journal. What a resource has lived through here,
+        and they never saw, would stand before it and be read by no dream any more."""
+        if not self._dreamt:
+            return
+        for owner in sorted(self._dreamt & self._mixed):
+            raise PartedWays(f"resource/{owner}", "has lived through the same in another order here than in the bundle")
+        for stream in self._store.streams("session/"):
+            if self._store.version(stream) > self._theirs.get(stream, 0):
+                (first,) = self._store.read(stream, until=1)
+                if isinstance(first.what, SessionOpened) and first.what.resource in self._dreamt:
+                    how = f"has dreamt on in the bundle, and has lived on here, in {stream}"
+                    raise PartedWays(f"resource/{first.what.resource}", how)
+
+    def _read_up_to_here(self, event: Event) -> Event:
+        """With how far a dream has read, in this journal: up to where the same event stands, or as it says here."""
+        what = event.what
+        if not isinstance(what, Dreamt | DreamUndone):
+            return event
+        position = self._ours.get(what.position, 0)
+        for there in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
+            if isinstance(there.what, Dreamt | DreamUndone):
+                position = there.what.position
+        return replace(event, what=replace(what, position=position))
+
+    def _owner(self, event: Event) -> str:
+        if isinstance(event.what, SessionOpened):
+            self._owners[event.stream] = event.what.resource
+        return self._owners.get(event.stream, event.stream.removeprefix("resource/"))
+
+    def _stands(self, source: str) -> bool:
+        """Is there such an event? One is named by its stream and number, and a part of it by a number behind these."""
+        stream, mark, number = source.rpartition("#")
+        seq, _, _ = number.partition(".")
+        if not mark or not seq.isdecimal():
+            return True  # no event is meant
+        return int(seq) <= max(self._theirs.get(stream, 0), self._store.version(stream))
+
+
+@contextmanager
+def _refusing() -> Generator[None]:
+    """What no check has thought of is refused as well, and nothing of it is kept."""
+    try:
+        yield
+    except UNREADABLE as error:
+        value = f"{type(error).__name__}: {error}"
+        raise refused(JOURNAL, value=value, expected="events that can be taken in") from error
+
+
+def _refuse_unfoldable(stream: str, fold: Callable[[str], object]) -> None:
+    try:
+        fold(stream)
+    except StoreError:
+        raise
+    except (InmindError, *UNREADABLE) as error:
+        value = f"{stream}: {type(error).__name__}: {error}"
+        raise refused(JOURNAL, value=value, expected="events that add up to a session or a resource") from error

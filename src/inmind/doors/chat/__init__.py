@@ -1,0 +1,1 @@
+"""`inmind chat`: an agent in the terminal, with working memory, on whichever endpoint there is."""

@@ -1,0 +1,237 @@
+"""What all commands do alike: look into a home without making one, and print what cannot act."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inmind.errors import InmindError, InvalidInput, NotFound
+from inmind.home import DATABASE, default_home
+from inmind.memory import Memory
+from inmind.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+
+    from inmind.session import Session
+
+_MOST_LINE = 200
+"""Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
+
+_home: Path | None = None
+
+
+def look_into(home: Path | None) -> None:
+    """From now on, commands are about this home."""
+    global _home
+    _home = home
+
+
+def chosen_home() -> Path:
+    return _home or default_home()
+
+
+@contextmanager
+def existing_memory(settings: dict[str, Any] | None = None, *, embedder: str | None = "auto") -> Generator[Memory]:
+    """An existing home: looking into one must not make it. Whoever searches nothing waits for no embedder."""
+    home = chosen_home()
+    if not _is_there(home):
+        hint = "`inmind demo` shows one, `inmind chat` begins yours, --home or $INMIND_HOME names another"
+        raise NotFound(what="memory at", name=str(home), hint=hint)
+    with Memory.open(home, settings=settings, embedder=embedder) as memory:
+        yield memory
+
+
+def _is_there(home: Path) -> bool:
+    try:
+        return (home / DATABASE).exists()
+    except OSError:  # there is something that we may not look into: whoever opens it is told why
+        return True
+
+
+@contextmanager
+def existing_session(id: str) -> Generator[Session]:
+    """An existing session: looking at one must not begin it."""
+    with existing_memory() as memory:
+        yield known_session(memory, id)
+
+
+def known_session(memory: Memory, id: str) -> Session:
+    check_known(memory, session=id)
+    return memory.session(id)
+
+
+def check_known(memory: Memory, *, session: str | None = None, resource: str | None = None) -> None:
+    """Whoever names one that is not there has mistyped it: to find nothing of it would say that there is nothing."""
+    if session is not None and session not in memory:
+        raise unknown("session", session, (info.id for info in memory.sessions()))
+    if resource is not None and resource not in memory.resources() and not memory.sessions(resource=resource):
+        raise unknown("resource", resource, memory.resources())
+    if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
+        raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, whose session {session!r} is")
+
+
+def unknown(what: str, name: str, there: Iterable[str]) -> NotFound:
+    """What to say of a name that is not among those there are: the nearest of them, and where to read the others."""
+    near = get_close_matches(name, there, n=1)
+    asked = f"did you mean {near[0]!r}? " if near else ""
+    return NotFound(what=what, name=name, hint=f"{asked}`inmind sessions` lists those there are")
+
+
+def known_resource(memory: Memory, name: str | None) -> str:
+    """The named one, if there is such a one; unnamed, the only one."""
+    there = memory.resources()
+    if name is None:
+        if len(there) == 1:
+            return there[0]
+        if there:
+            raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(there)}")
+        raise NotFound(what="resource in", name=str(memory.home), hint="no session names one yet")
+    if name not in there:
+        raise unknown("resource", name, there)
+    return name
+
+
+def say(text: str) -> None:
+    print(
+        printable(text), flush=True
+    )  # whoever reads it from a pipe reads it now: a worker sleeps for an hour behind it
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    class Ours(Console):
+        def on_broken_pipe(self) -> None:
+            """By itself it would leave, with an exit code of its own."""
+            raise BrokenPipeError
+
+    return Ours(highlight=False)
+
+
+def line_by_line() -> Console:
+    """Where each thing has a line, which is cut to the screen; a pipe has no width of its own."""
+    wide = console()
+    if not wide.is_terminal:
+        wide.width = _MOST_LINE
+    return wide
+
+
+def plain_table(*columns: Any, **options: Any) -> Table:
+    from rich.segment import Segment
+    from rich.table import Table
+
+    class Plain(Table):
+        """As wide as the screen, if it is to be. In a pipe as wide as what it says, and no line ends in spaces."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            if console.is_terminal:
+                yield from super().__rich_console__(console, options)
+                return
+            wide, self.expand = self.expand, False
+            self.expand = wide and self.__rich_measure__(console, options).maximum >= options.max_width
+            for line in Segment.split_lines(super().__rich_console__(console, options)):  # pyright: ignore[reportArgumentType] -- a table draws itself as segments alone
+                yield Segment("".join(segment.text for segment in line).rstrip() + "\n")
+
+    return Plain(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False, **options)
+
+
+def on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@contextmanager
+def progress(doing: str) -> Generator[Callable[[int, int], None]]:
+    """A bar on the terminal of whoever waits, told by `(done, total)`; nothing where nobody looks."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _completed(context: typer.Context, names: Callable[[Memory], Iterable[str]], begun: str) -> list[str]:
+    """What a shell may complete to; nothing where a home cannot be looked into, since nobody would read why.
+
+    A shell puts it on the command line as it is. So what would mean something there is not offered: names come from
+    wherever sessions come from, and `$(…)` in one would be run.
+    """
+    home = context.find_root().params.get("home")
+    look_into(Path(home) if home else None)
+    with suppress(InmindError, OSError), existing_memory(embedder=None) as memory:
+        return [name for name in names(memory) if name.startswith(begun) and _is_plain(name)]
+    return []
+
+
+def _is_plain(name: str) -> bool:
+    return shlex.quote(name) == name and not name.startswith("-")
+
+
+def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
+    return _completed(context, lambda memory: [info.id for info in memory.sessions()], incomplete)
+
+
+def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
+    return _completed(context, lambda memory: memory.resources(), incomplete)
+
+
+def complete_owners(context: typer.Context, incomplete: str) -> list[str]:
+    """Where either may stand."""
+    return [*complete_resources(context, incomplete), *complete_sessions(context, incomplete)]
+
+
+def one_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """What completes an option that takes one of these."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return complete
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="As listed by `inmind sessions`.", autocompletion=complete_sessions)
+]
+OfSession = Annotated[
+    str | None, typer.Option("--session", metavar="SESSION", help="Of this session.", autocompletion=complete_sessions)
+]
+Resource = Annotated[
+    str,
+    typer.Argument(
+        metavar="RESOURCE", help="Whose it is, as listed by `inmind sessions`.", autocompletion=complete_resources
+    ),
+]
+OnlyResource = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RESOURCE", help="Whose it is; where a home has only one, that one.", autocompletion=complete_resources
+    ),
+]
+OfResource = Annotated[
+    str | None,
+    typer.Option("--resource", metavar="RESOURCE", help="Of this resource.", autocompletion=complete_resources),
+]

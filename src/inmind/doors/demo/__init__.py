@@ -1,0 +1,1 @@
+"""The demonstration of `make run`: five promises, each kept before the eyes of whoever watches."""

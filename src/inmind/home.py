@@ -1,0 +1,131 @@
+"""Where everything lies in a home, and what may be a name there.
+
+home/
+  inmind.db                                     the journal
+  index.db                                      what search looks up, made of the journal and deletable
+  config.toml                                   settings, if there are any
+  sessions/--<cwd>--/<session>/                 live files of a session
+      messages.jsonl  meta.json  working-memory/overview.md  detail/  archive/
+  resources/<resource>/MEMORY.md  memory/scratch.md
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from inmind.errors import InvalidInput
+from inmind.journal import NOBODY, Event, SessionOpened, digest
+
+DATABASE = "inmind.db"
+INDEX = "index.db"
+SESSIONS, RESOURCES = "sessions", "resources"
+SESSION, RESOURCE = "session/", "resource/"
+"""How the names of streams begin."""
+MOST_NAME = 200
+
+
+def default_home() -> Path:
+    return Path(os.environ.get("INMIND_HOME") or Path.home() / ".inmind").expanduser()
+
+
+def session_folder(home: Path, id: str, cwd: str) -> Path:
+    """sessions/--<cwd>--/<session>, the working directory with "/" as "-"; a very long one ends in its digest."""
+    return home / SESSIONS / folder_of(cwd) / as_file(id)
+
+
+def resource_folder(home: Path, resource: str) -> Path:
+    return home / RESOURCES / as_file(resource)
+
+
+def resources_in(home: Path) -> list[str]:
+    """Those that have a folder."""
+    return [name for path in (home / RESOURCES).glob("*") if _is_name(name := unquote(path.name))]
+
+
+def place_of(home: Path, first: Event) -> Path:
+    """Where the files of a stream are, by its first event."""
+    if first.stream.startswith(RESOURCE):
+        return resource_folder(home, belongs_to(first))
+    return session_folder(home, first.stream.removeprefix(SESSION), opened_by(first).cwd)
+
+
+def opened_by(first: Event) -> SessionOpened:
+    return first.what if isinstance(first.what, SessionOpened) else SessionOpened(resource="", cwd="")
+
+
+def belongs_to(first: Event) -> str:
+    """Whose a stream is, by its first event."""
+    own = first.stream.startswith(RESOURCE)
+    return first.stream.removeprefix(RESOURCE) if own else opened_by(first).resource
+
+
+def folder_of(cwd: str) -> str:
+    where = cwd.strip("/").replace("/", "-")
+    if len(where.encode()) > MOST_NAME:
+        where = f"{where.encode()[: MOST_NAME - 20].decode(errors='ignore')}-{digest(cwd)}"
+    return f"--{where}--"
+
+
+def as_file(name: str) -> str:
+    quoted = quote(name, safe=" @+=,()!")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+
+
+def checked_name(value: object, field: str) -> str:
+    """A name that can be a folder's: short, printable, without a way to lead elsewhere."""
+    plain = isinstance(value, str) and value.isprintable() and value.strip() == value and value not in (".", "..")
+    if not plain or not 0 < len(as_file(str(value))) <= MOST_NAME:
+        expected = f"a printable name of at most {MOST_NAME} bytes, not '.' or '..', without space around it"
+        raise InvalidInput(field=field, value=value, expected=expected)
+    return str(value)
+
+
+def somebody(resource: object) -> str:
+    """A resource in particular: sessions that name none are strangers to each other, and share nothing to dream of."""
+    name = checked_name(resource, "resource")
+    if name == NOBODY:
+        raise InvalidInput(field="resource", value=resource, expected="a resource in particular, not that of nobody")
+    return name
+
+
+def checked_home(home: object) -> Path:
+    if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
+        raise InvalidInput(field="home", value=home, expected="a folder on this machine")
+    try:
+        return _encodable(Path(home).expanduser(), "home")
+    except RuntimeError as error:  # ~somebody, who is not there
+        raise InvalidInput(field="home", value=home, expected="a folder on this machine") from error
+
+
+def checked_file(path: object, field: str) -> Path:
+    if not isinstance(path, str | Path) or not str(path):
+        raise InvalidInput(field=field, value=path, expected="a file")
+    return _encodable(Path(path), field)
+
+
+def working_directory(cwd: object) -> str:
+    """The one that a session belongs to: the given one, or the current."""
+    if cwd is not None and not isinstance(cwd, str | Path):
+        raise InvalidInput(field="cwd", value=cwd, expected="a folder")
+    try:
+        return str(_encodable(Path(os.getcwd() if cwd is None else cwd).absolute(), "cwd"))
+    except OSError as error:
+        raise InvalidInput(field="cwd", value=cwd, expected="a folder; the current one is gone, so name one") from error
+
+
+def _is_name(value: str) -> bool:
+    try:
+        return bool(checked_name(value, "name"))
+    except InvalidInput:
+        return False
+
+
+def _encodable(path: Path, field: str) -> Path:
+    try:
+        if b"\x00" not in str(path).encode():
+            return path
+    except UnicodeEncodeError:
+        pass
+    raise InvalidInput(field=field, value=str(path), expected="a path in UTF-8, without NUL")

@@ -1,0 +1,491 @@
+"""The same memory on an event loop: the same names, and a loop that never waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, assert_type
+
+import openai
+import pytest
+from awaiting import DEADLINE, TWINS, run, until
+from builders import user
+from provider import Provider, asks, says
+
+from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, aio, wrap
+from inmind.aio.threads import MOST_THREADS
+from inmind.aio.twin import attribute
+from inmind.errors import Closed, InvalidInput, NotFound
+from inmind.testing import ManualClock
+
+KNOWN_WITHOUT_LOOKING = {
+    "Memory": {"home", "settings", "ledger"},
+    "Session": {"id", "resource", "memory_tools", "scratchpad"},
+    "Affect": {"enabled"},
+}
+AWAITED_AS = {"__contains__": "contains", "__enter__": "__aenter__", "__exit__": "__aexit__", "__repr__": "__repr__"}
+NOT_FOR_HOSTS = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__"}
+
+
+# -- the same names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("I1")
+@pytest.mark.parametrize(("sync", "twin"), TWINS.items(), ids=[sync.__name__ for sync in TWINS])
+def test_every_name_is_on_the_async_side_with_the_same_arguments(sync: type, twin: type) -> None:
+    for name, member in vars(sync).items():
+        if name in NOT_FOR_HOSTS or (name.startswith("_") and not name.startswith("__")):
+            continue
+        theirs = inspect.getattr_static(twin, AWAITED_AS.get(name, name), None)
+        if name.startswith("__"):
+            assert name in AWAITED_AS, f"{sync.__name__}.{name} has no async counterpart yet"
+            assert theirs is not None
+        elif isinstance(member, property):
+            expected = property if name in KNOWN_WITHOUT_LOOKING.get(sync.__name__, ()) else attribute
+            assert isinstance(theirs, expected), f"{sync.__name__}.{name} is missing, or should be awaited"
+            assert isinstance(theirs, property) or theirs.__doc__ == member.__doc__
+        else:
+            call = getattr(twin, name, None)
+            assert callable(call), f"{sync.__name__}.{name} is missing"
+            assert shape(call) == shape(getattr(sync, name)), name
+            assert name == "open" or inspect.iscoroutinefunction(call), f"{sync.__name__}.{name} is not awaited"
+
+
+def shape(function: Callable[..., Any]) -> list[tuple[str, object, object]]:
+    found = inspect.signature(function).parameters.values()
+    return [(one.name, one.kind, one.default) for one in found]
+
+
+@pytest.mark.spec("I1")
+def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_closed(home: Path) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            session = await memory.session("s", resource="ada")
+            affect = await memory.affect("ada")
+        for twin in (memory, session, affect):
+            carried = {name for name in vars(twin.sync) if not name.startswith("_")}
+            assert carried <= KNOWN_WITHOUT_LOOKING[type(twin).__name__]
+            for name in carried:
+                assert getattr(twin, name) == getattr(twin.sync, name)
+        assert (session.resource, session.memory_tools) == ("ada", True)
+        assert isinstance(session.scratchpad, aio.Scratchpad)
+        assert isinstance(memory.ledger, aio.Books)
+        assert repr(session) == "<aio.Session 's' of 'ada': 0 messages, 0 calls>"
+
+    run(main())
+
+
+@pytest.mark.spec("I1")
+def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_for(home: Path) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            session = await memory.session("s", resource="ada")
+            assert all(hasattr(session, name) for name in dir(session))
+            assert dict(inspect.getmembers(session)).keys() >= {"entities", "overview", "mind"}
+            overview, mood = session.overview, (await memory.affect("ada")).mood
+            await session.write("overview.md", "# Anew")
+            assert await asyncio.wait_for(overview, DEADLINE) == "# Anew"
+            assert await asyncio.gather(overview, mood) == ["# Anew", await mood]
+            with pytest.raises(TypeError, match=r"Session\.overview is awaited"):
+                _ = "some" if overview else "none"
+            with pytest.raises(TypeError, match="not iterable"):
+                _ = list(overview)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] -- it is not there yet
+            assert repr(overview) == "<to be awaited: Session.overview>"
+
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        run(main())
+        gc.collect()
+    assert [str(one.message) for one in given if "never awaited" in str(one.message)] == []
+
+
+@pytest.mark.spec("I1")
+def test_a_type_checker_sees_the_arguments_and_the_answers(home: Path) -> None:
+    """By `make check`: an answer of another type, or a mistake that is not one, fails there."""
+
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            assert_type(memory, aio.Memory)
+            session = await memory.session("s", resource="ada")
+            assert_type(session, aio.Session)
+            assert_type(await session.prepare([user("Hi.")]), Prompt)
+            assert_type(await session.entities, Entities)
+            assert_type(await session.add([]), Appended)
+            assert_type(await session.search("Hi", limit=3), list[Hit])
+            assert_type(await session.spawn("child"), aio.Session)
+            assert_type(await session.overview, str)
+            assert_type(await memory.contains("s"), bool)
+            assert_type(await memory.affect("ada"), aio.Affect)
+            with pytest.raises(InvalidInput):
+                await session.prepare(format=3)  # pyright: ignore[reportArgumentType] -- it is no text
+            with pytest.raises(TypeError):
+                await session.prepare(formt="openai")  # pyright: ignore[reportCallIssue] -- there is no such argument
+            with pytest.raises(TypeError):
+                await session.note()  # pyright: ignore[reportCallIssue] -- it lacks its text
+            with pytest.raises(TypeError):
+                _ = "s" in memory  # pyright: ignore[reportOperatorIssue] -- that would have to wait
+
+    run(main())
+
+
+@pytest.mark.spec("I1")
+def test_a_conversation_leaves_the_same_journal_whichever_way_it_is_held(tmp_path: Path) -> None:
+    def waited(home: Path) -> list[object]:
+        with Memory.open(home, clock=ManualClock(), embedder=None) as memory:
+            session = memory.session("s", resource="ada", cwd="/w")
+            session.observe("create_page", {}, {"page": {"id": "page-1", "name": "About Us"}})
+            session.prepare([user("add a hero to it")])
+            session.record({"role": "assistant", "content": "Done."})
+            session.scratchpad.update("about page-1")
+            child = session.spawn("child")
+            child.write("detail/d.md", "found")
+            session.merge_back(child)
+            memory.ledger.record("earning", resource="ada", amount=3)
+            found = [str(entity) for entity in session.entities.window], session.scratchpad.snapshot, session.overview
+            return [*found, memory.affect("ada").levels, "s" in memory, journal_of(session)]
+
+    async def awaited(home: Path) -> list[object]:
+        async with aio.Memory.open(home, clock=ManualClock(), embedder=None) as memory:
+            session = await memory.session("s", resource="ada", cwd="/w")
+            await session.observe("create_page", {}, {"page": {"id": "page-1", "name": "About Us"}})
+            await session.prepare([user("add a hero to it")])
+            await session.record({"role": "assistant", "content": "Done."})
+            await session.scratchpad.update("about page-1")
+            child = await session.spawn("child")
+            await child.write("detail/d.md", "found")
+            await session.merge_back(child)
+            await memory.ledger.record("earning", resource="ada", amount=3)
+            things = [str(entity) for entity in (await session.entities).window]
+            found = things, await session.scratchpad.snapshot, await session.overview
+            levels = await (await memory.affect("ada")).levels
+            return [*found, levels, await memory.contains("s"), journal_of(session.sync)]
+
+    assert asyncio.run(awaited(tmp_path / "a")) == waited(tmp_path / "b")
+
+
+def journal_of(session: Session) -> list[object]:
+    return [event.what for event in session.journal()]
+
+
+def test_importing_it_loads_neither_a_loop_nor_a_memory() -> None:
+    told = "import sys, inmind.aio; print({'asyncio', 'inmind.memory', 'inmind.session'} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+    with pytest.raises(AttributeError, match="has no attribute 'Sesion'"):
+        _ = aio.Sesion  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- it is not there
+
+
+# -- threads -----------------------------------------------------------------------------------------------
+
+HOLD_THE_STORE = """
+import sys, apsw
+connection = apsw.Connection(sys.argv[1])
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK")
+"""
+
+
+@pytest.mark.spec("I1")
+def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            session = await memory.session("s", resource="ada")
+            holder = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                HOLD_THE_STORE,
+                str(home / "inmind.db"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            assert holder.stdin is not None
+            assert holder.stdout is not None
+            assert await holder.stdout.readline() == b"held\n"
+            adding = asyncio.create_task(session.add([user("Hi.")]))
+            for _ in range(50):
+                await asyncio.sleep(0.002)
+                assert not adding.done(), "it did not wait; or the loop did, until it was over"
+            holder.stdin.write(b"\n")
+            assert (await adding).first
+            await holder.wait()
+
+    run(main())
+
+
+@pytest.mark.spec("I1")
+def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Path) -> None:
+    async def main() -> None:
+        busy = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            asyncio.get_running_loop().set_default_executor(pool)
+            theirs = asyncio.get_running_loop().run_in_executor(None, busy.wait, DEADLINE)
+            async with aio.Memory.open(home) as memory:
+                session = await memory.session("s")
+                await session.add([user("Hi.")])
+                assert not theirs.done()
+                names = {thread.name for thread in threading.enumerate()}
+                assert any(name.startswith("inmind-aio") for name in names)
+            busy.set()
+            await theirs
+
+    run(main())
+
+
+@pytest.mark.spec("I1")
+def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Path) -> None:
+    async def main() -> None:
+        before, gate, under_way = set(threading.enumerate()), threading.Event(), list[int]()
+
+        def work(number: int) -> int:
+            under_way.append(number)
+            gate.wait(DEADLINE)
+            return number
+
+        async with aio.Memory.open(home) as memory:
+            calls = [asyncio.create_task(memory.carry_out(work, number)) for number in range(3 * MOST_THREADS)]
+            await until(lambda: len(under_way) == MOST_THREADS)
+            assert len(set(threading.enumerate()) - before) <= MOST_THREADS
+            gate.set()
+            assert await asyncio.gather(*calls) == list(range(3 * MOST_THREADS))
+        await until(lambda: not [one for one in set(threading.enumerate()) - before if "aio" in one.name])
+
+    run(main())
+
+
+@pytest.mark.spec("I1")
+def test_calls_of_one_session_keep_their_order(home: Path) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            session = await memory.session("s", resource="ada")
+            said = [user(f"{number}") for number in range(40)]
+            both = [session.add([one]) for one in said], [session.scratchpad.update(one["content"]) for one in said]
+            await asyncio.gather(*(call for pair in zip(*both, strict=True) for call in pair))
+            assert [entry.wire for entry in (await session.mind).line] == said
+            assert await session.scratchpad.snapshot == "39"
+
+    run(main())
+
+
+@pytest.mark.spec("I1")
+def test_a_session_does_not_wait_for_another_one(home: Path) -> None:
+    async def main() -> None:
+        gate, asked = threading.Event(), threading.Event()
+
+        def summarizer(_: str) -> str:
+            asked.set()
+            gate.wait(DEADLINE)
+            return "They talked."
+
+        async with aio.Memory.open(home) as memory:
+            slow, quick = await memory.session("slow"), await memory.session("quick")
+            await slow.add([message for n in range(8) for message in (user(f"{n}?"), said_back(n))])
+            compacting = asyncio.create_task(slow.compact(strategy="summarize", keep_recent=1, model=summarizer))
+            await until(asked.is_set)
+            behind = asyncio.create_task(slow.add([user("behind")]))
+            await quick.add([user("Hi.")])
+            assert len((await quick.mind).line) == 1
+            assert not compacting.done()
+            assert not behind.done()
+            gate.set()
+            assert (await compacting).messages > 0
+            await behind
+
+    run(main())
+
+
+def said_back(number: int) -> dict[str, Any]:
+    return {"role": "assistant", "content": f"{number}."}
+
+
+def test_a_call_has_the_context_of_whoever_awaits_it(home: Path) -> None:
+    request: contextvars.ContextVar[str] = contextvars.ContextVar("request", default="none")
+    heard: list[str] = []
+
+    class Listening(TextLayer):
+        def recall(self, moment: Any) -> Any:
+            heard.append(request.get())
+            return super().recall(moment)
+
+    async def asks_under(name: str, session: aio.Session) -> None:
+        request.set(name)
+        await session.prepare([user("Hi.")])
+
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            session = await memory.session("s", layers=[Listening(name="rules", text="Be kind.")])
+            await asyncio.gather(asks_under("a", session), asks_under("b", session))
+            assert list(dict.fromkeys(heard)) == ["a", "b"]
+            assert request.get() == "none"
+
+    run(main())
+
+
+def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Path) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            with pytest.raises(RuntimeError, match="StopIteration"):
+                await memory.carry_out(next, iter(()))
+            with pytest.raises(NotFound, match="no call 7"):
+                await (await memory.session("s")).prompt(7)
+
+    run(main())
+
+
+# -- loops, forks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("I1")
+@pytest.mark.parametrize("shared", [True, False], ids=["one memory", "two memories"])
+def test_loops_in_two_threads_use_one_home(home: Path, shared: bool) -> None:
+    ours = asyncio.run(opened(home))
+
+    async def talk(name: str) -> None:
+        memory = ours if shared else await aio.Memory.open(home)
+        mine, both = await memory.session(name), await memory.session("both")
+        for number in range(10):
+            await asyncio.gather(mine.add([user(f"{number}")]), both.add([user(f"{name} {number}")]))
+        if not shared:
+            await memory.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(asyncio.run, talk(name)) for name in ("a", "b")]:
+            done.result(timeout=DEADLINE)
+    said = {name: [entry.wire["content"] for entry in ours.sync.session(name).mind.line] for name in ("a", "b", "both")}
+    assert said["a"] == said["b"] == [f"{number}" for number in range(10)]
+    for name in ("a", "b"):
+        assert [text for text in said["both"] if text.startswith(name)] == [f"{name} {number}" for number in range(10)]
+    asyncio.run(ours.close())
+
+
+async def opened(home: Path) -> aio.Memory:
+    return await aio.Memory.open(home)
+
+
+@pytest.mark.spec("K23")
+def test_a_forked_child_goes_on_with_threads_of_its_own(home: Path) -> None:
+    async def begin() -> tuple[aio.Memory, aio.Session]:
+        memory = await aio.Memory.open(home)
+        session = await memory.session("s")
+        await session.add([user("before")])
+        return memory, session
+
+    memory, session = asyncio.run(begin())
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            signal.alarm(int(DEADLINE))
+            asyncio.run(session.add([user("in the child")]))
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    asyncio.run(session.add([user("after")]))
+    assert [entry.wire["content"] for entry in session.sync.mind.line] == ["before", "in the child", "after"]
+    asyncio.run(memory.close())
+
+
+# -- closing -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("I1")
+def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home: Path) -> None:
+    async def main() -> None:
+        memory = await aio.Memory.open(home)
+        session, gate = await memory.session("s"), threading.Event()
+        under_way = asyncio.create_task(session.carry_out(gate.wait, DEADLINE))
+        behind = asyncio.create_task(session.add([user("behind")]))
+        await asyncio.sleep(0)  # both are begun, in this order
+        closing = [asyncio.create_task(memory.close()) for _ in range(2)]
+        await asyncio.sleep(0)
+        for call in (session.add([user("late")]), session.entities, memory.sessions(), session.scratchpad.snapshot):
+            with pytest.raises(Closed):
+                await call
+        assert not any(one.done() for one in (under_way, behind, *closing))
+        gate.set()
+        assert await under_way
+        assert (await behind).first
+        await asyncio.gather(*closing)
+        await memory.close()
+        with pytest.raises(Closed):
+            await memory.session("t")
+
+    run(main())
+    with Memory.open(home) as memory:
+        assert [entry.wire["content"] for entry in memory.session("s").mind.line] == ["behind"]
+
+
+@pytest.mark.spec("I1")
+def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Path) -> None:
+    async def main() -> None:
+        kept: list[aio.Memory] = []
+
+        async def fail() -> None:
+            async with aio.Memory.open(home) as memory:
+                kept.append(memory)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+        with pytest.raises(Closed):
+            await kept[0].resources()
+        async with await aio.Memory.open(home) as memory:
+            assert await memory.resources() == []
+        with pytest.raises(InvalidInput):
+            await aio.Memory.open("")
+
+    run(main())
+
+
+# -- clients -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("I1")
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Path, streams: bool) -> None:
+    async def main(provider: Provider) -> None:
+        provider.will(says("One moment.", asks("working_memory_update", {"text": "Ada asks."})), says("Hello, Ada."))
+        async with (
+            aio.Memory.open(home) as memory,
+            openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client,
+        ):
+            session = await memory.session("s", resource="ada")
+            chat = wrap(client, session).chat.completions
+            asked: Any = [user("Hi, I am Ada.")]
+            if streams:
+                chunks = [chunk async for chunk in await chat.create(model="m", messages=asked, stream=True)]
+                heard = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+            else:
+                heard = str((await chat.create(model="m", messages=asked)).choices[0].message.content)
+            assert heard.endswith("Hello, Ada.")
+            assert await session.scratchpad.snapshot == "Ada asks."
+            assert (await session.mind).standing.calls == 2
+
+    with Provider() as provider:
+        run(main(provider))
+        assert provider.failures == []
+
+
+@pytest.mark.spec("I1")
+def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Path) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(home) as memory:
+            session = await memory.session("s")
+            with openai.OpenAI(base_url="http://127.0.0.1:9", api_key="none") as client:
+                with pytest.raises(InvalidInput, match="session: expected its `sync`"):
+                    wrap(client, session)
+                assert wrap(client, session.sync)
+
+    run(main())

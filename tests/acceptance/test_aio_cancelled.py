@@ -1,0 +1,416 @@
+"""Whoever stops waiting for a call has it whole or not at all, and may ask again.
+
+Every change that can be asked for is made four times, in homes of its own: without being disturbed, cancelled wherever
+it waits, cancelled while it has no thread yet, and cancelled in the middle. Afterwards the journals are the same, event
+for event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import pytest
+from awaiting import DEADLINE, TWINS, run, until
+from builders import assistant, turns, user
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inmind import Event, aio
+from inmind.aio.threads import MOST_THREADS
+from inmind.errors import Closed, DreamOvertaken, NotFound
+from inmind.journal import Dreamt
+from inmind.stores.sqlite import SqliteStore
+from inmind.testing import ManualClock
+
+A = TypeVar("A")
+Step = Callable[[], Coroutine[Any, Any, object]]
+
+
+@dataclass
+class Gate:
+    """A clock that can be held: whoever asks it for the time is in the middle of a commit then, and stays there."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.opened.set()
+
+    def __call__(self) -> datetime:
+        if not self.opened.is_set():
+            self.reached.set()
+            self.opened.wait(DEADLINE)
+        return self.clock()
+
+    def hold(self) -> None:
+        self.reached.clear()
+        self.opened.clear()
+
+
+@dataclass
+class CancelledAt:
+    """Awaits a call, and cancels whoever awaits it where it waits for the nth time."""
+
+    call: Coroutine[Any, Any, object]
+    nth: int
+    waited: int = 0
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        steps, error = self.call.__await__(), None
+        while True:
+            try:
+                waits_for = next(steps) if error is None else steps.throw(error)
+            except StopIteration as done:
+                return done.value
+            self.waited += 1
+            if self.waited == self.nth:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+            try:
+                yield waits_for
+                error = None
+            except BaseException as thrown:
+                error = thrown
+
+
+class Home:
+    """A home with a conversation in it, and everything that can be changed there, in an order that makes sense."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.gate = place, Gate()
+        self._store: SqliteStore | None = None
+
+    async def begin(self) -> dict[str, Step]:
+        self.memory = await aio.Memory.open(self.place, clock=self.gate, embedder=None)
+        session = await self.memory.session("s", resource="ada", cwd="/w")
+        await session.add(turns(6))
+        noted = (await session.note("Ada prefers tea.", kind="preference")).id
+        await self.memory.dream("ada")
+        child = await session.spawn("child", policy="fork")
+        await child.write("detail/found.md", "found")
+        checkpoint = {"entities": [{"id": "page-7", "type": "page", "name": "Seven"}]}
+        affect = await self.memory.affect("ada")
+        self._store = SqliteStore(self.place / "inmind.db")
+        reply = {**assistant("Done."), "tool_calls": [a_memory_call()]}
+        return {
+            "Session.add": lambda: session.add([user("Deploy it.")], key="k"),
+            "Session.prepare": lambda: session.prepare(key="k"),
+            "Session.record": lambda: session.record(reply, key="k"),
+            "Session.report_usage": lambda: session.report_usage(prompt_tokens=400, key="k"),
+            "Session.observe": lambda: session.observe("get_page", {}, {"page": {"id": "page-1"}}, key="k"),
+            "Session.track": lambda: session.track([{"id": "page-2", "type": "page", "name": "Two"}], key="k"),
+            "Session.pin": lambda: session.pin("page-2", key="k"),
+            "Session.unpin": lambda: session.unpin("page-2", key="k"),
+            "Session.restore": lambda: session.restore(checkpoint, key="k"),
+            "Session.note": lambda: session.note("The ferry leaves at noon.", key="k"),
+            "Session.search": lambda: session.search("ferry", key="k"),
+            "Session.call": lambda: session.call("working_memory_note", {"note": "The port is closed."}, key="k"),
+            "Session.update_front_matter": lambda: session.update_front_matter({"phase": "two"}, key="k"),
+            "Session.event": lambda: session.event("decision_made", "We take the ferry.", key="k"),
+            "Session.write": lambda: session.write("detail/plan.md", "the plan", key="k"),
+            "Session.rename": lambda: session.rename("The ferry", key="k"),
+            "Session.spawn": lambda: session.spawn("another", key="k"),
+            "Session.merge_back": lambda: session.merge_back(child, key="k"),
+            "Session.compact": lambda: session.compact(keep_recent=1, key="k"),
+            "Session.undo_compaction": lambda: session.undo_compaction(key="k"),
+            "Session.retain": lambda: session.retain("Never by night.", key="k"),
+            "Session.release": lambda: session.release("Never by night.", key="k"),
+            "Session.undo": lambda: session.undo(key="k"),
+            "Session.take_back": lambda: session.take_back(1, key="k"),
+            "Scratchpad.update": lambda: session.scratchpad.update("at the port", key="k"),
+            "Affect.raise_": lambda: affect.raise_("achievement", "it was found", key="k"),
+            "Books.record": lambda: self.memory.ledger.record("earning", resource="ada", amount="3.50", key="k"),
+            "Memory.note": lambda: self.memory.note("ada", "The port is open.", key="n"),
+            "Memory.freeze": lambda: self.memory.freeze(noted, key="k"),
+            "Memory.thaw": lambda: self.memory.thaw(noted, key="thaw"),
+            "Memory.undo_dream": lambda: self.memory.undo_dream("ada", key="k"),
+            "Memory.call_off_dream": lambda: self.memory.call_off_dream("ada", key="k"),
+        }
+
+    @property
+    def events(self) -> list[Event]:
+        """All that is stored, as another connection sees it; and nobody is left in the middle of a write."""
+        assert self._store is not None
+        others: Any = apsw.Connection(str(self.place / "inmind.db"))
+        others.execute("BEGIN IMMEDIATE; ROLLBACK")
+        others.close()
+        streams = sorted([*self._store.streams("session/"), *self._store.streams("resource/")])
+        return [_untimed(event) for stream in streams for event in self._store.read(stream)]
+
+    async def end(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        await self.memory.close()
+
+
+def _untimed(event: Event) -> Event:
+    """How long a dream took is measured, and never the same twice."""
+    return replace(event, what=replace(event.what, seconds=0.0)) if isinstance(event.what, Dreamt) else event
+
+
+def a_memory_call() -> dict[str, Any]:
+    function = {"name": "working_memory_update", "arguments": '{"text": "to deploy"}'}
+    return {"id": "c1", "type": "function", "function": function}
+
+
+async def undisturbed(_: Home, step: Step) -> None:
+    await step()
+
+
+async def wherever_it_waits(_: Home, step: Step) -> None:
+    """Asked again with the same key each time, until it comes through."""
+    nth, cancelled = 0, True
+    while cancelled:
+        nth += 1
+        call = CancelledAt(step(), nth)
+        cancelled = await is_cancelled(asyncio.ensure_future(awaiting(call)))
+        assert cancelled == (call.waited >= nth)
+    assert nth > 1, "it never waited, so nothing is shown by this"
+
+
+async def without_a_thread(home: Home, step: Step) -> None:
+    before, gate, busy = home.events, threading.Event(), list[int]()
+
+    def work() -> None:
+        busy.append(1)
+        gate.wait(DEADLINE)
+
+    others = [asyncio.create_task(home.memory.carry_out(work)) for _ in range(MOST_THREADS)]
+    await until(lambda: len(busy) == MOST_THREADS)
+    call = asyncio.create_task(step())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    call.cancel()
+    assert await is_cancelled(call)
+    gate.set()
+    await asyncio.gather(*others)
+    assert home.events == before
+    await step()
+
+
+async def in_the_middle(home: Home, step: Step) -> None:
+    home.gate.hold()
+    call = asyncio.create_task(step())
+    await until(home.gate.reached.is_set)
+    for _ in range(3):  # whoever insists waits all the same
+        call.cancel()
+        await asyncio.sleep(0)
+        assert not call.done()
+    home.gate.opened.set()
+    assert await is_cancelled(call)
+    after = home.events
+    await step()
+    assert home.events == after, "what was stored already was stored again"
+
+
+async def awaiting(call: Awaitable[A]) -> A:
+    return await call
+
+
+async def is_cancelled(call: asyncio.Future[Any]) -> bool:
+    try:
+        await call
+    except asyncio.CancelledError:
+        return True
+    return False
+
+
+async def lived(place: Path, make: Callable[[Home, Step], Awaitable[None]]) -> dict[str, list[Event]]:
+    """What is stored after each step."""
+    home = Home(place)
+    stored: dict[str, list[Event]] = {}
+    for name, step in (await home.begin()).items():
+        await make(home, step)
+        stored[name] = home.events
+    await home.end()
+    return stored
+
+
+@pytest.mark.spec("K24", "K25", "I1")
+@pytest.mark.parametrize("make", [wherever_it_waits, without_a_thread, in_the_middle], ids=lambda make: make.__name__)
+def test_a_change_that_is_cancelled_and_asked_for_again_is_one_change(tmp_path: Path, make: Any) -> None:
+    async def main() -> None:
+        expected, found = await lived(tmp_path / "a", undisturbed), await lived(tmp_path / "b", make)
+        assert [name for name in expected if found[name] != expected[name]] == []
+
+    run(main())
+
+
+@pytest.mark.spec("K24")
+def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        home = Home(tmp_path / "h")
+        steps = await home.begin()
+        await home.end()
+        keyed = {
+            f"{sync.__name__}.{name}"
+            for sync in TWINS
+            for name, member in vars(sync).items()
+            if inspect.isfunction(member) and not name.startswith("_") and "key" in inspect.signature(member).parameters
+        }
+        assert keyed - {"Memory.dream"} == set(steps)  # which is called off, and not finished: see below
+
+    run(main())
+
+
+@pytest.mark.spec("K24")
+def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(tmp_path: Path) -> None:
+    async def main() -> None:
+        gate = Gate()
+        async with aio.Memory.open(tmp_path / "h", clock=gate) as memory:
+            session = await memory.session("s")
+            gate.hold()
+            call = asyncio.create_task(asyncio.wait_for(session.add([user("Hi.")], key="k"), timeout=0.01))
+            await until(gate.reached.is_set)
+            await asyncio.wait([call], timeout=0.05)
+            assert not call.done()
+            gate.opened.set()
+            with pytest.raises(TimeoutError):
+                await call
+            assert (await session.add([user("Hi.")], key="k")).repeated
+            assert len((await session.mind).line) == 1
+
+    run(main())
+
+
+@pytest.mark.spec("K24")
+def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(tmp_path: Path) -> None:
+    async def main() -> None:
+        gate, asked = threading.Event(), threading.Event()
+
+        def fail() -> None:
+            asked.set()
+            gate.wait(DEADLINE)
+            raise NotFound(what="anchor", name=7)
+
+        async with aio.Memory.open(tmp_path / "h") as memory:
+            call = asyncio.create_task(memory.carry_out(fail))
+            await until(asked.is_set)
+            call.cancel()
+            await asyncio.sleep(0)
+            gate.set()
+            with pytest.raises(asyncio.CancelledError) as cancelled:
+                await call
+            assert isinstance(cancelled.value.__cause__, NotFound)
+
+    run(main())
+
+
+@pytest.mark.spec("K24")
+def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(tmp_path: Path) -> None:
+    async def main() -> None:
+        gate, asked = threading.Event(), threading.Event()
+
+        def model(_: str) -> str:
+            asked.set()
+            gate.wait(DEADLINE)
+            return "{}"
+
+        async with aio.Memory.open(tmp_path / "h", model=model, embedder=None) as memory:
+            session = await memory.session("s", resource="ada")
+            await session.note("Ada prefers tea.", kind="preference")
+            call = asyncio.create_task(memory.dream("ada"))
+            await until(asked.is_set)
+            call.cancel()
+            assert await is_cancelled(call)
+            assert not gate.is_set(), "the model was waited for"
+            assert [(dream.code, dream.diff) for dream in await memory.dreams("ada")] == [(DreamOvertaken.code, "")]
+            gate.set()
+            theirs = await memory.dream("ada", cancelled=lambda: True)
+            assert theirs.code == DreamOvertaken.code
+            phases: list[str] = []
+            dream = await memory.dream("ada", watch=lambda phase, _: phases.append(phase), cancelled=lambda: False)
+            assert phases
+            assert dream.code != DreamOvertaken.code
+            assert dream == (await memory.dreams("ada"))[0]
+
+    run(main())
+
+
+@pytest.mark.spec("K24")
+def test_a_memory_that_nobody_waits_for_any_more_is_not_left_open(tmp_path: Path) -> None:
+    async def main() -> None:
+        home, gate = tmp_path / "h", Gate()
+        gate.hold()
+        opening = asyncio.ensure_future(awaiting(aio.Memory.open(home, clock=gate)))
+        await until(gate.reached.is_set)
+        assert open_files(home)
+        opening.cancel()
+        await asyncio.sleep(0)
+        gate.opened.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert open_files(home) == []
+
+    run(main())
+
+
+@pytest.mark.spec("K24")
+def test_a_close_that_is_cancelled_has_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        gate = threading.Event()
+        memory = await aio.Memory.open(tmp_path / "h")
+        session = await memory.session("s")
+        under_way = asyncio.create_task(session.carry_out(gate.wait, DEADLINE))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(memory.close())
+        for _ in range(3):
+            await asyncio.sleep(0)
+            closing.cancel()
+        assert not closing.done()
+        gate.set()
+        assert await is_cancelled(closing)
+        assert await under_way
+        assert open_files(tmp_path / "h") == []
+        with pytest.raises(Closed):
+            await session.mind
+        await memory.close()
+
+    run(main())
+
+
+def open_files(home: Path) -> list[str]:
+    links: list[str] = []
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            links.append(os.readlink(one))
+    return [link for link in links if link.startswith(str(home))]
+
+
+@pytest.mark.spec("K24", "K25")
+@settings(max_examples=15)
+@given(turns_of_the_loop=st.lists(st.integers(0, 40), min_size=1, max_size=12))
+def test_whenever_calls_are_cancelled_each_is_made_once_when_it_is_asked_for_again(
+    turns_of_the_loop: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async def main() -> None:
+        async with aio.Memory.open(tmp_path_factory.mktemp("h") / "home") as memory:
+            session = await memory.session("s")
+            said = [user(f"{number}") for number in range(len(turns_of_the_loop))]
+            calls = [asyncio.create_task(session.add([one], key=one["content"])) for one in said]
+            for turn in range(max(turns_of_the_loop) + 1):
+                for call, last in zip(calls, turns_of_the_loop, strict=True):
+                    if last == turn:
+                        call.cancel()
+                await asyncio.sleep(0)
+            left = [one for call, one in zip(calls, said, strict=True) if await is_cancelled(call)]
+            for one in left:
+                await session.add([one], key=one["content"])
+            found = [entry.wire["content"] for entry in (await session.mind).line]
+            assert sorted(found, key=int) == [one["content"] for one in said]
+            again = {one["content"] for one in left}
+            assert [one for one in found if one not in again] == sorted(set(found) - again, key=int)
+
+    run(main())

@@ -1,0 +1,532 @@
+"""A home as one file: all of it comes along, nothing is half brought in, and two pasts are never mixed."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from bundled import (
+    JOURNAL,
+    MANIFEST,
+    by_stream,
+    changed,
+    entries_of,
+    events_in,
+    exported,
+    imported,
+    keys_in,
+    lived,
+)
+from terminal import at_once, command
+
+from inmind import Memory
+from inmind.bundle import envelope, exporting
+from inmind.bundle.aside import aside
+from inmind.bundle.kept import MOST_BYTES
+from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, StorageFull
+from inmind.home import DATABASE
+from inmind.journal import Dreamt, DreamUndone, Event, MessageAdded
+from inmind.stores.sqlite import SqliteStore
+
+pytestmark = pytest.mark.spec("M40")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    return tmp_path / "other"
+
+
+@pytest.fixture
+def bundle(home: Path, tmp_path: Path) -> Path:
+    lived(home)
+    return exported(home, tmp_path / "home.inmind")
+
+
+# -- all of it -----------------------------------------------------------------------------------------------
+
+
+def test_a_home_is_the_same_elsewhere(home: Path, other: Path, bundle: Path) -> None:
+    """Events in their order, keys, and whatever is made of them."""
+    done = imported(bundle, other)
+    assert (done.added, done.extended, done.unchanged, done.unsourced) == (2, 0, 0, 0)
+    assert events_in(other) == events_in(home)
+    assert keys_in(other) == keys_in(home)
+    with Memory.open(home, embedder=None) as one, Memory.open(other, embedder=None) as two:
+        here, there = (memory.session("shop", resource="ada") for memory in (one, two))
+        assert there.mind.documents == here.mind.documents
+        assert two.belongings("ada") == one.belongings("ada")
+        assert [hit.crystal.id for hit in two.search("tabs")] == [hit.crystal.id for hit in one.search("tabs")] != []
+        assert there.read("detail/harbour.md") == here.read("detail/harbour.md")
+        before = len(there.journal())
+        there.add([{"role": "user", "content": "Where is the harbour of shop?"}], key="asked")
+        assert len(there.journal()) == before
+        assert there.prepare().messages == here.prepare().messages
+
+
+def test_what_an_export_tells_is_what_is_in_the_file(home: Path, tmp_path: Path) -> None:
+    lived(home)
+    told: list[tuple[int, int]] = []
+    with Memory.open(home, embedder=None) as memory:
+        done = memory.export(tmp_path / "b", watch=lambda now, total: told.append((now, total)))
+    entries = entries_of(done.path)
+    manifest = json.loads(entries[MANIFEST])
+    lines = entries[JOURNAL].splitlines()
+    assert (done.sessions, done.resources, done.events, done.keys) == (1, 1, len(events_in(home)), 2)
+    assert (manifest["events"], manifest["keys"], manifest["streams"]) == (len(lines), 2, 2)
+    assert done.bytes == done.path.stat().st_size
+    assert stat.S_IMODE(done.path.stat().st_mode) == 0o600
+    assert told == sorted(told)
+    assert sorted(os.listdir(tmp_path)) == ["b", "home"]
+
+
+@pytest.mark.spec("A5")
+def test_what_people_have_typed_and_nobody_has_read_yet_comes_along(home: Path, other: Path, tmp_path: Path) -> None:
+    lived(home)
+    lived(home, session="quiet", resource="ben", dreams=False)
+    page = home / "resources" / "ada" / "MEMORY.md"
+    page.write_text(page.read_text("utf-8") + "\n- typed by hand\n", "utf-8")
+    overview = home / "sessions" / "--w--" / "shop" / "working-memory" / "overview.md"
+    overview.write_text("# My own overview\n", "utf-8")
+    begun = home / "resources" / "new one" / "MEMORY.md"
+    begun.parent.mkdir()
+    begun.write_text("- of somebody who never had a session\n", "utf-8")
+    imported(exported(home, tmp_path / "b"), other)
+    with Memory.open(other, embedder=None) as memory:
+        assert "- typed by hand" in memory.belongings("ada").documents.text("MEMORY.md")
+        assert memory.session("shop").overview.startswith("# My own overview\n")
+        assert "never had a session" in memory.belongings("new one").documents.text("MEMORY.md")
+
+
+def test_files_that_no_journal_could_bring_back_come_along(home: Path, other: Path, tmp_path: Path) -> None:
+    """Also a session of the older kind, which stays as it is: whose it is, is for whoever opens it first."""
+    lived(home)
+    kept = {
+        "resources/ada/MEMORY.md.damaged-0123abcd": b"\xff\x00 somebody's only copy",
+        "resources/ada/MEMORY.md.seed-backup": b"# As it was\n",
+        "sessions/--w--/shop/messages.jsonl.damaged-77": b"{}",
+        "sessions/--w--/shop/working-memory/detail/a.md.damaged-1": b"",
+        "sessions/--w--/old.jsonl": b'{"role": "user", "content": "long ago"}\n',
+        "sessions/--w--/old.meta.json": b'{"title": "Older"}',
+    }
+    for name, data in kept.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(data)
+    (home / "sessions" / "--w--" / "link.jsonl").symlink_to("/etc/passwd")
+    (home / "sessions" / "--w--" / "OLD.jsonl").write_bytes(b"a name that some disks take for another\n")
+    (home / "sessions" / "--w--" / "huge.jsonl").touch()
+    os.truncate(home / "sessions" / "--w--" / "huge.jsonl", MOST_BYTES + 1)
+    with Memory.open(home, embedder=None) as memory:
+        done = memory.export(tmp_path / "b")
+    assert {Path(name).name for name in done.left_out} == {"link.jsonl", "huge.jsonl", "old.jsonl"}
+    kept["sessions/--w--/OLD.jsonl"] = b"a name that some disks take for another\n"
+    del kept["sessions/--w--/old.jsonl"]
+    assert set(imported(tmp_path / "b", other).kept) == set(kept)
+    assert {name: (other / name).read_bytes() for name in kept} == kept
+    assert imported(tmp_path / "b", other).kept == ()
+
+
+@pytest.mark.spec("N67")
+def test_settings_of_a_bundle_are_never_in_force(home: Path, other: Path, tmp_path: Path) -> None:
+    """They say which server is sent what was lived through, and with which key."""
+    lived(home, dreams=False)
+    (home / "config.toml").write_text('[model]\nurl = "http://elsewhere.example"\nkey_env = "HOME"\n', "utf-8")
+    bundle = exported(home, tmp_path / "b")
+    assert imported(bundle, other).kept == ("config.toml.imported",)
+    assert not (other / "config.toml").exists()
+    with Memory.open(other) as memory:
+        assert memory.settings.model.url == ""
+    assert imported(bundle, home).kept == ()
+
+
+def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, other: Path, tmp_path: Path) -> None:
+    lived(home)
+    lived(home, session="theirs", resource="ben")
+    lived(home, session="hers too", dreams=False)
+    (home / "config.toml").write_text("[affect]\nenabled = true\n", "utf-8")
+    for owner in ("ada", "ben"):
+        (home / "resources" / owner / "MEMORY.md.seed-backup").write_text(owner, "utf-8")
+    done = imported(exported(home, tmp_path / "b", resource="ada"), other)
+    ours = {name: events for name, events in by_stream(home).items() if "theirs" not in name and "ben" not in name}
+    without_places = {name: [_placeless(event) for event in events] for name, events in ours.items()}
+    assert {n: [_placeless(event) for event in events] for n, events in by_stream(other).items()} == without_places
+    assert set(ours) == {"resource/ada", "session/shop", "session/hers too"}
+    assert (done.unsourced, done.kept) == (0, ("resources/ada/MEMORY.md.seed-backup",))
+    assert b"theirs" not in b"".join(entries_of(tmp_path / "b").values())
+    with Memory.open(home) as memory, pytest.raises(NotFound):
+        memory.export(tmp_path / "c", resource="nobody there")
+
+
+def _placeless(event: Event) -> Event:
+    what = event.what
+    return replace(event, what=replace(what, position=0)) if isinstance(what, Dreamt | DreamUndone) else event
+
+
+# -- into a home that has something ----------------------------------------------------------------------------
+
+
+def test_the_same_bundle_twice_is_once(home: Path, other: Path, bundle: Path) -> None:
+    lived(other, session="mine", resource="ben")
+    imported(bundle, other)
+    before, keys = events_in(other), keys_in(other)
+    done = imported(bundle, other)
+    assert (done.events, done.keys, done.added, done.extended, done.unchanged) == (0, 0, 0, 0, 2)
+    assert (events_in(other), keys_in(other)) == (before, keys)
+    assert imported(bundle, home).events == 0
+
+
+def test_what_went_on_there_is_continued_here_and_what_went_on_here_stays(
+    home: Path, other: Path, bundle: Path, tmp_path: Path
+) -> None:
+    imported(bundle, other)
+    lived(home, session="later")
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("shop").add([{"role": "user", "content": "going on"}])
+    longer = exported(home, tmp_path / "longer")
+    done = imported(longer, other)
+    assert (done.added, done.extended, done.unchanged) == (1, 2, 0)
+    assert events_in(other) == events_in(home)
+    with Memory.open(other, embedder=None) as memory:
+        memory.session("shop").add([{"role": "user", "content": "only here"}])
+    before = events_in(other)
+    assert imported(longer, other).events == 0
+    assert imported(bundle, other).events == 0
+    assert events_in(other) == before
+
+
+def test_a_stream_that_has_parted_is_named_and_nothing_is_brought_in(
+    home: Path, other: Path, bundle: Path, tmp_path: Path
+) -> None:
+    imported(bundle, other)
+    lived(home, session="a new one", dreams=False, resource="ben")
+    for place, said in ((home, "there"), (other, "here")):
+        with Memory.open(place, embedder=None) as memory:
+            memory.session("shop").add([{"role": "user", "content": said}])
+    before = events_in(other)
+    with pytest.raises(Conflict, match="session/shop is not the same here and in the bundle from event") as caught:
+        imported(exported(home, tmp_path / "b"), other)
+    assert caught.value.code == "PARTED_WAYS"
+    assert events_in(other) == before
+
+
+def test_a_key_that_means_something_else_here_is_a_conflict(home: Path, other: Path, bundle: Path) -> None:
+    other.mkdir()
+    store = SqliteStore(other / DATABASE)
+    (asked,) = (receipt for receipt in keys_in(home) if receipt.key.named == "asked")
+    with store.adopting() as adoption:
+        for event in events_in(home):
+            adoption.add(event)
+        adoption.keep(replace(asked, key=replace(asked.key, request="another")))
+    store.close()
+    with pytest.raises(Conflict, match="session/shop has the key 'asked' for something else here than in the bundle"):
+        imported(bundle, other)
+
+
+def test_a_session_of_the_older_kind_that_differs_is_a_conflict(home: Path, other: Path, tmp_path: Path) -> None:
+    lived(home, dreams=False)
+    for place, text in ((home, "there"), (other, "here")):
+        (place / "sessions" / "--w--").mkdir(parents=True, exist_ok=True)
+        (place / "sessions" / "--w--" / "old.jsonl").write_text(json.dumps({"role": "user", "content": text}), "utf-8")
+        (place / "sessions" / "--w--" / "a.jsonl").write_text("{}", "utf-8")
+    (other / "sessions" / "--w--" / "a.jsonl").unlink()
+    with pytest.raises(Conflict, match=r"old\.jsonl is not the same"):
+        imported(exported(home, tmp_path / "b"), other)
+    assert events_in(other) == []
+    assert not (other / "sessions" / "--w--" / "a.jsonl").exists()
+    assert "here" in (other / "sessions" / "--w--" / "old.jsonl").read_text("utf-8")
+
+
+def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_before(
+    home: Path, other: Path, bundle: Path
+) -> None:
+    """What was dreamt of is not dreamt of again, and what was not, is."""
+    lived(other, session="mine", resource="ben")
+    imported(bundle, other)
+
+    def unread(place: Path) -> list[str]:
+        with Memory.open(place, embedder=None) as memory:
+            position = memory.belongings("ada").dreams.position
+        store = SqliteStore(place / DATABASE)
+        news = store.since(position, kinds=[MessageAdded.kind], most=999)
+        store.close()
+        return [event.id for _, event in news if event and event.stream == "session/shop"]
+
+    assert unread(other) == unread(home) != []
+    assert events_in(other) != events_in(home)
+
+
+def test_a_resource_that_dreamt_there_and_lived_on_here_has_parted(
+    home: Path, other: Path, bundle: Path, tmp_path: Path
+) -> None:
+    """Its dreams have read up to a place before which nobody would look for what happened here."""
+    imported(bundle, other)
+    with Memory.open(other, embedder=None) as memory:
+        memory.session("only here", resource="ada", cwd="/w").add([{"role": "user", "content": "Is the boat ready?"}])
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("shop").note("The tide is at nine")
+        memory.dream("ada")
+    before = events_in(other)
+    with pytest.raises(
+        Conflict, match="resource/ada has dreamt on in the bundle, and has lived on here, in session/only"
+    ):
+        imported(exported(home, tmp_path / "b"), other)
+    assert events_in(other) == before
+
+
+def test_a_home_with_something_in_it_can_be_refused(home: Path, other: Path, bundle: Path) -> None:
+    with pytest.raises(InvalidInput, match="nothing in it"):
+        imported(bundle, home, only_new=True)
+    assert imported(bundle, other, only_new=True).added == 2
+
+
+# -- where it is written -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_overwritten_unless_somebody_says_so(home: Path, tmp_path: Path, bundle: Path) -> None:
+    before = bundle.read_bytes()
+    lived(home, session="more", dreams=False)
+    with Memory.open(home, embedder=None) as memory:
+        with pytest.raises(InvalidInput, match="not there yet"):
+            memory.export(bundle)
+        assert bundle.read_bytes() == before
+        memory.export(bundle, overwrite=True)
+    assert b"more" in entries_of(bundle)[JOURNAL]
+    assert sorted(os.listdir(tmp_path)) == ["home", "home.inmind"]
+
+
+def test_what_is_no_file_is_not_written_to(home: Path, tmp_path: Path) -> None:
+    lived(home, dreams=False)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with Memory.open(home, embedder=None) as memory:
+        for name in ("pipe", "link", "home"):
+            with pytest.raises(InvalidInput, match="not a folder, a link or a device"):
+                memory.export(tmp_path / name, overwrite=True)
+        for folder in ("no such folder", "pipe", "link"):
+            with pytest.raises(InvalidInput, match="a folder that is there"):
+                memory.export(tmp_path / folder / "b")
+    assert sorted(os.listdir(tmp_path)) == ["home", "link", "pipe"]
+
+
+@pytest.mark.parametrize("name", [DATABASE, "config.toml", "new", "resources/ada/MEMORY.md", "../way in/new"])
+def test_a_home_is_not_written_into_itself(home: Path, tmp_path: Path, name: str) -> None:
+    """Its own journal is a file that is there, too."""
+    lived(home, dreams=False)
+    (tmp_path / "way in").symlink_to(home)
+    files = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    with Memory.open(home, embedder=None) as memory, pytest.raises(InvalidInput, match="outside of the home"):
+        memory.export(home / name, overwrite=True)
+    assert set(files) <= set(home.rglob("*"))
+    assert not (home / "new").exists()
+    assert events_in(home) != []
+
+
+def test_a_journal_that_does_not_read_back_is_not_exported_as_if_it_did(home: Path, tmp_path: Path) -> None:
+    """Neither damage nor what a newer version has stored, were it the last event of all."""
+    lived(home, dreams=False)
+    last = events_in(home)[-1]
+    connection: Any = apsw.Connection(str(home / DATABASE))
+    for damage in ("body = '{'", "kind = 'unheard_of'"):
+        connection.execute(f"UPDATE events SET {damage} WHERE position = (SELECT max(position) FROM events)")
+        with Memory.open(home, embedder=None) as memory, pytest.raises(Damaged) as caught:
+            memory.export(tmp_path / "b")
+        assert last.id in str(caught.value)
+    connection.close()
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("slack", "compression"), [(100_000, zipfile.ZIP_STORED), (3_200_000, zipfile.ZIP_DEFLATED)], ids=["much", "little"]
+)
+def test_a_journal_that_repeats_itself_is_not_taken_for_a_bomb(
+    home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slack: int, compression: int
+) -> None:
+    """Where it would look like one it is written as it is; where it does not, it is gone through more than once."""
+    for module in (envelope, exporting):
+        monkeypatch.setattr(module, "SLACK", slack)
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s", cwd="/w").add([{"role": "user", "content": "0" * 3_000_000}])
+    bundle = exported(home, tmp_path / "b")
+    with zipfile.ZipFile(bundle) as zip:
+        assert {entry.compress_type for entry in zip.infolist()} == {compression}
+    assert imported(bundle, other).events == len(events_in(home))
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Generator[None]:
+    """A disk that is full for every file beyond this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.spec("K14")
+def test_a_full_disk_leaves_no_half_of_a_bundle(home: Path, tmp_path: Path) -> None:
+    lived(home, dreams=False)
+    with Memory.open(home, embedder=None) as memory:
+        with files_of_at_most(1_000), pytest.raises(StorageFull):
+            memory.export(tmp_path / "b")
+        assert os.listdir(tmp_path) == ["home"]
+        assert memory.export(tmp_path / "b").events == len(events_in(home))
+
+
+@pytest.mark.spec("K14", "N67")
+def test_a_full_disk_leaves_a_home_as_it_was(home: Path, other: Path, tmp_path: Path) -> None:
+    """Also where the journal has room, and a file that comes with it has none."""
+    lived(home, dreams=False)
+    for name, size in (("a", 10), ("b", 3_000_000)):
+        (home / "resources" / "ada" / f"MEMORY.md.damaged-{name}").write_bytes(b"x" * size)
+    bundle = exported(home, tmp_path / "b")
+    lived(other, session="mine", resource="ben", dreams=False)
+    before = events_in(other)
+    with Memory.open(other, embedder=None) as memory:
+        for size in (50_000, 2_000_000):
+            with files_of_at_most(size), pytest.raises(StorageFull):
+                memory.import_(bundle)
+            assert events_in(other) == before
+            assert list(other.glob("resources/ada/*")) == []
+        assert len(memory.import_(bundle).kept) == 2
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from inmind import Memory
+from inmind.bundle.kept import Placing
+step, of = sys.argv[1], getattr(Placing, sys.argv[1])
+def to_the_end(*arguments):
+    if step == "lay":
+        of(*arguments)
+    os._exit(9)
+setattr(Placing, step, to_the_end)
+Memory.open(sys.argv[2], embedder=None).import_(sys.argv[3])
+"""
+
+
+@pytest.mark.spec("C02", "N67")
+@pytest.mark.parametrize("step", ["lay", "name"])
+def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
+    home: Path, other: Path, tmp_path: Path, step: str
+) -> None:
+    """Killed before its last step, the same import once more brings what is missing."""
+    lived(home, dreams=False)
+    (home / "sessions" / "--w--" / "old.jsonl").write_text('{"role": "user", "content": "long ago"}\n', "utf-8")
+    bundle = exported(home, tmp_path / "b")
+    lived(other, session="mine", resource="ben", dreams=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, step, str(other), str(bundle)], check=False)
+    assert ended.returncode == 9
+    with Memory.open(other, embedder=None) as memory:
+        assert {one.id for one in memory.sessions()} == ({"mine"} if step == "lay" else {"mine", "shop"})
+        memory.import_(bundle)
+        assert {one.id for one in memory.sessions()} == {"mine", "shop", "old"}
+    assert list(other.rglob(".inmind-*")) == []
+
+
+HELD = """
+import os, sys
+from pathlib import Path
+from inmind.bundle.aside import aside
+with aside(Path(sys.argv[1])) as folder:
+    (folder / "bundle").write_text("all that was ever said")
+    os._exit(9)
+"""
+
+
+@pytest.mark.spec("C02")
+def test_what_a_killed_one_has_left_beside_is_taken_away_and_what_is_in_use_is_not(home: Path, tmp_path: Path) -> None:
+    lived(home, dreams=False)
+    subprocess.run([sys.executable, "-c", HELD, str(tmp_path / "b")], check=False)
+    (left,) = tmp_path.glob(".inmind-bundle-*")
+    with aside(tmp_path / "c") as held:
+        assert not left.exists()
+        exported(home, tmp_path / "b")
+        assert list(tmp_path.glob(".inmind-bundle-*")) == [held]
+    assert sorted(os.listdir(tmp_path)) == ["b", "home"]
+
+
+def test_a_closed_memory_says_so(home: Path, tmp_path: Path) -> None:
+    memory = Memory.open(home)
+    memory.close()
+    with pytest.raises(Closed):
+        memory.export(tmp_path / "b")
+    with pytest.raises(Closed):
+        memory.import_(tmp_path / "b")
+
+
+def test_events_whose_sources_are_nowhere_are_counted(other: Path, bundle: Path, tmp_path: Path) -> None:
+    def lose(lines: list[dict[str, object]]) -> None:
+        lines[3]["sources"] = ["session/gone#7"]
+
+    assert imported(changed(bundle, tmp_path / "c", lose), other).unsourced == 1
+
+
+# -- at the command line -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("I3")
+def test_a_home_goes_through_a_pipe_into_a_new_one(home: Path, other: Path) -> None:
+    lived(home)
+    with subprocess.Popen(command("export", "-", home=home), stdout=subprocess.PIPE) as giving:
+        taking = subprocess.run(
+            command("import", "--json", "-", home=other), stdin=giving.stdout, capture_output=True, check=False
+        )
+    assert (giving.returncode, taking.returncode, taking.stderr) == (0, 0, b"")
+    assert json.loads(taking.stdout)["events"] == len(events_in(home))
+    assert events_in(other) == events_in(home)
+
+
+@pytest.mark.spec("I3", "N67")
+def test_what_is_refused_makes_no_home(tmp_path: Path, other: Path) -> None:
+    (tmp_path / "none.inmind").write_text("no bundle", "utf-8")
+    said = at_once("import", str(tmp_path / "none.inmind"), home=other)
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert said.stderr.startswith("inmind: INVALID_INPUT: bundle: expected a bundle")
+    assert sorted(os.listdir(tmp_path)) == ["none.inmind"]
+
+
+@pytest.mark.spec("I3")
+def test_what_was_done_is_said(home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lived(home, dreams=False)
+    number = len(events_in(home))
+    first = at_once("export", home=home)
+    (made,) = tmp_path.glob("inmind-*.inmind")
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert first.stdout.startswith(f"Exported 1 session, 1 resource, {number} events to {made.name}: ")
+    again = at_once("export", made.name, home=home)
+    assert (again.exit_code, again.stdout, "--force" in again.stderr) == (2, "", True)
+    assert json.loads(at_once("export", made.name, "--force", "--json", home=home).stdout)["events"] == number
+    assert at_once("import", made.name, home=other).stdout == (
+        f"Imported {number} events into {other}; of its sessions and resources 2 new, 0 continued, 0 as they were.\n"
+    )
+    assert at_once("import", made.name, home=other).stdout == f"All of it is in {other} already; nothing was changed.\n"
+    refused = at_once("import", made.name, "--into-new-home", home=other)
+    assert (refused.exit_code, "nothing in it yet" in refused.stderr) == (2, True)
+    assert at_once("import", "nowhere", home=other).exit_code == 3
+    assert at_once("export", "-", "--json", home=home).exit_code == 2
+
+
+@pytest.mark.spec("I3")
+def test_a_place_that_is_none_is_a_wrong_argument(home: Path, tmp_path: Path) -> None:
+    lived(home, dreams=False)
+    for place in (tmp_path / "nowhere" / "b", home / DATABASE):
+        said = at_once("export", str(place), "--force", home=home)
+        assert (said.exit_code, said.stdout) == (2, "")
+        assert said.stderr.startswith("inmind: INVALID_INPUT: FILE: expected a file")
+    bundle = exported(home, tmp_path / "b")
+    said = at_once("import", str(bundle), home=Path("/proc/no home can be here"))
+    assert (said.exit_code, said.stderr.startswith("inmind: UNSAFE_STORAGE: ")) == (5, True)

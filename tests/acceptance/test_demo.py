@@ -1,0 +1,298 @@
+"""The demonstration, as whoever types `make run` meets it: it convinces, it is quick to read, and it cannot cheat."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import lying
+import pytest
+from terminal import at_once, command
+
+from inmind import Memory
+from inmind.doors.demo import crash, doomed, flood, following, page, price
+from inmind.doors.demo.story import Stage
+
+SECONDS = 60.0
+HEADINGS = re.compile(r"^(\d)  \S", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the demonstrations of this module put whatever they need for a moment."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+def demonstrated(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "TMPDIR": str(place), "TERM": "dumb"}
+    return subprocess.run(
+        command("demo", *options), capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+    )
+
+
+@pytest.fixture(scope="module")
+def in_a_pipe(place: Path) -> subprocess.CompletedProcess[str]:
+    return demonstrated(place)
+
+
+@pytest.fixture(scope="module")
+def facts(place: Path) -> dict[str, Any]:
+    ran = demonstrated(place, "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.spec("I2")
+def test_it_keeps_its_word_in_five_acts_and_leaves_nothing_behind(
+    in_a_pipe: subprocess.CompletedProcess[str], place: Path
+) -> None:
+    assert (in_a_pipe.returncode, in_a_pipe.stderr) == (0, "")
+    assert HEADINGS.findall(in_a_pipe.stdout) == list("12345")
+    assert "NOT SO" not in in_a_pipe.stdout
+    assert list(place.iterdir()) == []
+
+
+def test_it_is_read_in_a_minute_and_needs_no_colour(in_a_pipe: subprocess.CompletedProcess[str]) -> None:
+    lines = in_a_pipe.stdout.splitlines()
+    assert len(lines) <= 90
+    assert all(len(line) <= 80 for line in lines if "mcp add" not in line)
+    assert "\x1b" not in in_a_pipe.stdout
+
+
+@pytest.mark.spec("B3")
+def test_references_are_understood_or_asked_about(
+    in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
+) -> None:
+    act = in_a_pipe.stdout.partition("\n2  ")[0]
+    assert 'it → page-123, "About Us"' in act
+    assert "asks: Which picture: dawn.jpg or lake.jpg?" in act
+    assert 'the other one → img-790, "lake.jpg"' in act
+    assert "page-132 was never seen; perhaps page-123" in act
+    said = facts["references"]["said"]
+    assert [one["ids"] for one in said] == [
+        [turn.meant] if turn.meant not in (None, "?") else [] for turn in page.TURNS
+    ]
+    tokens = facts["references"]["prompt"]["tokens"]
+    assert sum(tokens.values()) == facts["references"]["prompt"]["tokens_used"]
+    assert re.search(r"^ +T+S+G+.*H+.*M+·+⋯·+$", act, re.MULTILINE)
+
+
+@pytest.mark.spec("E5", "E8")
+def test_the_window_fills_and_nothing_that_leaves_it_is_lost(facts: dict[str, Any]) -> None:
+    act = facts["compaction"]
+    first = act["first"]
+    assert first["report"]["reason"] == "the window was full"
+    assert first["after"]["tokens"]["history"] < first["before"]["tokens"]["history"] / 2
+    assert first["ids_before"] == first["ids_known_after"] > 50
+    assert act["ids_known"] == act["ids"] == 2 * flood.DELIVERIES
+    assert [item["text"] for item in first["report"]["items"][:3]] == [flood.GOAL, *flood.RULES]
+    assert flood.ASIDE in first["found"]
+
+
+@pytest.mark.spec("G1", "G2", "G3", "G9")
+def test_a_dream_goes_from_the_notes_to_the_next_prompt(
+    in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
+) -> None:
+    dream = facts["dream"]
+    assert (len(dream["notes"]), dream["notes_left"]) == (2, [])
+    assert all(f"+- {note}" in dream["diff"].splitlines() for note in dream["notes"])
+    assert all(f"- {note}" in dream["state_in_next_prompt"].splitlines() for note in dream["notes"])
+    act = in_a_pipe.stdout.partition("\n3  ")[2].partition("\n4  ")[0]
+    assert re.search(r"\+## The Bond\n +\+- Ada prefers alt texts in English\.\n", act)
+
+
+@pytest.mark.spec("J1", "C02")
+def test_what_was_acknowledged_before_a_kill_in_the_middle_of_a_write_is_found(facts: dict[str, Any]) -> None:
+    act = facts["crash"]
+    assert act["killed"]
+    assert (act["acknowledged"], act["found"], act["half"], act["lost"]) == (doomed.TOLD, doomed.TOLD, [], [])
+    assert act["troubles"] == []
+
+
+@pytest.mark.spec("D6")
+def test_the_price_is_told_also_where_it_speaks_against_memory(
+    in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
+) -> None:
+    short, long = facts["price"]["bills"]
+    assert short["ratio"] > 1 > long["ratio"]
+    assert short["pays_from_call"] is None
+    assert 1 < long["pays_from_call"] < long["calls"]
+    assert f"From call {long['pays_from_call']} on it has cost less." in " ".join(in_a_pipe.stdout.split())
+
+
+@pytest.mark.spec("J1")
+def test_the_write_is_really_cut_in_two(tmp_path: Path) -> None:
+    """The log ends in half a page, and the process in SIGKILL: what comes back has been repaired, not spared."""
+    home = tmp_path / "home"
+    died = subprocess.run([sys.executable, "-m", doomed.__name__, str(home)], capture_output=True, check=False)
+    assert died.returncode == -signal.SIGKILL
+    log = (home / "inmind.db-wal").stat().st_size
+    header, frame = 32, 24 + doomed.PAGE
+    assert (log - header) % frame == 24 + doomed.PAGE // 2
+
+
+def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """A process that acknowledges what it has not kept, and a run that is too short for memory to pay."""
+    monkeypatch.setattr(crash, "doomed", lying)
+    monkeypatch.setattr(flood, "DELIVERIES", 60)
+    monkeypatch.setenv("PYTHONPATH", str(Path(lying.__file__).parent))
+    ran = at_once("demo", "--verbose", home=home)
+    assert ran.exit_code == 1
+    act = ran.stdout.partition("\n4  ")[2].partition("\n5  ")[0]
+    assert f"found     {lying.KEPT - 1} of {lying.TOLD} acknowledged notes; half ones: 1" in act
+    assert "NOT SO: everything acknowledged is there" in act
+    assert "NOT SO: nothing is half" in act
+    assert "NOT SO: a long run costs less with memory" in ran.stdout
+    assert ran.stderr.startswith("inmind: FAILED: ")
+    assert "crash: everything acknowledged is there" in ran.stderr
+    assert "\nNext\n" not in ran.stdout
+    assert ran.stdout.count("\n── G guide ──") == 3, "--verbose shows the prompts of the first three acts"
+
+
+@contextmanager
+def on_a_terminal(place: Path, *options: str) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """In a session of its own on a narrow terminal, whose Ctrl-C reaches whatever runs there."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TMPDIR": str(place), "TERM": "xterm-256color", "COLUMNS": "60"}
+    running = subprocess.Popen(
+        command("demo", *options),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=_take_the_terminal,
+    )
+    os.close(theirs)
+    try:
+        yield running, ours
+    finally:
+        running.kill()
+        running.wait()
+        os.close(ours)
+
+
+def _take_the_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def heard(terminal: int, upto: bytes = b"") -> bytes:
+    """All that is said on a terminal, up to some words, or until nobody is there any more."""
+    said, deadline = b"", time.monotonic() + SECONDS
+    with suppress(OSError):  # how a terminal says that nobody writes any more
+        while (not upto or upto not in said) and time.monotonic() < deadline and (more := os.read(terminal, 65_536)):
+            said += more
+    return said
+
+
+def standing(process: int) -> tuple[str, int]:
+    """The state of a process, and whose child it is."""
+    with suppress(OSError):
+        state, parent, *_ = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return state, int(parent)
+    return "X", 0
+
+
+def children_of(process: int) -> list[int]:
+    there = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [one for one in there if standing(one)[1] == process]
+
+
+def is_alive(process: int) -> bool:
+    """Not dead, be it that nobody has asked how it ended."""
+    return standing(process)[0] not in "ZX"
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="whose child a process is, is read from /proc")
+def test_ctrl_c_in_the_middle_of_the_crash_ends_all_of_it_and_leaves_nothing(tmp_path: Path) -> None:
+    with on_a_terminal(tmp_path) as (running, terminal):
+        said = heard(terminal, upto=crash.TITLE.encode())
+        deadline = time.monotonic() + SECONDS
+        while not (children := children_of(running.pid)) and running.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        os.write(terminal, b"\x03")
+        rest = heard(terminal)
+        assert running.wait(SECONDS) == 130
+    assert children, "the process that was to die had not begun"
+    while any(map(is_alive, children)):  # the same key has told them too, and they end when they come to it
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    assert list(tmp_path.iterdir()) == []
+    assert b"Traceback" not in rest
+    assert rest.count(b"inmind: INTERRUPTED: ") == 1
+    coloured = re.search(rb"\x1b\[\d+;\d+mTT+\x1b\[0m", said)
+    assert coloured, "the bar has no colour on a terminal that has"
+    plain = re.sub(rb"\x1b\[[0-9;]*m", b"", said).decode()
+    assert max(len(line) for line in plain.splitlines()) <= 60
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly(tmp_path: Path) -> None:
+    script = f"{shlex.join(command('demo'))} | head -1; exit ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+    )
+    assert (ran.returncode, ran.stderr) == (141, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_prompt_behind_a_bar_is_one_that_was_sent(memory: Memory, tmp_path: Path) -> None:
+    act = page.play(Stage(memory=memory, folder=tmp_path, width=77))
+    assert act.prompt is not None
+    prompt, explanation = act.prompt
+    assert prompt.request == memory.session(page.SESSION).prompt(prompt.call).request
+    assert explanation.call == prompt.call
+
+
+def test_a_bill_adds_up_to_the_ledger_call_by_call(memory: Memory, tmp_path: Path) -> None:
+    page.play(Stage(memory=memory, folder=tmp_path, width=77))
+    session = memory.session(page.SESSION)
+    bill = price.bill(session)
+    assert bill.calls == session.ledger.calls
+    assert bill.with_memory[-1] == pytest.approx(session.ledger.price(price.RATES))
+    assert list(bill.without) == sorted(bill.without)
+
+
+class TestWhatIsNext:
+    def test_the_commands_work_as_they_are_printed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As far as they can without a model, a client or a pager."""
+        monkeypatch.chdir(Path(__file__).parents[2])
+        chat, mcp, tutorial = (shlex.split(step.do) for step in following.steps())
+        server = mcp[mcp.index("--") + 1 :]
+        for asked in (chat, server):
+            ran = subprocess.run([*asked, "--help"], capture_output=True, text=True, timeout=SECONDS, check=False)
+            assert (ran.returncode, ran.stderr) == (0, "")
+        assert Path(server[0]).is_absolute() or server[0] == "inmind"
+        assert tutorial[0] == "less"
+        assert Path(tutorial[1]).exists()
+
+    def test_a_command_that_the_shell_finds_is_called_by_its_name(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        program = tmp_path / "with space" / "inmind"
+        program.parent.mkdir()
+        program.touch(mode=0o755)
+        monkeypatch.setattr(following, "get_path", {"scripts": str(program.parent)}.__getitem__)
+        monkeypatch.setenv("PATH", str(program.parent))
+        assert following.steps()[0].do == "inmind chat"
+        monkeypatch.setenv("PATH", "/nowhere")
+        monkeypatch.chdir(tmp_path)
+        assert following.steps()[0].do == "'with space/inmind' chat"
+        assert following.steps()[1].do == f"claude mcp add inmind -- '{program}' mcp"

@@ -1,0 +1,295 @@
+"""The pages below docs/ do what they say, everything public has its place there, and the site is whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import runpy
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import PROJECT, Place, complaints, steps
+from provider import Provider, Says, asks, says
+
+import inmind
+from docs.building.commands import options_by_path
+from docs.building.names import PAGES, twins_page, undocumented
+from docs.building.site import SITE, build, fetched_from_outside, for_the_site, missing, staged_pages
+from docs.building.source import HELD, members_of, public
+from inmind import aio
+from inmind.doors.cli.endings import EXIT_CODES, MEANINGS
+from inmind.errors import InmindError
+from inmind.settings import Settings
+from inmind.tools import offered
+
+DOCS = PROJECT / "docs"
+FOLLOWED = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))
+
+# What models answer on the pages that ask one, in order.
+SCRIPTS: Mapping[str, Callable[[], list[Says]]] = {
+    "how-to/add-memory-to-my-agent.md": lambda: [
+        says("", asks("working_memory_note", {"note": "Ada prefers short answers.", "importance": 0.8})),
+        says("Build 118 runs on staging."),
+        says("Not yet: staging runs build 118 since this morning."),
+        says("", asks("get_order", {"order_id": "W-118"})),
+        says("It is on its way."),
+    ],
+    "how-to/chat.md": lambda: [says("Hello, Ada."), says("On its way.")],
+    "tutorial.md": lambda: [says("You want short sentences, and your site goes live on May 3.")],
+}
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    name = str(page.relative_to(DOCS))
+    with Provider() as provider:
+        provider.will(*SCRIPTS.get(name, list[Says])())
+        place = Place.under(
+            tmp_path,
+            OPENAI_BASE_URL=provider.openai,
+            OPENAI_API_KEY="none",
+            ANTHROPIC_BASE_URL=provider.anthropic,
+            ANTHROPIC_API_KEY="none",
+        )
+        assert complaints(page.read_text("utf-8"), place, page=name) == []
+        assert (provider.unused, provider.failures) == (0, [])
+
+
+# What comes from elsewhere goes on there for a while: people move when all of it has been tried.
+
+Moving = Callable[[str], Callable[[], str]]
+
+
+@pytest.fixture
+def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moving:
+    """All that a page wants before its first command. Answers with that command, and this with what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INMIND_HOME", str(tmp_path / "home"))
+
+    def prepare(name: str) -> Callable[[], str]:
+        for step in steps(page(name)):
+            if step.kind == "file":
+                Path(step.name).write_text(step.code, "utf-8")
+            elif step.kind == "python":
+                exec(compile(step.code, name, "exec"), {})  # noqa: S102 -- it is a page of ours
+            elif step.kind == "sh":
+                return partial(run, step.code.split()[1:])
+        raise AssertionError(f"{name} has no command")
+
+    def run(arguments: Sequence[str]) -> str:
+        monkeypatch.setattr(sys, "argv", arguments)
+        runpy.run_path(arguments[0])
+        return capsys.readouterr().out
+
+    return prepare
+
+
+def test_what_mem0_has_updated_since_comes_as_a_newer_note(moving: Moving) -> None:
+    bring_in = moving("how-to/from-mem0.md")
+    assert bring_in() == "3 of 3 notes are new\n"
+    (short, deadline), at = json_in("mem0.json")["results"], "2026-03-08T09:00:00.000000+00:00"
+    short["metadata"] = {"category": "fact"}
+    updated = {**deadline, "memory": "The deadline of the shop is April 9", "updated_at": at}
+    not_in_the_history = {**short, "id": "3c", "memory": "Sells tea"}
+    Path("mem0.json").write_text(json.dumps({"results": [short, updated, not_in_the_history]}))
+    with sqlite3.connect("history.db") as database:
+        said = (deadline["memory"], updated["memory"], "UPDATE", deadline["created_at"], at, 0, None, "user")
+        database.execute(f"INSERT INTO history VALUES ({', '.join('?' * 10)})", ("h3", deadline["id"], *said))
+    database.close()
+    assert bring_in() == "2 of 5 notes are new\n"
+    assert bring_in() == "0 of 5 notes are new\n"
+    with inmind.Memory.open() as memory:
+        memory.consolidate("ada")
+        found = [hit.crystal for hit in memory.search("deadline of the shop", resource="ada", limit=3)]
+        assert [crystal.text[-8:] for crystal in found] == [" April 9", " April 2", "March 20"]
+        assert [f"{crystal.valid_to:%m-%d}" if crystal.valid_to else "" for crystal in found] == ["", "03-08", "03-01"]
+
+
+def test_a_thread_of_langgraph_goes_on_and_an_item_put_anew_is_a_newer_note(moving: Moving) -> None:
+    bring_in = moving("how-to/from-langgraph.md")
+    assert bring_in().startswith("support-7: 4 messages\n")
+    thread = json_in("threads.jsonl")
+    thread["messages"][0]["content"] += " (edited)"
+    thread["messages"][1]["created_at"] = "2026-03-03T10:00:00+00:00"  # the checkpoints before were pruned
+    thread["messages"].append(
+        {"role": "user", "content": "Send it.", "id": "6a.0", "created_at": "2026-03-03T11:00:00"}
+    )
+    Path("threads.jsonl").write_text(json.dumps(thread))
+    put = "UPDATE store SET value = ?, updated_at = ? WHERE key = 'm1'"
+    for text, day in (("Ada prefers spaces.", "02"), ("Ada prefers tabs.", "04"), ("Ada prefers spaces.", "06")):
+        with sqlite3.connect("store.db") as database:
+            database.execute(put, (json.dumps({"text": text, "kind": "preference"}), f"2026-03-{day} 09:30:00"))
+        database.close()
+        for _ in range(2):
+            assert bring_in().startswith("support-7: 5 messages\n")
+    with inmind.Memory.open() as memory:
+        line = memory.session("support-7").mind.line
+        assert [line[0].wire["content"], line[4].wire["content"]] == ["What is in order W-118?", "Send it."]
+        memory.consolidate("ada")
+        notes = [hit.crystal for hit in memory.search("what does Ada prefer", resource="ada", sources=["memory"])]
+        held = [(note.text, note.at.day) for note in notes if note.text.startswith("Ada") and not note.superseded_by]
+        assert held == [("Ada prefers spaces.", 6)]
+
+
+def test_what_letta_has_changed_since_is_brought_in_to_whom_it_belongs(moving: Moving) -> None:
+    bring_in = moving("how-to/from-letta.md")
+    assert bring_in() == "harbour: 4 messages, 1 passages\n"
+    with inmind.Memory.open() as memory:
+        session = memory.session("letta-harbour")
+        session.write("MEMORY.md", session.read("MEMORY.md") + "\nWritten by hand.\n")
+    exported, passages = json_in("agent.af"), json_in("passages.json")
+    [agent] = exported["agents"]
+    at, calls = "2026-02-02T08:00:00+00:00", [{**agent["messages"][2]["tool_calls"][0], "id": id} for id in ("a", "b")]
+    agent["messages"] = [
+        *agent["messages"][5:],  # a file has the last ones, and counts them from 0
+        {"role": "user", "content": "And in winter?", "created_at": at},
+        {"role": "assistant", "content": None, "tool_calls": calls, "created_at": at},
+        *({"role": "tool", "content": "OK", "tool_call_id": call["id"], "created_at": at} for call in calls),
+    ]
+    for number, message in enumerate(agent["messages"]):
+        message["id"] = f"message-{number}"
+    exported["agents"].append({**agent, "name": "harbour-sleeptime", "messages": []})
+    Path("agent.af").write_text(json.dumps(exported))
+    [[passage]] = passages.values()
+    passage |= {"text": passage["text"].replace("15", "20"), "updated_at": "2026-02-12T10:00:00+00:00"}
+    Path("passages.json").write_text(json.dumps(passages))
+    for _ in range(2):
+        assert bring_in() == "harbour: 8 messages, 1 passages\nharbour-sleeptime: 0 messages, 0 passages\n"
+    with inmind.Memory.open() as memory:
+        session = memory.session("letta-harbour")
+        assert session.read("MEMORY.md").endswith("Written by hand.\n")
+        assert session.mind.line[4].wire["content"] == "And in winter?"
+        found = [hit.crystal for hit in session.search("winter timetable of the ferry", sources=["memory"], limit=2)]
+        assert sorted((one.text[-3:], one.at.month) for one in found) == [("15.", 1), ("20.", 2)]
+        abroad = memory.search("winter timetable of the ferry", resource="harbour-sleeptime")
+        assert not [hit for hit in abroad if "ferry" in hit.crystal.text]
+    exported["blocks"][0]["value"] = "The harbour master is Olga."
+    Path("agent.af").write_text(json.dumps(exported))
+    bring_in()
+    with inmind.Memory.open() as memory:
+        assert "Olga" in memory.session("letta-harbour").read("MEMORY.md")
+
+
+def test_every_public_name_is_on_one_page_of_the_reference_and_says_what_it_is() -> None:
+    placed = [name for page in PAGES.values() for name in page.names]
+    assert sorted(placed) == inmind.__all__
+    assert undocumented() == []
+
+
+def test_everything_that_a_twin_has_is_on_the_page_of_the_async_side() -> None:
+    told = re.findall(r"^(?:- |### )`(?:await )?(\w+)", twins_page(), re.MULTILINE)
+    had = [name for twin in aio.__all__ for name in dir(getattr(aio, twin)) if not name.startswith("_")]
+    assert sorted({*had, "sync"} - {*told}) == []
+
+
+def test_everything_that_a_host_can_call_is_in_the_table_of_calls() -> None:
+    table = page("reference/calls.md")
+    rows = re.findall(r"^\| (`.+?) \| (.+) \|$", table, re.MULTILINE)
+    calls = re.findall(r"`(memory|session)\.(\w+)", " ".join(call for call, _ in rows).replace("`Memory.", "`memory."))
+    told = {f"{holder.capitalize()}.{name}" for holder, name in calls}
+    for holder in ("Scratchpad", "Affect", "Books"):  # each has one row, which says what it has
+        [has] = [does for _, does in rows if f"`{holder}`:" in does]
+        told |= {f"{holder}.{name}" for name in re.findall(r"`(\w+)", has)}
+    called = [f"{holder}.{name}" for holder in HELD for name, _ in members_of(public(f"inmind.{holder}"))]
+    assert [one for one in called if one not in told] == []
+    assert [name for name in inmind.__all__ if f"`{name}`" not in table] == []
+
+
+def test_every_command_is_documented() -> None:
+    table = page("reference/commands.md")
+    assert [path for path in options_by_path() if f"`inmind {path}" not in table] == []
+
+
+def test_the_commands_that_print_no_json_are_named() -> None:
+    said = re.search(r"^`--json` (.+?) prints JSON", page("reference/commands.md"), re.MULTILINE)
+    assert said
+    silent = {path for path, options in options_by_path().items() if "--json" not in options}
+    assert {*re.findall(r"`([\w ]+)`", said[1])} == silent
+
+
+def test_every_exit_code_is_documented_and_so_are_the_errors_that_end_with_it() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page("reference/commands.md"), re.MULTILINE)
+    assert sorted(int(code) for code, _ in rows) == sorted(MEANINGS)
+    assert {error: int(code) for code, said in rows for error in re.findall(r"`([A-Z_]+)`", said)} == EXIT_CODES
+
+
+def test_every_tool_is_documented() -> None:
+    table = page("tools.md")
+    names = [str(tool["name"]) for tool in offered(inmind.default_layers(), "mcp")]
+    assert "memory_search" in names
+    assert [name for name in names if f"| `{name}` |" not in table] == []
+
+
+def test_every_code_of_an_error_is_documented() -> None:
+    table = page("reference/errors.md")
+    assert [code for code in sorted(codes(InmindError)) if f"`{code}`" not in table] == []
+
+
+def test_every_setting_is_documented() -> None:
+    table = page("dreams.md")
+    groups = {group.name: group.default_factory for group in dataclasses.fields(Settings)}
+    settings = [
+        f"{name}.{one.name}" for name, kind in groups.items() if callable(kind) for one in dataclasses.fields(kind())
+    ]
+    assert len(settings) > 10
+    assert [one for one in settings if f"`{one}`" not in table] == []
+
+
+def test_no_two_pages_of_the_site_are_called_alike() -> None:
+    titles = Counter(text.partition("\n")[0] for text in staged_pages(PROJECT).values())
+    assert [title for title, pages in titles.items() if pages > 1] == []
+
+
+def test_the_site_is_whole_and_fetches_nothing_from_anywhere(tmp_path: Path) -> None:
+    assert build(PROJECT, into=tmp_path) == 0
+    assert (tmp_path / SITE / "docs" / "reference" / "names" / "session.html").is_file()
+
+
+# The checks of the site, checked on little sites.
+
+
+def test_whatever_a_browser_would_fetch_from_elsewhere_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<link rel="canonical" href="https://here.example/a"><a href="https://there.example">a link</a>'
+        '<link rel="stylesheet" href="//cdn.example/x.css"><script src="https://cdn.example/x.js"></script>'
+        '<img src="b.png">'
+    )
+    (tmp_path / "b.css").write_text('@import "https://fonts.example/c.css"; body { background: url(d.png) }')
+    assert list(fetched_from_outside(tmp_path)) == [
+        "a.html fetches //cdn.example/x.css",
+        "a.html fetches https://cdn.example/x.js",
+        "b.css fetches https://fonts.example/c.css",
+    ]
+
+
+def test_a_page_that_did_not_get_into_the_site_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "index.html").touch()
+    assert list(missing(tmp_path, ["README.md", "docs/gone.md"])) == ["docs/gone.md is not in the site"]
+
+
+def test_a_link_to_what_is_no_page_is_text_in_the_site() -> None:
+    links = "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) [k](examples) [l](LICENSE)"
+    assert for_the_site(links) == "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) k l"
+    code = "`run[a](b)` and\n```python\nrun[a](b)\n```\nthen "
+    assert for_the_site(f"{code}[k](examples)") == f"{code}k"
+    assert for_the_site("```python no-run\nrun()\n```") == "```python\nrun()\n```"
+
+
+def json_in(name: str) -> Any:
+    return json.loads(Path(name).read_text("utf-8"))
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def codes(kind: type[InmindError]) -> set[str]:
+    below = {code for one in kind.__subclasses__() for code in codes(one)}
+    return below | ({kind.code} if "code" in vars(kind) and kind is not InmindError else set())

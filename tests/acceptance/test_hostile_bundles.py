@@ -1,0 +1,454 @@
+"""Bundles that somebody has made to do harm: each is refused before anything is written, with the entry it is about.
+
+The tables of faults call this N67. What they are to harm is a home that has something in it, and afterwards it has just
+that: not an event, not a file more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import struct
+import subprocess
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundled import JOURNAL, KEYS, MANIFEST, Lines, changed, entries_of, events_in, exported, lived, packed
+
+from inmind import Memory
+from inmind.bundle import envelope
+from inmind.errors import InvalidInput, NotFound
+
+pytestmark = pytest.mark.spec("N67")
+
+Made = Callable[[Path, Path], object]
+"""Makes a bundle of a good one."""
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("good")
+    lived(folder / "home")
+    (folder / "home" / "sessions" / "--w--" / "old.jsonl").write_text('{"role": "user", "content": "hi"}\n', "utf-8")
+    return exported(folder / "home", folder / "good.inmind")
+
+
+class Target:
+    """A home with something in it, and a way to see that it has nothing else."""
+
+    def __init__(self, home: Path) -> None:
+        lived(home, session="mine", resource="ben", dreams=False)
+        self.home = home
+        self.memory = Memory.open(home, embedder=None)
+        self.before = self._looks()
+
+    def refuses(self, bundle: Path) -> str:
+        with pytest.raises(InvalidInput) as caught:
+            self.memory.import_(bundle)
+        assert self._looks() == self.before
+        assert caught.value.field.startswith("bundle")
+        return str(caught.value)
+
+    def _looks(self) -> object:
+        files = {path: path.read_bytes() for path in self.home.rglob("*") if path.is_file() and ".db" not in path.name}
+        return events_in(self.home), {path: data for path, data in files.items() if path.name != ".lock"}
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Generator[Target]:
+    made = Target(tmp_path_factory.mktemp("target") / "home")
+    yield made
+    made.memory.close()
+
+
+# -- the zip around it -----------------------------------------------------------------------------------------
+
+
+def with_entry(name: str, data: bytes = b"{}\n", *, mode: int = stat.S_IFREG | 0o600) -> Made:
+    """A good one with an entry more, which its manifest tells of."""
+
+    def make(good: Path, to: Path) -> None:
+        packed(to, {**entries_of(good), name: data})
+        with zipfile.ZipFile(to) as zip:
+            entries = [(entry, zip.read(entry)) for entry in zip.infolist()]
+        with zipfile.ZipFile(to, "w") as zip:
+            for entry, content in entries:
+                entry.external_attr = (mode if entry.filename == name else 0o600) << 16
+                zip.writestr(entry, content)
+
+    return make
+
+
+def twice(good: Path, to: Path) -> None:
+    to.write_bytes(good.read_bytes())
+    with warnings.catch_warnings(), zipfile.ZipFile(to, "a") as zip:
+        warnings.simplefilter("ignore")
+        zip.writestr(JOURNAL, b"")
+
+
+def twins(good: Path, to: Path) -> None:
+    packed(to, {**entries_of(good), "kept/sessions/--w--/OLD.jsonl": b"{}\n"})
+
+
+def accents(good: Path, to: Path) -> None:
+    """One letter, spelt in two ways."""
+    names = ("kept/sessions/--w--/caf\u00e9.jsonl", "kept/sessions/--w--/cafe\u0301.jsonl")
+    packed(to, {**entries_of(good), **dict.fromkeys(names, b"{}\n")})
+
+
+def patched(name: str, at: int, central: int, form: str, change: Callable[[int], int]) -> Made:
+    """A number in both headers of an entry, changed."""
+
+    def make(good: Path, to: Path) -> None:
+        packed(to, entries_of(good))
+        data = bytearray(to.read_bytes())
+        for mark, offset, back in ((b"PK\x03\x04", at, 30), (b"PK\x01\x02", central, 46)):
+            place = data.index(name.encode(), data.index(mark)) - back
+            while bytes(data[place : place + 4]) != mark:
+                place = data.index(name.encode(), place + back + 1) - back
+            (number,) = struct.unpack_from(form, data, place + offset)
+            struct.pack_into(form, data, place + offset, change(number))
+        to.write_bytes(data)
+
+    return make
+
+
+def compressed(method: int) -> Made:
+    return lambda good, to: packed(to, entries_of(good), compression=method)
+
+
+def bomb(name: str) -> Made:
+    return lambda good, to: packed(to, {**entries_of(good), name: b" " * 60_000_000}, honest=name != MANIFEST)
+
+
+def a_million_entries(_: Path, to: Path) -> None:
+    local = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 0, 0, 0, 0, 0, 0, 1, 0) + b"a"
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 3, 20, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, len(entry) * 10**6, len(local), 0)
+    to.write_bytes(local + entry * 10**6 + end)
+
+
+def without(name: str) -> Made:
+    return lambda good, to: packed(to, {n: d for n, d in entries_of(good).items() if n != name}, honest=False)
+
+
+def behind_a_comment(good: Path, to: Path) -> None:
+    packed(to, entries_of(good))
+    with zipfile.ZipFile(to, "a") as zip:
+        zip.comment = b"a comment can hide another end"
+
+
+def cut(share: float) -> Made:
+    return lambda good, to: to.write_bytes(good.read_bytes()[: int(good.stat().st_size * share)])
+
+
+def said(**members: object) -> Made:
+    """A manifest that says something else."""
+
+    def make(good: Path, to: Path) -> None:
+        entries = entries_of(good)
+        manifest = {**json.loads(entries[MANIFEST]), **members}
+        packed(to, {**entries, MANIFEST: json.dumps(manifest).encode()}, honest=False)
+
+    return make
+
+
+def raw(name: str, data: bytes) -> Made:
+    return lambda good, to: packed(to, {**entries_of(good), name: data}, honest=name != MANIFEST)
+
+
+ZIPS: dict[str, tuple[Made, str]] = {
+    "a path that leads out": (with_entry("kept/../../evil.jsonl"), "bundle kept/../../evil.jsonl"),
+    "a path that leads out from the top": (with_entry("../evil"), "bundle ../evil"),
+    "an absolute path": (with_entry("/tmp/evil"), "bundle /tmp/evil"),
+    "a path of another system": (with_entry("kept/sessions\\--w--\\evil.jsonl"), "no bundle has"),
+    "a path to the database": (with_entry("kept/inmind.db"), "bundle kept/inmind.db"),
+    "a path to a live file": (with_entry("kept/resources/ada/MEMORY.md"), "bundle kept/resources"),
+    "a hidden file": (with_entry("kept/sessions/--w--/.lock.jsonl"), "no bundle has"),
+    "a folder": (with_entry("kept/sessions/"), "bundle kept/sessions/"),
+    "a link": (with_entry("kept/sessions/--w--/a.jsonl", b"/etc/passwd", mode=stat.S_IFLNK | 0o777), "a plain file"),
+    "a device": (with_entry("kept/sessions/--w--/a.jsonl", mode=stat.S_IFCHR | 0o600), "a plain file"),
+    "an entry twice": (twice, "a second entry"),
+    "two that differ in case": (twins, "a second entry"),
+    "two that are spelt in two ways": (accents, "a second entry"),
+    "an unknown entry": (with_entry("readme.txt"), "bundle readme.txt"),
+    "a bundle in the bundle": (with_entry("inner.inmind", b"PK\x05\x06" + bytes(18)), "bundle inner.inmind"),
+    "a name with a bell": (with_entry("kept/sessions/--w--/a\x07.jsonl"), "a printable name"),
+    "a size that is too small": (patched(JOURNAL, 22, 24, "<L", lambda size: size - 500), JOURNAL),
+    "a size that is too large": (patched(JOURNAL, 22, 24, "<L", lambda size: size + 500), JOURNAL),
+    "a length that is too small": (patched(JOURNAL, 18, 20, "<L", lambda size: size - 50), JOURNAL),
+    "an encrypted entry": (patched(JOURNAL, 6, 8, "<H", lambda flags: flags | 1), "an encrypted entry"),
+    "another compression": (compressed(zipfile.ZIP_LZMA), "deflated"),
+    "a bomb": (bomb(JOURNAL), "bytes out of a file of"),
+    "a bomb beside": (bomb("kept/resources/ada/MEMORY.md.damaged-1"), "bytes out of a file of"),
+    "a bomb in the manifest": (bomb(MANIFEST), "bundle"),
+    "a million entries": (a_million_entries, "a list of entries of"),
+    "no manifest": (without(MANIFEST), MANIFEST),
+    "no journal": (without(JOURNAL), JOURNAL),
+    "no keys": (without(KEYS), KEYS),
+    "a comment": (behind_a_comment, "end of a zip file"),
+    "nothing": (lambda _, to: to.write_bytes(b""), "end of a zip file"),
+    "a text": (lambda _, to: to.write_text("hello " * 100), "end of a zip file"),
+    "only an end": (lambda _, to: to.write_bytes(b"PK\x05\x06" + bytes(18)), MANIFEST),
+    "a tenth": (cut(0.1), "end of a zip file"),
+    "nearly all": (cut(0.99), "end of a zip file"),
+    "a newer format": (said(format=2, by="9.9"), "upgrade inmind"),
+    "no format": (said(format="1"), MANIFEST),
+    "more than there is": (said(events=10**6), MANIFEST),
+    "fewer streams": (said(streams=1), MANIFEST),
+    "negative numbers": (said(keys=-1), MANIFEST),
+    "another member": (said(exec="rm -rf"), MANIFEST),
+    "entries that are none": (said(entries=[1]), MANIFEST),
+    "hashes that are none": (said(entries={JOURNAL: {"bytes": 1, "sha256": 5}, KEYS: {"bytes": 0}}), MANIFEST),
+    "other hashes": (said(entries={n: {"bytes": 1, "sha256": ""} for n in (JOURNAL, KEYS)}), "bundle"),
+    "a manifest of another encoding": (raw(MANIFEST, b"\xff\xfe{}"), MANIFEST),
+    "a deep manifest": (raw(MANIFEST, b"[" * 10**6), MANIFEST),
+    "a list for a manifest": (raw(MANIFEST, b"[]"), MANIFEST),
+}
+
+
+@pytest.mark.parametrize("case", ZIPS)
+def test_a_file_that_is_no_bundle_as_we_write_them_is_refused(
+    target: Target, good: Path, tmp_path: Path, case: str
+) -> None:
+    make, why = ZIPS[case]
+    make(good, tmp_path / "b")
+    assert why in target.refuses(tmp_path / "b")
+
+
+def test_the_good_one_is_not_refused(good: Path, tmp_path: Path) -> None:
+    """Nor if somebody else has packed it; so what is refused above is refused for what was done to it."""
+    for number, bundle in enumerate((good, packed(tmp_path / "again", entries_of(good)))):
+        with Memory.open(tmp_path / str(number), embedder=None) as memory:
+            assert memory.import_(bundle).added == 2
+
+
+def test_what_is_no_plain_file_is_not_waited_for(target: Target, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        assert "not a plain file" in target.refuses(place)
+    with pytest.raises(NotFound):
+        target.memory.import_(tmp_path / "nowhere")
+
+
+# -- the lines in it ---------------------------------------------------------------------------------------------
+
+
+def lines(change: Callable[[Lines], object]) -> Made:
+    return lambda good, to: changed(good, to, change)
+
+
+def set_to(**members: object) -> Made:
+    """The third event, with something else in it."""
+    return lines(lambda all: all[2].update(members))
+
+
+def body_of(kind: str, **members: object) -> Made:
+    """The third event, of another kind; good in itself."""
+    return set_to(kind=kind, body=json.dumps(members))
+
+
+def dreamt(**members: object) -> Made:
+    return body_of("dreamt", dream=1, by="rules", upto=0, position=0, **members)
+
+
+def opened_in(cwd: object, **members: object) -> Made:
+    return lines(lambda all: all[0].update(body=json.dumps({"resource": "ada", "cwd": cwd, **members})))
+
+
+def journal(data: bytes) -> Made:
+    return raw(JOURNAL, data)
+
+
+def also(**members: object) -> Made:
+    """A last event more, behind the others of its stream."""
+
+    def add(all: Lines) -> None:
+        last = next(line for line in reversed(all) if line["stream"] == "session/shop")
+        all.append({**last, "seq": last["seq"] + 1, "position": all[-1]["position"] + 1, **members})
+
+    return lines(add)
+
+
+def keyed(**members: object) -> Made:
+    key: dict[str, Any] = {"stream": "session/shop", "key": "k", "request": "r", "first": 1, "last": 1, "at": AT}
+    return lambda good, to: packed(to, {**entries_of(good), KEYS: json.dumps({**key, **members}).encode() + b"\n"})
+
+
+AT = "2026-01-01T00:00:00+00:00"
+LINES: dict[str, tuple[Made, str]] = {
+    "no JSON": (journal(b"hello\n"), "line 1"),
+    "no object": (journal(b"[]\n"), "line 1"),
+    "an empty line": (journal(b"\n"), "line 1"),
+    "no end": (journal(b"{}\n{}"), "bundle journal.jsonl"),
+    "no UTF-8": (journal(b'{"a": "\xff"}\n'), "line 1"),
+    "UTF-16": (journal('{"a": 1}\n'.encode("utf-16")), "bundle journal.jsonl"),
+    "deep": (journal(b"[" * 200_000 + b"\n"), "line 1"),
+    "deep inside": (set_to(body='{"a":' * 100_000), "line 3"),
+    "a number without end": (journal(b'{"seq": ' + b"9" * 100_000 + b"}\n"), "line 1"),
+    "another member": (set_to(more=1), "line 3"),
+    "a missing member": (lines(lambda all: all[2].pop("trust")), "line 3"),
+    "a gap": (lines(lambda all: all.pop(2)), "behind"),
+    "one twice": (lines(lambda all: all.insert(2, {**all[1], "position": all[1]["position"]})), "line 3"),
+    "another order": (lines(lambda all: all.insert(1, all.pop(2))), "line 2"),
+    "number 0": (set_to(seq=0), "line 3"),
+    "a number below 0": (set_to(seq=-1), "line 3"),
+    "a number too large": (set_to(seq=2**63), "line 3"),
+    "true for a number": (set_to(seq=True), "line 3"),
+    "a place that was": (set_to(position=1), "line 3"),
+    "no kind that there is": (set_to(kind="unheard_of"), "upgrade inmind"),
+    "a kind of Python's": (set_to(kind="__class__"), "line 3"),
+    "a kind that is no text": (set_to(kind=["message"]), "line 3"),
+    "a tag of another language": (set_to(body='{"!!python/object/apply:os.system": ["id"]}'), "line 3"),
+    "a tag that is a keyword": (set_to(body='{"__class__": "os.system", "self": 1}'), "line 3"),
+    "a body that is no object": (set_to(body="[1]"), "line 3"),
+    "a body that is no text": (set_to(body={"a": 1}), "line 3"),
+    "a field of another type": (body_of("document", path=5, text="x"), "path is of type int"),
+    "a text that is a number": (body_of("note", text=5), "text is of type int"),
+    "a message that is a text": (body_of("message", wire="hi"), "wire is of type str"),
+    "pairs that are none": (body_of("opened", resource="ada", cwd="/", handed=[1]), "line 3"),
+    "half a character": (body_of("note", text="\ud800"), "surrogates"),
+    "half a character, unescaped": (journal(b'{"a": "\xed\xa0\x80"}\n'), "line 1"),
+    "half a character in a name": (set_to(stream="session/\ud800"), "line 3"),
+    "half a character in a source": (set_to(sources=["\udfff#1"]), "surrogates"),
+    "a name with NUL": (set_to(stream="session/a\x00b"), "line 3"),
+    "a name that is a way up": (set_to(stream="session/.."), "line 3"),
+    "a name that is none": (set_to(stream="session/"), "line 3"),
+    "a name that is too long": (set_to(stream="session/" + "a" * 300), "line 3"),
+    "a stream of nobody's": (set_to(stream="tables/a"), "neither a session's nor a resource's"),
+    "a resource that is none": (
+        lines(lambda all: all[0].update(body=json.dumps({"resource": "..", "cwd": "/"}))),
+        "line 1",
+    ),
+    "somebody who is nobody": (set_to(origin="root"), "line 3"),
+    "more trust than there is": (set_to(trust=9), "line 3"),
+    "more trust than is due": (also(origin="web", trust=3), "trusted like operator"),
+    "a time without a zone": (set_to(at="2026-01-01T00:00:00"), "has no zone"),
+    "no time": (set_to(at="yesterday"), "line 3"),
+    "a time before time": (set_to(at="0001-01-01T00:00:00+14:00"), "no time"),
+    "sources that are none": (set_to(sources=[1]), "line 3"),
+    "a source without end": (set_to(sources=["session/shop#" + "9" * 5_000]), "line 3"),
+    "a message of no role": (body_of("message", wire={"role": "zzz", "content": ""}), "wire.role"),
+    "a message of nothing": (body_of("message", wire={"role": "user", "content": [None]}), "wire.content"),
+    "a message of no format": (body_of("message", wire={"role": "user", "content": ""}, format="zzz"), "format"),
+    "a message that is NaN": (body_of("message", wire={"role": "user", "content": "", "n": float("nan")}), "wire.n"),
+    "a system prompt of nothing": (body_of("system", system=[None]), "system is of type list"),
+    "tools of nothing": (body_of("tools", tools=None, offered=5), "offered is of type int"),
+    "a page of no path": (body_of("document", path="\0", text=""), "line 3"),
+    "a page that leads out": (body_of("document", path="detail/../../x", text=""), "line 3"),
+    "an amount of nothing": (body_of("traded", what="earning", amount=""), "no amount"),
+    "an amount without end": (body_of("traded", what="earning", amount="1e999999999"), "no amount"),
+    "a trade on no day": (body_of("traded", what="earning", amount="1", on="someday"), "no time"),
+    "a name that is true": (
+        body_of("seen", things=[{"type": "a", "id": "b", "name": True}]),
+        "things[0].name is of type bool",
+    ),
+    "a part of a thing that is a number": (
+        body_of("left", things=[{"type": "a", "id": "b", "parts": [["c", 5]]}]),
+        "things[0].parts[0].id is of type int",
+    ),
+    "importance beyond all": (body_of("note", text="x", importance=1e308), "counts nothing"),
+    "importance of more than there is": (body_of("note", text="x", importance=2), "between 0 and 1"),
+    "a note of no kind": (body_of("note", text="x", about="zzz"), "'zzz' is none of the kinds"),
+    "a thing with NUL": (body_of("seen", things=[{"type": "a", "id": "b\0"}]), "without NUL"),
+    "a scratchpad with NUL": (body_of("pad_written", pad="p", text="\0"), "without NUL"),
+    "a line of no section": (dreamt(lines=[["Nowhere", "x"]]), "'Nowhere' is not a valid Section"),
+    "a gap since no time": (dreamt(gaps=[["x", "unanswered", "2026-01-01", AT]]), "has no zone"),
+    "a skill of no time": (dreamt(skills=[["x", 1, 1, "never"]]), "line 3"),
+    "a note that is none": (dreamt(notes=["#" + "9" * 5_000]), "is no note"),
+    "a dream until nobody knows when": (body_of("dream_begun", trigger="asked", until=""), "line 3"),
+    "a folder with NUL": (opened_in("/a\x00b"), "line 1"),
+    "a folder that is a number": (opened_in(5), "cwd is of type int"),
+    "a language that there is not": (opened_in("/", language="tlh"), "'tlh' is none of the languages"),
+    "a dream of what comes later": (
+        also(kind="dreamt", body=json.dumps({"dream": 1, "by": "", "upto": 0, "position": 10**6})),
+        "a dream of what comes later",
+    ),
+    "a way back to nowhere": (also(kind="reverted", body=json.dumps({"to": 10**6})), "add up"),
+    "a way back to below 0": (also(kind="reverted", body=json.dumps({"to": -5})), "add up"),
+    "things that are none": (also(kind="seen", body=json.dumps({"things": [{"type": 1, "id": {}}]})), "bundle"),
+    "a stub of nothing": (
+        also(
+            kind="compacted", body=json.dumps({"target": "", "reason": "", "stubs": [{"of": [["a", "b"]], "wires": 5}]})
+        ),
+        "bundle",
+    ),
+    "a key of what is not there": (keyed(first=900, last=900), KEYS),
+    "a key of a stream that is none": (keyed(stream="x"), KEYS),
+    "a key backwards": (keyed(first=9, last=2), KEYS),
+    "a key with half a character": (keyed(key="\ud800"), KEYS),
+    "a key of another type": (keyed(last="1"), KEYS),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_line_that_no_journal_has_is_refused(target: Target, good: Path, tmp_path: Path, case: str) -> None:
+    make, why = LINES[case]
+    make(good, tmp_path / "b")
+    assert why in target.refuses(tmp_path / "b")
+
+
+def test_what_no_check_has_thought_of_is_refused_as_well(
+    target: Target, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        int("9" * 5_000)
+
+    monkeypatch.setattr("inmind.bundle.importing._Arrival.refuse_double_lives", fail)
+    assert "can be taken in" in target.refuses(good)
+
+
+def test_a_line_that_is_too_long_is_refused_before_it_has_ended(
+    target: Target, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(envelope, "MOST_LINE", 1_000_000)
+    packed(tmp_path / "b", {**entries_of(good), JOURNAL: b'{"a": "' + os.urandom(900_000).hex().encode()})
+    assert "a line of more than 1,000,000 bytes" in target.refuses(tmp_path / "b")
+
+
+def test_every_beginning_of_a_bundle_is_refused(target: Target, good: Path, tmp_path: Path) -> None:
+    data = good.read_bytes()
+    for length in range(0, len(data), 97):
+        (tmp_path / "b").write_bytes(data[:length])
+        with pytest.raises(InvalidInput):
+            target.memory.import_(tmp_path / "b")
+
+
+IN_LITTLE_ROOM = """
+import resource, sys
+from pathlib import Path
+from inmind import Memory
+from inmind.errors import InvalidInput
+limit = int(sys.argv[1])
+with Memory.open(sys.argv[2], embedder=None) as memory:
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for bundle in sys.argv[3:]:
+        try:
+            memory.import_(bundle)
+        except InvalidInput:
+            print(Path(bundle).name)
+"""
+
+
+def test_bombs_are_refused_in_little_memory(good: Path, tmp_path: Path) -> None:
+    """Each would take more than there is, if it were believed."""
+    bombs = {
+        "list": a_million_entries,
+        "spaces": bomb(JOURNAL),
+        "beside": bomb("kept/resources/ada/MEMORY.md.damaged-1"),
+        "manifest": bomb(MANIFEST),
+    }
+    for name, make in bombs.items():
+        make(good, tmp_path / name)
+    limit = 300 * 1_048_576
+    command = [sys.executable, "-c", IN_LITTLE_ROOM, str(limit), str(tmp_path / "home")]
+    ended = subprocess.run(
+        [*command, *(str(tmp_path / name) for name in bombs)], capture_output=True, text=True, check=False
+    )
+    assert (ended.stdout.split(), ended.stderr) == (list(bombs), "")

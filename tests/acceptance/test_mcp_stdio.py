@@ -1,0 +1,282 @@
+"""The MCP server as a child of its client: over a pipe, with whatever else prints, until it is told to leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_client import MODES, Mode, called, over_stdio, roots, text_of
+from terminal import at_once, command
+
+from inmind import Memory
+from inmind.doors.mcp.places import named_after
+from inmind.doors.mcp.stdio import MOST_BYTES, id_in, split
+
+CALLS = 100
+
+# A library that prints, and a disk that takes its time: so that calls are waiting when the signal comes.
+NOISY_AND_SLOW = """
+import time
+from inmind.session import Session
+from inmind.doors.cli import main
+fast = Session.call
+def slow(*given, **named):
+    print("a stray line")
+    time.sleep(0.1)
+    return fast(*given, **named)
+Session.call = slow
+main()
+"""
+
+# How many calls are being carried out at once, where there is room for two.
+COUNTING = """
+import sys, time
+import inmind.doors.mcp.stdio as stdio
+from inmind.session import Session
+from inmind.doors.cli import main
+stdio.MOST_AT_ONCE = 2 * stdio.LEAST_EACH
+fast, running = Session.call, []
+def counted(*given, **named):
+    running.append(1)
+    print("running", len(running), file=sys.stderr, flush=True)
+    time.sleep(0.05)
+    running.pop()
+    return fast(*given, **named)
+Session.call = counted
+main()
+"""
+
+# A dream whose model does not answer.
+DREAMING = """
+import sys, time
+import inmind.doors.mcp.command as command
+from inmind.housekeeping import Housekeeping
+from inmind.doors.cli import main
+command.LEAVING_SECONDS = 1.0
+begin = Housekeeping.begin
+def round(self, seconds):
+    print("a round begins", file=sys.stderr, flush=True)
+    time.sleep(60)
+Housekeeping.run = round
+Housekeeping.begin = lambda self, every: begin(self, 0.05)
+main()
+"""
+
+
+@pytest.mark.spec("I3")
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> None:
+    """One that says where it works is believed; the newer protocol has no way to say so."""
+    elsewhere = tmp_path / "elsewhere"
+
+    async def work() -> None:
+        async with over_stdio(home, tmp_path, mode=mode, list_roots_callback=roots(elsewhere)) as client:
+            await called(client, "working_memory_note", note="Ada prefers tabs")
+            await called(client, "memory_read", path="overview.md")
+            await called(client, "memory_write", path="overview.md", text="# Mine\n")
+            found = await asyncio.gather(*(called(client, "memory_search", query="tabs") for _ in range(20)))
+            assert all("Ada prefers tabs" in text_of(one) for one in found)
+            assert "# Mine" in text_of(await called(client, "working_memory_show"))
+
+    asyncio.run(work())
+    with Memory.open(home) as memory:
+        assert [info.id for info in memory.sessions()] == [named_after(elsewhere if mode == "legacy" else tmp_path)]
+
+
+@pytest.mark.spec("C08", "I3")
+def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowledged_and_is_gone_soon(
+    home: Path, tmp_path: Path
+) -> None:
+    process = a_child(home, tmp_path, NOISY_AND_SLOW)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    send(process, "initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
+    lines = [process.stdout.readline()]
+    send(process, "notifications/initialized")
+    for number in range(1, CALLS + 1):
+        send(process, "tools/call", number, {"name": "working_memory_note", "arguments": {"note": f"note-{number}-"}})
+    lines.append(process.stdout.readline())
+    since = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    lines += process.stdout.readlines()
+    code = process.wait(timeout=20)  # while stdin is open
+    assert time.monotonic() - since < 5
+    assert code == 0
+    told = process.stderr.read()
+    process.communicate()
+    answers = {answer["id"]: answer for answer in map(json.loads, lines)}
+    assert len(answers) == len(lines)
+    assert set(answers) == set(range(CALLS + 1))
+    refused = {
+        number for number, answer in answers.items() if answer.get("result", {}).get("isError", "error" in answer)
+    }
+    assert 0 < len(refused) < CALLS
+    assert all("closed" in json.dumps(answers[number]).lower() for number in refused)
+    assert "a stray line" in told
+    assert not (home / "inmind.db-wal").exists()
+    with Memory.open(home) as memory:
+        (resource,) = memory.resources()
+        page = memory.belongings(resource).documents.text("memory/scratch.md")
+    stored = {number for number in range(1, CALLS + 1) if f"note-{number}-" in page}
+    assert stored == set(range(1, CALLS + 1)) - refused
+
+
+@pytest.mark.spec("N63")
+def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quietly(home: Path, tmp_path: Path) -> None:
+    """Nonsense, a message that is too long, and at last a line that nobody has finished."""
+    call = (
+        '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "x", "arguments": {"id": 3, "y": %s}}}'
+    )
+    broken = {
+        7: call % (7, f'"{"x" * MOST_BYTES}"'),
+        8: call % (8, "[" * 5_000 + "]" * 5_000),
+        "nine": call % ('"nine"', '"\\ud800"'),
+        10: '{"id": 10, "method": 5, "jsonrpc": "2.0"}',
+    }
+    nameless = ["\udcff\udcfe not json", "{}", "[]", f"[{line_of('ping', 11).strip()}]", "[" * 100_000]
+    process = a_child(home, tmp_path, NOISY_AND_SLOW)
+    begin = line_of("initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
+    sent = [begin.strip(), *broken.values(), "", *nameless, line_of("ping", 1).strip(), '{"jsonrpc"']
+    rest, told = process.communicate("\n".join(sent), timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in told
+    said = [json.loads(line) for line in rest.splitlines()]
+    assert [one["id"] for one in said if "result" in one] == [0, 1]
+    errors = [(one["id"], one["error"]["code"]) for one in said if "error" in one]
+    assert errors[:4] == [(7, -32700), (8, -32700), ("nine", -32700), (10, -32600)]
+    assert errors[4:] == [(None, code) for code in (-32700, -32600, -32600, -32600, -32700, -32700)]
+    assert told.count("inmind: a message could not be read: ") == len(errors)
+
+
+@pytest.mark.spec("C08")
+def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_path: Path) -> None:
+    process = a_child(home, tmp_path, NOISY_AND_SLOW)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    send(process, "initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
+    process.stdout.readline()
+    for number in range(1, 31):
+        send(process, "tools/call", number, {"name": "working_memory_note", "arguments": {"note": f"note {number}"}})
+    process.stdout.close()
+    assert process.wait(timeout=20) == 0  # while stdin is open
+    assert "Traceback" not in process.stderr.read()
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_what_is_not_answered_yet_keeps_the_next_from_being_read(home: Path, tmp_path: Path) -> None:
+    process = a_child(home, tmp_path, COUNTING)
+    calls = [line_of("tools/call", n, {"name": "working_memory_note", "arguments": {"note": "x"}}) for n in range(1, 9)]
+    begin = line_of("initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
+    cancelled = line_of("notifications/cancelled", params={"requestId": 1})
+    rest, told = process.communicate("".join([begin, calls[0], cancelled, *calls[1:]]), timeout=30)
+    answered = {json.loads(line)["id"] for line in rest.splitlines()}
+    assert answered >= {0, *range(2, 9)}
+    running = [int(line.split()[1]) for line in told.splitlines() if line.startswith("running ")]
+    assert 2 <= max(running) <= 3  # the one that was called off runs on beside two others
+
+
+@pytest.mark.parametrize("told", [(), ("--no-dreams",)])
+def test_it_dreams_meanwhile_and_does_not_wait_for_that_when_it_leaves(
+    home: Path, tmp_path: Path, told: tuple[str, ...]
+) -> None:
+    process = a_child(home, tmp_path, DREAMING, *told)
+    assert process.stderr is not None
+    assert process.stdin is not None
+    if told:
+        send(process, "ping", 0)
+    else:
+        assert process.stderr.readline() == "a round begins\n"
+    since = time.monotonic()
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert time.monotonic() - since < 10
+    assert said == ""
+
+
+@given(st.binary(max_size=200) | st.text(alphabet='{}[]":,\\id1 methodrsul', max_size=60).map(str.encode))
+def test_an_id_is_found_or_not_in_whatever_comes(line: bytes) -> None:
+    found = id_in(line)
+    assert found is None or str(found) in line.decode(errors="replace").replace("\\", "") or isinstance(found, str)
+
+
+@given(st.integers() | st.text(max_size=50), st.booleans(), st.integers(0, 3))
+def test_the_id_of_a_request_is_found_wherever_it_stands_and_that_of_an_answer_is_not_taken_for_one(
+    id: int | str, answers: bool, place: int
+) -> None:
+    fields: list[tuple[str, Any]] = [
+        ("jsonrpc", "2.0"),
+        ("params", {"id": 99, "x": ["id", {"id": 98}]}),
+        ("y", '"id": 97'),
+    ]
+    fields.insert(place, ("id", id))
+    fields.insert(0, ("result", {}) if answers else ("method", "id"))
+    line = json.dumps(dict(fields)).encode()
+    assert id_in(line) == (None if answers else id)
+
+
+@pytest.mark.spec("I3", "J3")
+def test_a_home_that_cannot_be_opened_is_said_in_one_line_and_not_in_the_protocol(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    nowhere = at_once("mcp", home=tmp_path / "file")
+    assert (nowhere.exit_code, nowhere.stdout) == (5, "")
+    assert nowhere.stderr.startswith("inmind: UNSAFE_STORAGE: ")
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[dream]\nenabeld = false\n")
+    misspelt = at_once("mcp", home=home)
+    assert (misspelt.exit_code, misspelt.stdout) == (2, "")
+    assert "did you mean dream.enabled?" in misspelt.stderr
+    assert [said.stderr.count("\n") for said in (nowhere, misspelt)] == [1, 1]
+
+
+def test_without_its_extra_it_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inmind.doors.mcp.command.find_spec", lambda name: None if name == "mcp" else name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    said = at_once("mcp", home=home)
+    assert said.exit_code == 2
+    assert 'pip install "inmind[mcp]"' in said.stderr
+    assert not home.exists()
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 7))
+def test_lines_come_out_as_they_went_in_wherever_the_pipe_has_cut_them(lines: list[bytes], size: int) -> None:
+    sent = b"".join(line + b"\n" for line in lines)
+    assert list(split(iter([sent[at : at + size] for at in range(0, len(sent), size)]))) == lines
+
+
+NAME = {"name": "raw", "version": "1"}
+
+
+def a_child(home: Path, folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
+    program, option, _, *rest = command("mcp", *arguments, home=home)
+    return subprocess.Popen(
+        [program, option, code, *rest],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="surrogateescape",
+    )
+
+
+def line_of(method: str, id: int | None = None, params: dict[str, Any] | None = None) -> str:
+    numbered = {} if id is None else {"id": id}
+    return json.dumps({"jsonrpc": "2.0", **numbered, "method": method, "params": params or {}}) + "\n"
+
+
+def send(
+    process: subprocess.Popen[str], method: str, id: int | None = None, params: dict[str, Any] | None = None
+) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line_of(method, id, params))
+    process.stdin.flush()

@@ -1,0 +1,54 @@
+"""A preview: what the next prompt would be, to the letter, and nothing has happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders import assistant, turns, user
+
+from inmind import Memory, Preview, Session
+
+SYSTEM = "You build pages."
+
+pytestmark = pytest.mark.spec("I2")
+
+
+def events(session: Session) -> list[str]:
+    return [event.id for event in session.journal()]
+
+
+@pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+def test_it_is_what_prepare_then_answers_with(memory: Memory, format: str) -> None:
+    session = memory.session("s", resource="ada")
+    session.note("Ada prefers tabs")
+    for said in ("Create a page", "Add a hero to it"):
+        session.add([user(said)], format=format)
+        before = events(session)
+        preview = session.preview(system=SYSTEM, format=format)
+        assert isinstance(preview, Preview)
+        assert events(session) == before
+        prompt = session.prepare(system=SYSTEM, format=format)
+        assert (preview.call, preview.request, preview.report) == (prompt.call, prompt.request, prompt.report)
+        assert str(preview.explanation) == str(session.explain(prompt.call))
+        session.add([assistant("Done")], format=format)
+
+
+def test_a_compaction_that_is_due_is_foreseen(memory: Memory) -> None:
+    session = memory.session("long", window=6_000, reserve=500)
+    session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
+    before = events(session)
+    preview = session.preview()
+    assert (preview.report.compacted, events(session)) == ("the window was full", before)
+    assert preview.request == session.prepare().request
+
+
+def test_what_was_only_previewed_leaves_no_trace_in_what_is_sent(memory: Memory, tmp_path: Path) -> None:
+    session = memory.session("s", cwd="/website")
+    kept = [user("Create a page"), assistant("Done")]
+    session.preview([*kept, user("Delete it all " * 50)], system="Somebody else's")
+    with Memory.open(tmp_path / "another") as other:
+        fresh = other.session("s", cwd="/website").prepare([*kept, user("Add a hero")], system=SYSTEM)
+    prompt = session.prepare([*kept, user("Add a hero")], system=SYSTEM)
+    assert (prompt.request, prompt.report) == (fresh.request, fresh.report)
+    assert session.prompt(1).request == prompt.request

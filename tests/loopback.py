@@ -1,0 +1,29 @@
+"""A server on the loopback, for as long as a test needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """A test's output is its own."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def listening(handler: type[Quiet]) -> Generator[str]:
+    """Its address. It has ended when this ends."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,302 @@
+"""Whatever has happened: it comes back from its line, and homes that share a past come together in any order."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import pytest
+from bundled import Lines, changed, exported, lived_richly
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from strategies import any_things, json_values
+
+from inmind import Memory
+from inmind.bundle import exporting
+from inmind.bundle.exporting import export
+from inmind.bundle.importing import Imported, bring_in, opened
+from inmind.bundle.lines import event_of_line, line_of_event, line_of_receipt, receipt_of_line
+from inmind.bundle.shape import check_of
+from inmind.errors import Conflict, InvalidInput
+from inmind.journal import (
+    KINDS,
+    TRUST_OF,
+    DocumentWritten,
+    Draft,
+    Dreamt,
+    EntitiesSeen,
+    Event,
+    Happened,
+    MessageAdded,
+    Origin,
+    SessionOpened,
+    Trust,
+    encode,
+)
+from inmind.stores.base import Appended, Key, Receipt, Store
+from inmind.testing import InMemoryStore
+
+pytestmark = pytest.mark.spec("M40")
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+TEXTS = st.text(max_size=20)
+NUL = "\\u0000"
+"""As JSON has it: no page or name that is shown in prompts can have one."""
+PLAIN = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
+TIMES = st.datetimes(timezones=st.just(UTC))
+WIRES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"role": st.just("user"), "content": TEXTS}, optional={"id": TEXTS, "more": json_values()}
+)
+PAYLOADS: st.SearchStrategy[Happened] = st.one_of(
+    st.builds(DocumentWritten, path=st.sampled_from(["overview.md", "detail/港口.md"]), text=PLAIN),
+    st.builds(MessageAdded, wire=WIRES),
+    st.builds(EntitiesSeen, things=st.lists(any_things(), max_size=2).map(tuple)).filter(
+        lambda seen: NUL not in encode(seen)
+    ),
+    st.builds(Dreamt, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
+)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    origin = draw(st.sampled_from(Origin))
+    return Event(
+        stream=f"session/{draw(TEXTS)}",
+        seq=draw(st.integers(1, 2**40)),
+        at=draw(TIMES),
+        what=draw(PAYLOADS),
+        origin=origin,
+        trust=Trust(draw(st.integers(0, TRUST_OF[origin]))),
+        sources=tuple(draw(st.lists(PLAIN, max_size=2))),
+        opens=draw(st.booleans()),
+    )
+
+
+@given(event=events(), position=st.integers(1, 2**40))
+def test_an_event_comes_back_from_its_line(event: Event, position: int) -> None:
+    line = line_of_event(position, event).encode()
+    assert b"\n" not in line
+    assert event_of_line(line) == (position, event)
+
+
+@pytest.mark.spec("N67")
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_that_there_is_is_looked_at_all_the_way_down(kind: str) -> None:
+    """However its fields are declared; so none is let through since nobody knows what it should be."""
+    assert check_of(KINDS[kind])(None) == f" is of type NoneType, not {KINDS[kind].__name__}"
+
+
+@given(key=TEXTS, request=TEXTS, first=st.integers(1, 99), length=st.integers(0, 9), at=TIMES)
+def test_a_key_comes_back_from_its_line(key: str, request: str, first: int, length: int, at: datetime) -> None:
+    receipt = Receipt("session/s", Key(key, request), Appended(first=first, last=first - 1 + length, at=at))
+    assert receipt_of_line(line_of_receipt(receipt).encode()) == receipt
+
+
+@given(data=st.binary(max_size=60) | json_values().map(lambda value: str(value).encode("utf-8", "replace")))
+@example(b"[" * 100_000)
+@example(b'{"position":' + b"9" * 5_000)
+def test_a_line_that_is_none_is_refused_and_does_nothing_else(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 -- whatever is wrong with it
+        event_of_line(data)
+
+
+# -- homes that share a past -----------------------------------------------------------------------------------
+
+Written = Sequence[tuple[str, int]]
+"""Streams, and how many events each append brings to them."""
+
+WRITTEN = st.lists(st.tuples(st.sampled_from(["session/a", "session/b", "resource/r"]), st.integers(1, 3)), max_size=8)
+
+
+def write(store: Store, written: Written, *, word: str = "") -> None:
+    for number, (stream, length) in enumerate(written):
+        version = store.version(stream)
+        drafts = [
+            Draft(what=DocumentWritten("overview.md", f"{word}{number}.{n}"), origin=Origin.USER) for n in range(length)
+        ]
+        if version == 0 and stream.startswith("session/"):
+            drafts[0] = Draft(what=SessionOpened(resource="r", cwd=f"/{word}"), origin=Origin.OPERATOR)
+        if stream.startswith("resource/"):
+            dream = Dreamt(dream=version + 1, by=f"{word}rules", upto=version, position=store.position())
+            drafts[-1] = Draft(what=dream, origin=Origin.DREAM)
+        key = Key(f"{word}{number}", "r") if number % 2 else None
+        store.append(stream, drafts, expected=version, at=WHEN + timedelta(seconds=number), key=key)
+
+
+def out_of(store: Store, folder: Path, name: str) -> Path:
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    export(store, home, folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
+    return folder / name
+
+
+def into(bundle: Path, store: Store) -> Imported:
+    with opened(bundle) as file:
+        return bring_in(file, store, bundle.parent / "home", fold=store.read, only_new=False, watch=unwatched)
+
+
+def named(value: object, _: str) -> str:
+    return str(value)
+
+
+def unwatched(_done: int, _total: int) -> None: ...
+
+
+def all_of(store: Store) -> list[tuple[int, Event | None]]:
+    return list(store.since(0, kinds=list(KINDS), most=10**9))
+
+
+def keys_of(store: Store) -> list[Receipt]:
+    return [receipt for stream in store.streams("") for receipt in store.receipts(stream, most=10**9)]
+
+
+FEWER = settings(max_examples=max(25, settings().max_examples // 4))
+"""Each of these writes files, and waits for the disk."""
+
+
+@FEWER
+@given(before=WRITTEN, since=WRITTEN, newer_first=st.booleans())
+def test_an_older_and_a_newer_bundle_come_together_in_any_order(
+    before: Written, since: Written, newer_first: bool
+) -> None:
+    """As the newer one is by itself: events, keys and places."""
+    with TemporaryDirectory() as place:
+        folder, there, here = Path(place), InMemoryStore(), InMemoryStore()
+        write(there, before)
+        older = out_of(there, folder, "older")
+        write(there, since, word="since ")
+        newer = out_of(there, folder, "newer")
+        for bundle in (newer, older, newer) if newer_first else (older, newer, older):
+            into(bundle, here)
+        assert (all_of(here), keys_of(here)) == (all_of(there), keys_of(there))
+        assert into(newer, here).events == 0
+
+
+@FEWER
+@given(before=WRITTEN, theirs=WRITTEN.filter(bool), ours=WRITTEN.filter(bool))
+def test_homes_that_went_on_apart_are_joined_where_no_stream_parts_and_else_left_alone(
+    before: Written, theirs: Written, ours: Written
+) -> None:
+    with TemporaryDirectory() as place:
+        folder, there, here = Path(place), InMemoryStore(), InMemoryStore()
+        write(there, before)
+        into(out_of(there, folder, "shared"), here)
+        write(there, theirs, word="theirs ")
+        write(here, ours, word="ours ")
+        state, parted = (all_of(here), keys_of(here)), {stream for stream, _ in theirs} & {stream for stream, _ in ours}
+        dreamt = "resource/r" in {stream for stream, _ in theirs} and any(s != "resource/r" for s, _ in ours)
+        bundle = out_of(there, folder, "theirs")
+        if parted or dreamt:
+            with pytest.raises(Conflict):
+                into(bundle, here)
+            assert (all_of(here), keys_of(here)) == state
+        else:
+            into(bundle, here)
+            for stream in there.streams(""):
+                assert len(here.read(stream)) == max(len(there.read(stream)), len(here.read(stream)))
+            assert all_of(here)[: len(state[0])] == state[0]
+
+
+class Busy(InMemoryStore):
+    """Whenever somebody has asked how far it is, it goes on."""
+
+    def position(self) -> int:
+        upto = super().position()
+        write(self, [("session/a", 3)], word=f"behind {upto} ")
+        return upto
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 4, 1_000])
+def test_what_is_stored_after_an_export_has_begun_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    """Nor a part of it, wherever a piece ends; nor its key."""
+    monkeypatch.setattr(exporting, "AT_A_TIME", at_a_time)
+    there, here = Busy(), InMemoryStore()
+    write(there, [("session/a", 2), ("session/b", 1), ("session/a", 1)])
+    before, keys = all_of(there), keys_of(there)
+    into(out_of(there, tmp_path, "b"), here)
+    assert (all_of(here), keys_of(here)) == (before, keys)
+    assert len(all_of(there)) == len(before) + 3
+
+
+# -- what somebody has changed -----------------------------------------------------------------------------------
+
+Way = tuple[str | int, ...]
+"""To a value inside of a payload."""
+
+WRONG: Sequence[Any] = (
+    *(None, True, -1, 2**62, 10**30, 1e308, float("nan"), "", "\0", "x" * 10, "../../x"),
+    *([], {}, [[]], ["x"], [None], [{}], {"a": None}),
+)
+CHANGED = settings(max_examples=max(60, settings().max_examples // 2), deadline=None)
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rich")
+    lived_richly(folder / "home")
+    return exported(folder / "home", folder / "rich.inmind")
+
+
+def inside(value: Any) -> Iterable[tuple[str | int, Any]]:
+    if type(value) is dict:
+        return cast(dict[str, Any], value).items()
+    return enumerate(cast(list[Any], value)) if type(value) is list else ()
+
+
+def ways(value: Any, way: Way = ()) -> Iterator[Way]:
+    for step, one in inside(value):
+        yield (*way, step)
+        yield from ways(one, (*way, step))
+
+
+def put(value: Any, way: Way, wrong: object) -> None:
+    *between, last = way
+    for step in between:
+        value = value[step]
+    value[last] = wrong
+
+
+def change_one(lines: Lines, data: st.DataObject) -> None:
+    """Some value anywhere in some payload; also one that is not written, since it has its default."""
+    kind = data.draw(st.sampled_from(sorted({line["kind"] for line in lines})))
+    line = data.draw(st.sampled_from([line for line in lines if line["kind"] == kind]))
+    body = json.loads(line["body"])
+    defaults = [(field.name,) for field in dataclasses.fields(KINDS[kind])]
+    way = data.draw(st.sampled_from([*ways(body), *defaults]))
+    put(body, way, data.draw(st.sampled_from(WRONG)))
+    line["body"] = json.dumps(body)
+
+
+@pytest.mark.spec("N67")
+@CHANGED
+@given(data=st.data())
+def test_what_was_brought_in_can_be_lived_with_or_was_refused_whole(rich: Path, data: st.DataObject) -> None:
+    """Searched, opened, prepared, dreamt of and carried on: whatever comes of it is never a defect."""
+    with TemporaryDirectory() as place:
+        bundle = changed(rich, Path(place) / "b", lambda lines: change_one(lines, data))
+        with Memory.open(Path(place) / "home", embedder=None) as memory:
+            try:
+                memory.import_(bundle)
+            except InvalidInput:
+                assert memory.sessions() == []
+                return
+            assert {one.id for one in memory.sessions()} == {"rich", "shop"}
+            memory.search("tabs page")
+            for id in ("rich", "shop"):
+                session = memory.session(id)
+                session.serialize()
+                for call in range(1, session.mind.standing.calls + 1):
+                    session.explain(call)
+                session.add([{"role": "user", "content": "hi"}])
+                assert session.prepare(format="openai").messages[-1]["role"] == "user"
+            memory.ledger.report("ada")
+            assert memory.affect("ada").mood
+            memory.dream("ada")
+            memory.export(Path(place) / "again")

@@ -1,0 +1,94 @@
+"""Homes that are carried elsewhere, whoever writes to them meanwhile and wherever that is stopped."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from bundled import events_in, keys_in, lived
+from torture.harness import Voice
+from torture.life import sound
+
+import inmind.bundle.exporting
+from inmind import Memory
+from inmind.doors.cli.bundles import import_
+from inmind.doors.cli.terminal import look_into
+from inmind.home import DATABASE
+
+BUNDLE = "in.inmind"
+KEPT = ("resources/ada/MEMORY.md.damaged-1", "sessions/--w--/old.jsonl")
+"""Files that come with it; of which one is a session as soon as it is there."""
+
+
+def begin(voice: Voice, *, folder: str) -> None:
+    """A bundle, and beside it a home that has something in it already: part of that, and something of its own."""
+    place, source = Path(folder), Path(f"{folder}-source")
+    lived(source)
+    with Memory.open(source, embedder=None) as memory:
+        memory.export(place / "older.inmind")
+    lived(source, session="later", dreams=False)
+    for name in KEPT:
+        (source / name).write_bytes(b"somebody's only copy")
+    with Memory.open(source, embedder=None) as memory:
+        memory.export(place / BUNDLE)
+    lived(place / "used", session="mine", resource="ben", dreams=False)
+    with Memory.open(place / "used", embedder=None) as memory:
+        memory.import_(place / "older.inmind")
+    voice.tell("begun")
+
+
+def bring_in(voice: Voice, *, folder: str) -> None:
+    with Memory.open(Path(folder) / "used", embedder=None) as memory:
+        memory.import_(Path(folder) / BUNDLE)
+        voice.tell("done")
+
+
+def bring_in_new(voice: Voice, *, folder: str) -> None:
+    """By the command, which makes a home that is not there."""
+    look_into(Path(folder) / "new")
+    import_(str(Path(folder) / BUNDLE))
+    voice.tell("done")
+
+
+def carry_out(voice: Voice, *, folder: str) -> None:
+    with Memory.open(Path(folder) / "used", embedder=None) as memory:
+        memory.export(Path(folder) / "out.inmind")
+        voice.tell("done")
+
+
+def look(_: Voice, *, folder: str) -> dict[str, Any]:
+    """Each home that there is, and what is in it."""
+    found: dict[str, Any] = {}
+    for home in (Path(folder) / "used", Path(folder) / "new"):
+        if home.exists():
+            assert (home / DATABASE).exists()
+            sound(home)
+            events = [repr(event) for event in events_in(home)]
+            kept = [name for name in KEPT if (home / name).exists()]
+            found[home.name] = [events, [repr(key) for key in keys_in(home)], kept]
+    out = Path(folder) / "out.inmind"
+    if out.exists():
+        with Memory.open(Path(folder) / "copy", embedder=None) as memory:
+            memory.import_(out)
+        found["out"] = [repr(event) for event in events_in(Path(folder) / "copy")]
+    return found
+
+
+def write_on(voice: Voice, *, home: str, name: str) -> None:
+    """For ever, in batches, with keys, also in what its resource shares with the others'; each thing is told."""
+    session = Memory.open(home, embedder=None).session(name, resource="ada", cwd="/w")
+    for number in itertools.count():
+        session.add([{"role": "user", "content": f"{name} {number} {part}"} for part in range(3)], key=f"add {number}")
+        session.note(f"Boat {number} of {name} is ready", key=f"{name} {number}")
+        session.write("detail/log.md", f"- {number}\n" * 20)
+        voice.tell("wrote", number)
+
+
+def export_often(voice: Voice, *, home: str, to: str, times: int) -> None:
+    """In pieces that end anywhere, in the middle of what others have just stored together too."""
+    inmind.bundle.exporting.AT_A_TIME = 7
+    with Memory.open(home, embedder=None) as memory:
+        for number in range(times):
+            memory.export(Path(to) / str(number))
+            voice.tell("exported", number)

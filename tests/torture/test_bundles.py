@@ -1,0 +1,115 @@
+"""Carried elsewhere under load and under fire: one moment of a home, and all of a bundle or none of it.
+
+The tables of faults call these M40, N67 and C02.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundled import events_in, imported, keys_in
+from torture import bundles
+from torture.harness import Actor, Point, Running, ask, dice, need_strace, points_of, some, traced, two_at_a_time
+
+KINDS = pytest.mark.parametrize(
+    "act",
+    [bundles.bring_in, bundles.bring_in_new, bundles.carry_out],
+    ids=["into a used home", "into a new one", "out"],
+)
+
+
+def kill_at_calls(start: Path, act: Actor, *, number: int, dice: random.Random) -> None:
+    """End it at system calls, one after another; what is there then is as before or as after, and again is as after."""
+    ask(bundles.begin, folder=str(start))
+    before = ask(bundles.look, folder=str(start))
+
+    def fresh(name: str) -> str:
+        return shutil.copytree(start, start.parent / name).as_posix()
+
+    whole = traced(act, folder=fresh("counted"), trace=start.parent / "counted.trace")
+    assert whole.code == 0, whole.said
+    after = ask(bundles.look, folder=str(start.parent / "counted"))
+    assert after != before
+    points = points_of(whole)
+    assert len(points) > 10, f"only {len(points)} calls were seen: is anything written at all?"
+
+    def kill(point: Point) -> bool:
+        folder = fresh(f"at-{point}")
+        inject = f"{point.call}:signal=SIGKILL:when={point.number}"
+        ended = traced(act, inject, folder=folder, trace=start.parent / f"{point}.trace")
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        left: dict[str, Any] = ask(bundles.look, folder=folder)
+        if left != before:
+            assert _without_files(left) == _without_files(after), f"killed at {point}: in between"
+        if ended.all("done"):
+            assert left == after, f"killed at {point}: a file is missing"
+        if act is not bundles.carry_out:
+            again = traced(act, folder=folder, trace=start.parent / f"{point}.again")
+            assert again.code == 0, again.said
+            assert ask(bundles.look, folder=folder) == after
+            assert not list(Path(folder).rglob(".inmind-arriving-*"))
+            assert not list(Path(folder).glob(".inmind-bundle-*"))
+        shutil.rmtree(folder)
+        return left == after
+
+    chosen = some(points, number, dice)
+    print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
+    assert set(two_at_a_time(kill, chosen)) == {False, True}
+
+
+def _without_files(found: dict[str, Any]) -> dict[str, Any]:
+    """They get their names after the journal has what they come with, never before."""
+    return {name: told if name == "out" else told[:2] for name, told in found.items()}
+
+
+@KINDS
+@pytest.mark.spec("M40", "N67", "C02")
+def test_killed_at_a_system_call_all_of_it_is_there_or_nothing(tmp_path: Path, act: Actor) -> None:
+    need_strace()
+    start = tmp_path / "start"
+    start.mkdir()
+    kill_at_calls(start, act, number=5, dice=dice())
+
+
+@pytest.mark.torture
+@KINDS
+@pytest.mark.spec("M40", "N67", "C02")
+def test_killed_at_any_system_call_all_of_it_is_there_or_nothing(tmp_path: Path, act: Actor) -> None:
+    need_strace()
+    start = tmp_path / "start"
+    start.mkdir()
+    kill_at_calls(start, act, number=1_000_000, dice=dice())
+
+
+@pytest.mark.spec("M40")
+def test_what_is_exported_while_four_processes_write_is_one_moment_of_the_home(tmp_path: Path) -> None:
+    """No batch is cut in two, no key is there without its events, and it can be brought in elsewhere."""
+    home, times = tmp_path / "home", 3
+    writing = [Running(bundles.write_on, home=str(home), name=f"writer {number}") for number in range(4)]
+    try:
+        for writer in writing:
+            writer.hear_until("wrote")
+        exporting = Running(bundles.export_often, home=str(home), to=str(tmp_path), times=times)
+        sizes: list[int] = []
+        for number in range(times):
+            exporting.hear_until("exported")
+            for writer in writing:
+                writer.hear_until("wrote")
+            imported(tmp_path / str(number), tmp_path / f"copy-{number}")
+            sizes.append(len(events_in(tmp_path / f"copy-{number}")))
+        assert exporting.finish().code == 0
+    finally:
+        for writer in writing:
+            writer.abandon()
+    everything, keys = events_in(home), keys_in(home)
+    assert sizes == sorted(set(sizes))
+    for number, size in enumerate(sizes):
+        copy = tmp_path / f"copy-{number}"
+        assert events_in(copy) == everything[:size]
+        assert everything[size].opens, "a batch was cut in two"
+        upto = {event.stream: event.seq for event in everything[:size]}
+        assert keys_in(copy) == [key for key in keys if key.appended.last <= upto.get(key.stream, 0)]
