@@ -296,3 +296,29 @@ class TestWhatIsNext:
         monkeypatch.chdir(tmp_path)
         assert following.steps()[0].do == "'with space/inmind' chat"
         assert following.steps()[1].do == f"claude mcp add inmind -- '{program}' mcp"
+
+
+@pytest.mark.parametrize(("which", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_while_the_process_that_is_to_die_begins_ends_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: signal.Signals, ending: type[BaseException]
+) -> None:
+    begun: list[subprocess.Popen[str]] = []
+
+    class Signalled(subprocess.Popen[str]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            begun.append(self)
+            signal.raise_signal(which)  # it runs, and whoever began it does not have it yet
+
+    def leave(*_: object) -> None:
+        raise ending
+
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
+    before = signal.signal(which, leave)
+    try:
+        with Memory.open(tmp_path / "home", embedder=None) as memory, pytest.raises(ending):
+            crash.play(Stage(memory=memory, folder=tmp_path, width=80))
+        assert signal.getsignal(which) is leave
+    finally:
+        signal.signal(which, before)
+    assert [one.returncode for one in begun] == [-signal.SIGKILL]
