@@ -162,6 +162,8 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
         session.note(f"note {number}")
         session.add([{"role": "user", "content": f"message {number}"}])
         session.write("overview.md", f"page {number}\\n")
+        if number % 50 == 0:
+            session.search("page")  # the index would fall behind, and the doctor would be right to say so
         print(number, flush=True)
 """
 

@@ -24,6 +24,9 @@ MOST_SILENT = 128
 """Connections that ask nothing; of more, the one that has been silent the longest makes room."""
 HEADER_SECONDS = 10
 """For the head of a request to come, whether none of it has or it trickles in."""
+KEEP_ALIVE_SECONDS = 10
+"""Between two requests. Longer than clients keep a connection (4 or 5 s): a request that is sent while we close it
+fails, and who sent it cannot know whether it was done."""
 LEAVING_SECONDS = 1
 """For answers to be sent, once we leave; those who only listen on are cut off then."""
 IDLE_SECONDS = 1_800.0
@@ -68,7 +71,7 @@ async def serve_http(
         access_log=False,
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=HEADER_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=LEAVING_SECONDS,
     )
     serving = _Server(config)
