@@ -6,7 +6,9 @@ import asyncio
 import json
 import signal
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,35 @@ def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowled
         page = memory.belongings(resource).documents.text("memory/scratch.md")
     stored = {number for number in range(1, CALLS + 1) if f"note-{number}-" in page}
     assert stored == set(range(1, CALLS + 1)) - refused
+
+
+def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: Path) -> None:
+    process = a_child(home, tmp_path, "from inmind.doors.cli import main; main()")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    send(process, "initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
+    process.stdout.readline()
+    send(process, "notifications/initialized")
+    sent: list[int] = []
+
+    def go_on() -> None:
+        with suppress(BrokenPipeError):
+            for number in range(1, 1_000_000):
+                send(process, "ping", number)
+                sent.append(number)
+
+    sending = threading.Thread(target=go_on)
+    sending.start()
+    lines = [process.stdout.readline()]
+    process.send_signal(signal.SIGTERM)
+    lines += process.stdout.readlines()
+    assert process.wait(timeout=20) == 0
+    sending.join()
+    with suppress(BrokenPipeError):
+        process.communicate()
+    answered = sorted(json.loads(line)["id"] for line in lines)
+    assert answered == list(range(1, len(answered) + 1)), "one of those that were taken is not answered"
+    assert len(answered) < len(sent), "it has waited until all was sent"
 
 
 @pytest.mark.spec("N63")

@@ -8,12 +8,15 @@ gone is not an error; what it asked last is still done.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import select
 import sys
+import termios
 import threading
+from array import array
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -46,8 +49,8 @@ MOST_AT_ONCE = 8 * MOST_BYTES
 LEAST_EACH = 64 * 1024
 """What a request counts for at least: it costs more than its bytes."""
 
-LAST_SECONDS = 0.5
-"""For what is in the pipe when we leave; a client that goes on sending is not waited for."""
+LAST_SECONDS = 5.0
+"""For what was in the pipe when we were told to leave; what a client goes on sending is not taken."""
 
 _AT_A_TIME = 64 * 1024
 _HEAD = 1_024
@@ -142,18 +145,25 @@ class _Room:
             self._freed.set()
 
 
+class _Left(Exception):
+    """What comes now is not for us any more, be it the rest of a line."""
+
+
 class _Lines:
     """What comes in on stdin, until it ends or we leave."""
 
     def __init__(self, portal: BlockingPortal, answers: _Answers, room: _Room) -> None:
         self._portal, self._answers, self._room = portal, answers, room
         self._waits = False
-        """All that was sent has been taken, and the next read will wait."""
+        """All that is to be taken has been, and the next read will wait."""
+        self._left: int | None = None
+        """Bytes that were in the pipe when we were told to leave, and are not taken yet."""
         self._put, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         threading.Thread(target=self._read, args=(sys.stdin.fileno(),), name="inmind-stdin", daemon=True).start()
 
     async def end(self) -> None:
         """As if the client had closed it, behind what it has sent so far: that is answered too."""
+        self._left = _bytes_in(sys.stdin.fileno())
         with anyio.move_on_after(LAST_SECONDS):
             while not self._waits:
                 await anyio.sleep(0.01)
@@ -163,13 +173,17 @@ class _Lines:
         self._put.close()
 
     def _chunks(self, descriptor: int) -> Iterator[bytes]:
-        while True:
+        while (left := self._left) is None or left > 0:
             self._waits = not select.select([descriptor], [], [], 0)[0]
             chunk = os.read(descriptor, _AT_A_TIME)
             self._waits = False
             if not chunk:
                 return
+            if left is not None:
+                self._left = left - len(chunk)
             yield chunk
+        self._waits = True
+        raise _Left
 
     def _read(self, descriptor: int) -> None:
         try:
@@ -177,7 +191,7 @@ class _Lines:
                 if line and not line.isspace():
                     self._take(line)
             self._portal.call(self._put.aclose)
-        except (RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        except (_Left, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # nobody listens any more
 
     def _take(self, line: bytes) -> None:
@@ -251,6 +265,13 @@ def _kept_from_others(descriptor: int) -> Generator[int]:
             sys.stdout.flush()
         os.dup2(ours, descriptor)
         os.close(ours)
+
+
+def _bytes_in(pipe: int) -> int:
+    count = array("i", [0])
+    with suppress(OSError):  # it may be no pipe; whatever else it is has told its end by now
+        fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def _error(id: RequestId | None, error: ErrorData) -> SessionMessage:
