@@ -69,6 +69,9 @@ EMBEDDED_TOGETHER = 64
 PATIENCE = 0.2
 """Seconds that a search spends on vectors of what has just come in."""
 
+MOST_INDEXES = 4
+"""That are asked for one answer, each made after the one before was lost."""
+
 AT_A_TIME = 400
 """Crystals that are looked up together, where filters let only some pass."""
 
@@ -111,18 +114,30 @@ class _Answer:
 
 
 def _on_a_sound_index(asked: Callable[Concatenate[DeepMemory, P], T]) -> Callable[Concatenate[DeepMemory, P], T]:
-    """An index that turns out to be damaged is made anew, and asked again: nothing was in it alone."""
+    """An index that turns out to be damaged is made anew, and asked again: nothing was in it alone.
+
+    So is one that another process has made anew meanwhile, of which half the answer may be missing.
+    """
 
     @wraps(asked)
     def answered(deep: DeepMemory, *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return asked(deep, *args, **kwargs)
-        except Damaged as error:
-            index = deep._index  # pyright: ignore[reportPrivateUsage] -- it is the class's own
-            if error.place != str(index.path):
-                raise
-            index.start_anew(error.reason)
-            return asked(deep, *args, **kwargs)
+        index = deep._index  # pyright: ignore[reportPrivateUsage] -- it is the class's own
+        for _ in range(MOST_INDEXES - 1):
+            try:
+                before = index.identity()
+                try:
+                    answer = asked(deep, *args, **kwargs)
+                except NotFound:
+                    if index.identity() == before:
+                        raise
+                else:
+                    if index.identity() == before:
+                        return answer
+            except Damaged as error:
+                if error.place != str(index.path):
+                    raise
+                index.start_anew(error.reason)
+        return asked(deep, *args, **kwargs)
 
     return answered
 

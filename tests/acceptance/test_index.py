@@ -19,8 +19,8 @@ from torture import finding
 from torture.harness import Running, ask, together
 
 from inmind import Memory
-from inmind.errors import UnsafeStorage
-from inmind.stores.index import VERSION
+from inmind.errors import NotFound, UnsafeStorage
+from inmind.stores.index import VERSION, Index
 
 pytestmark = pytest.mark.spec("M39")
 
@@ -179,6 +179,43 @@ def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damag
     user_of_it.go_on()
     assert user_of_it.finish().answer == sorted([*FOUND, "The ferry was late again", "and again the ferry"])
     assert len(ask(finding.search_texts, home=str(home), query="ferry")) == 4
+
+
+def make_anew(home: Path) -> None:
+    """As another process does that has met damage: it is sound again, and has followed nothing yet."""
+    connection = connected(home)
+    with connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            connection.execute(f'DELETE FROM "{name}"')
+        connection.execute("INSERT INTO followed VALUES (0, '', 0, randomblob(16))")
+    connection.close()
+
+
+@pytest.mark.spec("J2")
+@pytest.mark.parametrize("question", ["search", "crystal"])
+def test_an_index_that_another_makes_anew_amid_a_question_is_asked_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    noted(home)
+    caught_up, remade = Index.catch_up, list[Path]()
+
+    def and_then_another_came(index: Index) -> bool:
+        news = caught_up(index)
+        if len(remade) < 2:
+            remade.append(home)
+            make_anew(home)
+        return news
+
+    with Memory.open(home, embedder=None) as memory:
+        assert found(memory) == FOUND
+        monkeypatch.setattr(Index, "catch_up", and_then_another_came)
+        if question == "search":
+            assert found(memory) == FOUND
+        else:
+            assert memory.crystal("resource/ada#1").text in FOUND
+            with pytest.raises(NotFound):
+                memory.crystal("resource/ada#999")
+    assert len(remade) == 2, "nobody came"
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
