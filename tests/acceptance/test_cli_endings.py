@@ -585,4 +585,11 @@ def _wait_until_it_reads(process: int) -> None:
 
 
 def _opened(process: int, name: str) -> bool:
-    return any(os.readlink(one).endswith(name) for one in Path(f"/proc/{process}/fd").iterdir() if one.is_symlink())
+    return any(_leads_to(one).endswith(name) for one in Path(f"/proc/{process}/fd").iterdir())
+
+
+def _leads_to(descriptor: Path) -> str:
+    try:
+        return os.readlink(descriptor)
+    except FileNotFoundError:  # closed since it was listed
+        return ""
