@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import apsw
 
-from inmind.errors import StoreError, UnsafeStorage
+from inmind.errors import UnsafeStorage
 from inmind.frozen import frozen
 from inmind.stores.base import Snapshot, Store
 from inmind.stores.following import FOLLOWED, Read
@@ -121,15 +121,8 @@ class StoreLookedAt(SqliteStore):
     def _connect(self) -> Any:
         self._refusal = _LOOKED_AT
         connection = _looked_at(self._way)
-        try:
+        with self._closed_unless_ours(connection):
             self._refuse_foreign(connection)
-        except apsw.Error as error:
-            translated = self._translated(error, connection, writing=False)
-            connection.close()
-            raise translated from error
-        except StoreError:
-            connection.close()
-            raise
         return connection
 
 

@@ -376,13 +376,21 @@ class SqliteStore(Connected):
             connection = cast(_Connection, apsw.Connection(str(self.path)))
         except apsw.Error as error:
             raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
-        try:
+        with self._closed_unless_ours(connection):
             connection.set_busy_timeout(int(self._busy_seconds * 1000))
             self._refuse_foreign(connection)
             set_journal_mode(connection, place=self.path, busy_seconds=self._busy_seconds)
             for pragma, value in _PRAGMAS:
                 connection.pragma(pragma, value)
             self._migrate(connection)
+        self._opened = _identity(self.path)
+        return connection
+
+    @contextlib.contextmanager
+    def _closed_unless_ours(self, connection: _Connection) -> Generator[None]:
+        """What is found wrong with a database that has just been opened is said, and it is not kept open."""
+        try:
+            yield
         except apsw.Error as error:
             translated = self._translated(error, connection, writing=False)
             connection.close()
@@ -390,8 +398,6 @@ class SqliteStore(Connected):
         except StoreError:
             connection.close()
             raise
-        self._opened = _identity(self.path)
-        return connection
 
     def _refuse_foreign(self, connection: _Connection) -> None:
         """In this order: another process may be making the store, and its tables come with our mark in one commit."""

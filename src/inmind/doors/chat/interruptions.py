@@ -11,6 +11,8 @@ import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from inmind.doors.signals import signals_go_to
+
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -22,12 +24,8 @@ class Interruptions:
     @contextmanager
     def heeded(self) -> Generator[None]:
         """For as long as this lasts, signals come here."""
-        before = {which: signal.signal(which, self._come) for which in (signal.SIGINT, *_ENDING)}
-        try:
+        with signals_go_to(self._come, signal.SIGINT, *_ENDING):
             yield
-        finally:
-            for which, handler in before.items():
-                signal.signal(which, handler)
 
     @contextmanager
     def may_stop(self) -> Generator[None]:

@@ -29,6 +29,7 @@ from inmind.doors.cli.terminal import (
     say,
     say_lines,
 )
+from inmind.doors.signals import signals_go_to
 from inmind.dreams import Dream
 from inmind.errors import NotFound
 from inmind.notes import stamp
@@ -233,9 +234,5 @@ def _until_signalled() -> Generator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.set()
 
-    before = {which: signal.signal(which, end) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with signals_go_to(end, signal.SIGINT, signal.SIGTERM):
         yield asked.is_set
-    finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -16,6 +16,7 @@ from inmind import InmindError, Memory
 from inmind.doors.cli.dreams import in_short, told
 from inmind.doors.cli.endings import complain
 from inmind.doors.cli.terminal import AsJson, existing_memory, print_json, progress, say, say_lines
+from inmind.doors.signals import signals_go_to
 from inmind.errors import InvalidInput
 from inmind.housekeeping import Upkeep
 from inmind.memory import LONGEST
@@ -54,7 +55,7 @@ def worker(
     """Do the upkeep, round after round, until Ctrl-C or SIGTERM. Any number of workers may do it for one home."""
     if not 0 < every <= LONGEST:
         raise InvalidInput(field="every", value=every, expected=f"more than 0 seconds, and at most {LONGEST:,}")
-    with _stoppable(), existing_memory() as memory:
+    with signals_go_to(_stop, signal.SIGINT, signal.SIGTERM), existing_memory() as memory:
         if not as_json:
             say(f"Looking after {memory.home}, every {every:g} s.")
         with suppress(KeyboardInterrupt):
@@ -102,16 +103,6 @@ def _as_json(done: Upkeep) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _stoppable() -> Generator[None]:
+def _stop(*_: object) -> NoReturn:
     """SIGTERM is what Ctrl-C is: a dream that is going on says that it was stopped, and has changed nothing."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt("the worker was stopped")
-
-    before = {which: signal.signal(which, stop) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)
+    raise KeyboardInterrupt("the worker was stopped")

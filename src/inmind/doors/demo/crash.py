@@ -9,8 +9,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 
@@ -18,13 +18,12 @@ from inmind.doctor import Examination, Verdict, examine
 from inmind.documents import SCRATCH
 from inmind.doors.demo import doomed
 from inmind.doors.demo.story import Act, Stage, labelled
+from inmind.doors.signals import signals_go_to
 from inmind.frozen import frozen
 from inmind.memory import Memory
 from inmind.notes import notes_in
 
 TITLE = "A crash: a process kills itself in the middle of a write"
-
-_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 SECONDS = 60
 """For a process that takes a few dozen notes, also on a slow disk."""
@@ -83,43 +82,27 @@ def play(stage: Stage) -> Act:
 
 def _died(home: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", doomed.__name__, str(home)]
-    with (
-        _unsignalled() as signalled,  # a process that has begun, and that nobody has hold of yet, would go on alone
-        subprocess.Popen(  # noqa: S603 -- this very Python, and a module of ours
+    came: list[int] = []
+    with ExitStack() as undisturbed:
+        # A process that has begun, and that nobody has hold of yet, would go on alone.
+        undisturbed.enter_context(signals_go_to(lambda which, _: came.append(which), signal.SIGINT, signal.SIGTERM))
+        with subprocess.Popen(  # noqa: S603 -- this very Python, and a module of ours
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C reaches this process alone, which then ends that one
-        ) as process,
-    ):
-        try:
-            signalled()
-            said, complained = process.communicate(timeout=SECONDS)
-        except BaseException:
-            process.kill()
-            raise
+        ) as process:
+            try:
+                undisturbed.close()
+                for which in came:
+                    signal.raise_signal(which)
+                said, complained = process.communicate(timeout=SECONDS)
+            except BaseException:
+                process.kill()
+                raise
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
-
-
-@contextmanager
-def _unsignalled() -> Generator[Callable[[], None]]:
-    """Whatever wants this process to end waits until what is yielded is called."""
-    came: list[int] = []
-    before = {which: signal.signal(which, lambda which, _: came.append(which)) for which in _ENDING}
-
-    def signalled() -> None:
-        for which, handler in before.items():
-            signal.signal(which, handler)
-        for which in came:
-            signal.raise_signal(which)
-
-    try:
-        yield signalled
-    finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)
 
 
 def _last(complaint: str) -> str:
