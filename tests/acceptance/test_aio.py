@@ -191,6 +191,7 @@ def test_importing_it_loads_neither_a_loop_nor_a_memory() -> None:
 HOLD_THE_STORE = """
 import sys, apsw
 connection = apsw.Connection(sys.argv[1])
+connection.set_busy_timeout(10_000)
 connection.execute("BEGIN IMMEDIATE")
 print("held", flush=True)
 sys.stdin.readline()

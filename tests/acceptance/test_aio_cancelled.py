@@ -141,9 +141,13 @@ class Home:
 
     @property
     def events(self) -> list[Event]:
-        """All that is stored, as another connection sees it; and nobody is left in the middle of a write."""
+        """All that is stored, as another connection sees it; and nobody is left in the middle of a write.
+
+        Pages are shown a little later, and whoever does that may be writing just now, but not for long.
+        """
         assert self._store is not None
         others: Any = apsw.Connection(str(self.place / "inmind.db"))
+        others.set_busy_timeout(5_000)
         others.execute("BEGIN IMMEDIATE; ROLLBACK")
         others.close()
         streams = sorted([*self._store.streams("session/"), *self._store.streams("resource/")])

@@ -45,6 +45,7 @@ def by_hand(place: Path, statement: str, *values: object) -> None:
         "import json, sys, apsw\n"
         "path, statement, values = json.loads(sys.stdin.read())\n"
         "connection = apsw.Connection(path)\n"
+        "connection.set_busy_timeout(10_000)\n"
         "connection.execute(statement, values)\n"
         "assert connection.total_changes(), 'nothing was changed'\n"
     )

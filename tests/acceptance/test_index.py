@@ -28,7 +28,9 @@ FOUND = ["The ferry is blue", "The ferry leaves at nine"]
 
 
 def connected(home: Path) -> Any:
-    return apsw.Connection(str(home / "index.db"))
+    connection: Any = apsw.Connection(str(home / "index.db"))
+    connection.set_busy_timeout(10_000)
+    return connection
 
 
 def execute(home: Path, *statements: str) -> None:
