@@ -1,13 +1,12 @@
 """What happened to a resource since its last dream, read from the journal: what was said, looked up and seen.
 
-The journal is read on from a position, over all streams, and what belongs to others is passed over; so a dream looks at
-each event once, however many sessions there are. A backlog is worked off by several dreams.
+The journal is read on from a position, over all streams that belong to the resource; so a dream looks at each event
+once, however many sessions there are. A backlog is worked off by several dreams.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 
 from inmind.crystals.crystal import Crystal
 from inmind.crystals.glean import gleaned
@@ -23,7 +22,6 @@ from inmind.journal import (
     Event,
     MessageAdded,
     Searched,
-    SessionOpened,
     ToolObserved,
     to_json,
 )
@@ -53,21 +51,22 @@ class Recollection:
 
 
 def recollect(
-    store: Store, deep: DeepMemory, resource: str, *, after: int, own_tool: Callable[[str], bool]
+    store: Store,
+    deep: DeepMemory,
+    resource: str,
+    *,
+    after: int,
+    until: int | None = None,
+    own_tool: Callable[[str], bool],
 ) -> Recollection:
-    """What a resource and its sessions have seen behind a position of the journal."""
-
-    @cache
-    def is_ours(stream: str) -> bool:
-        if not stream.startswith("session/"):
-            return stream == f"resource/{resource}"
-        (opened,) = store.read(stream, until=1)
-        return isinstance(opened.what, SessionOpened) and opened.what.resource == resource
+    """What a resource and its sessions have seen behind a position of the journal, and up to another where one is
+    given."""
 
     position, events = after, list[Event]()
     while len(events) < MOST:
-        batch = store.since(position, kinds=_KINDS, most=_AT_A_TIME)
-        events += (event for _, event in batch if event and is_ours(event.stream) and not _is_state(event))
+        found = store.since(position, kinds=_KINDS, most=_AT_A_TIME)
+        batch = [(place, event) for place, event in found if until is None or place <= until]
+        events += (event for _, event in batch if event and not _is_state(event))
         if batch:
             position = batch[-1][0]
         if len(batch) < _AT_A_TIME:

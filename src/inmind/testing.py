@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.journal import Draft, Event, Happened, decode, encode, microseconds, moment
-from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary
+from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
 
 
 @dataclass
@@ -70,14 +70,28 @@ class InMemoryStore:
             events = self._events.get(stream, [])[max(after, 0) : until]
             return [event for event in events if kind is None or event.kind == kind]
 
-    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event | None]]:
+    def since(
+        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    ) -> Sequence[tuple[int, Event | None]]:
         with self._open():
             behind = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
-            return list(islice(((place, event) for place, event in behind if event.kind in kinds), most))
+            wanted = (
+                (place, event)
+                for place, event in behind
+                if event.kind in kinds and owner in (None, self._owner(event.stream))
+            )
+            return list(islice(wanted, most))
 
     def position(self) -> int:
         with self._open():
             return len(self._order)
+
+    def moment(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def owners(self) -> Sequence[str]:
+        with self._open():
+            return sorted({owner for stream in self._events if (owner := self._owner(stream)) is not None})
 
     def version(self, stream: str) -> int:
         with self._open():
@@ -111,9 +125,10 @@ class InMemoryStore:
                 self._events, self._order, self._keys = before
                 raise
 
-    def streams(self, prefix: str) -> Sequence[str]:
+    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
         with self._open():
-            return sorted(name for name in self._events if name.startswith(prefix))
+            names = (name for name in self._events if name.startswith(prefix))
+            return sorted(name for name in names if owner in (None, self._owner(name)))
 
     def summary(self, stream: str) -> Summary:
         with self._open():
@@ -149,6 +164,10 @@ class InMemoryStore:
             raise Conflict(stream=batch.stream, expected=batch.expected, actual=len(have))
         first = batch.expected + 1
         return [*have, *(_stored(batch.stream, first + n, at, d, opens=n == 0) for n, d in enumerate(batch.drafts))]
+
+    def _owner(self, stream: str) -> str | None:
+        events = self._events[stream]
+        return owner_by(stream, events[0].what) if events else None
 
     def _open(self) -> threading.RLock:
         if self._closed:

@@ -15,7 +15,7 @@ from torture.writers import opened, session_of
 import inmind.stores.sqlite as sqlite
 from inmind import Memory
 from inmind.errors import InmindError
-from inmind.journal import DocumentWritten, Draft, Origin
+from inmind.journal import DocumentWritten, Draft, Origin, encode, microseconds
 from inmind.stores.base import Key, Published, Snapshot
 from inmind.stores.sqlite import MIGRATIONS, SqliteStore
 
@@ -29,11 +29,20 @@ def make_old(voice: Voice, *, home: str, steps: int) -> None:
     if steps == 0:
         (Path(home) / "inmind.db").touch()  # killed before the first one
         return
-    store = SqliteStore(Path(home) / "inmind.db")
-    _say(store, "old one", "old two", key=Key("k", "r"))
+    SqliteStore(Path(home) / "inmind.db").close()
+    connection = connected(Path(home) / "inmind.db")  # as those have written who knew no more than this schema
+    connection.execute("INSERT INTO streams (id, name) VALUES (1, 's')")
+    for seq, text in enumerate(("old one", "old two"), start=1):
+        row = (seq, microseconds(WHEN), seq == 1, encode(DocumentWritten(path="overview.md", text=text)))
+        connection.execute(
+            "INSERT INTO events (stream, seq, at, kind, origin, trust, opens, body)"
+            " VALUES (1, ?1, ?2, 'document', 'user', 2, ?3, ?4)",
+            row,
+        )
+    connection.execute("INSERT INTO keys VALUES (1, 'k', 'r', 1, 2, ?1)", (microseconds(WHEN),))
     if steps > 1:
-        store.keep_snapshot("s", Snapshot(seq=2, fold=1, body="state"))
-    store.close()
+        connection.execute("INSERT INTO snapshots VALUES (1, 2, 1, 'state')")
+    connection.close()
     voice.tell("made", steps)
 
 

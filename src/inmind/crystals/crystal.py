@@ -29,8 +29,9 @@ KINDS: Final = (
 SOURCES: Final = ("memory", "sessions")
 """Where a crystal comes from: what was written down (notes, pages, dreams, things), or what was said in sessions."""
 
-PRIVATE = "\x00"
-"""In front of the name of whom crystals belong to that are one session's own. No resource can be called like that."""
+PRIVATE = "\x01"
+"""In front of the name of whom crystals belong to that are one session's own. No resource can be called like that, and
+every database can hold it, unlike NUL."""
 
 
 def owner_of(stream: str, resource: str) -> str:

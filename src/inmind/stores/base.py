@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
+from inmind.crystals.crystal import owner_of
 from inmind.frozen import frozen
-from inmind.journal import Draft, Event
+from inmind.home import RESOURCE
+from inmind.journal import Draft, Event, Happened, SessionOpened
 
 Clock = Callable[[], datetime]
 
@@ -94,6 +96,13 @@ class Published:
     seq: int
 
 
+def owner_by(stream: str, first: Happened) -> str:
+    """Whose a stream is, by what happened first in it; nobody's in particular where that does not tell."""
+    if stream.startswith(RESOURCE):
+        return stream.removeprefix(RESOURCE)
+    return owner_of(stream, first.resource) if isinstance(first, SessionOpened) else ""
+
+
 class Adoption(Protocol):
     """What happened elsewhere, on its way into a store: all of it, or nothing."""
 
@@ -139,16 +148,28 @@ class Store(Protocol):
         """Events with after < seq <= until, in order; of one kind, when given."""
         ...
 
-    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event | None]]:
-        """Events of these kinds, of all streams, that were stored behind a position, each with its own; in that order.
+    def since(
+        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    ) -> Sequence[tuple[int, Event | None]]:
+        """Events of these kinds that were stored behind a position, each with its own; in that order.
 
-        It is how a derived index follows: whoever has taken in all of them up to a position misses nothing before it.
+        Those of one owner's streams can be followed: whoever has taken in all of them up to a position misses nothing
+        before it. Those of everybody are read inside a `moment`: two owners' events may get their positions in one
+        order, and be stored in the other.
         None stands for an event that does not read back: who opens its stream is told, and nobody else is held up.
         """
         ...
 
     def position(self) -> int:
-        """Where the event stands that was stored last; 0 before the first. All up to there is one consistent state."""
+        """The highest that any event has; 0 before the first."""
+        ...
+
+    def moment(self) -> AbstractContextManager[None]:
+        """All that this thread reads inside the block is of one moment, whatever others write meanwhile."""
+        ...
+
+    def owners(self) -> Sequence[str]:
+        """Everybody whom streams with events belong to, sorted: see `owner_by`."""
         ...
 
     def version(self, stream: str) -> int:
@@ -170,8 +191,8 @@ class Store(Protocol):
         """
         ...
 
-    def streams(self, prefix: str) -> Sequence[str]:
-        """Names of the streams that begin with the prefix, sorted."""
+    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
+        """Names of the streams that begin with the prefix, sorted; of one owner's, where one is named."""
         ...
 
     def summary(self, stream: str) -> Summary:

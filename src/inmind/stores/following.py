@@ -63,7 +63,7 @@ FOLLOWED = (
 )
 """Kinds of events that deep memory takes something from."""
 
-_MORE = "\x00"
+_MORE = "\x01"
 _sql = named("index")
 
 Read = Callable[[MessageAdded], Said]

@@ -38,7 +38,7 @@ from inmind.stores.statements import named
 
 log = logging.getLogger("inmind")
 
-VERSION = 6
+VERSION = 7
 """Raised when the shape of the index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500

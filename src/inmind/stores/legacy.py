@@ -45,6 +45,8 @@ class Legacy:
     """What is known of such a session at a glance."""
 
     path: Path
+    file: str
+    """The same inside the home."""
     changed: datetime
     messages: int
     """Lines that look like one."""
@@ -60,12 +62,12 @@ class Legacy:
 
 def find_legacy(home: Path, file: str) -> list[Legacy]:
     """All of this name: theirs were unique only in a folder."""
-    return [found for path in _paths(home) if path.stem == file and (found := _glanced(path))]
+    return [found for path in _paths(home) if path.stem == file and (found := _glanced(path, home))]
 
 
 def all_legacy(home: Path, *, but: Container[str]) -> list[Legacy]:
     """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
-    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _glanced(path))]
+    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _glanced(path, home))]
 
 
 def messages_of(legacy: Legacy) -> tuple[Draft, ...]:
@@ -88,7 +90,7 @@ def _paths(home: Path) -> list[Path]:
     return sorted(path for folder in folders for path in folder.glob("*.jsonl"))
 
 
-def _glanced(path: Path) -> Legacy | None:
+def _glanced(path: Path, home: Path) -> Legacy | None:
     """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
     about: dict[str, Any] = {}
     messages = 0
@@ -106,6 +108,7 @@ def _glanced(path: Path) -> Legacy | None:
     about |= _beside(path)
     return Legacy(
         path=path,
+        file=path.relative_to(home).as_posix(),
         changed=changed,
         messages=messages,
         cwd=_words(about, "cwd"),

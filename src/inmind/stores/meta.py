@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from inmind.documents import ARCHIVE
-from inmind.errors import InmindError, InvalidInput, StoreError
+from inmind.errors import Damaged, InmindError, InvalidInput, StoreError
 from inmind.frozen import frozen
 from inmind.journal import (
     Compacted,
@@ -26,8 +29,9 @@ from inmind.journal import (
     SessionImported,
     SessionOpened,
     Titled,
+    UsageReported,
 )
-from inmind.mind import MOST_TITLE, Mind
+from inmind.mind import MOST_TITLE, Mind, title_after
 from inmind.prompt.formats.values import check_text, is_object
 from inmind.stores.base import Store
 from inmind.stores.files import Folder
@@ -67,6 +71,24 @@ def glance(folder: Folder) -> Glance:
     texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
     numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
     return Glance(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
+
+
+def brought_up(said: Glance, store: Store, stream: str) -> Glance:
+    """What the file says, as far as it is as new as the journal, which is asked for the rest; where there is no file,
+    for all of it."""
+    if not said.version or said.version != store.version(stream):
+        summary = store.summary(stream)
+        said = replace(
+            said,
+            messages=summary.kinds.get(MessageAdded.kind, 0),
+            calls=summary.kinds.get(PromptPrepared.kind, 0),
+            updated=summary.updated.isoformat(),
+        )
+    if said.messages and not said.title:
+        with suppress(Damaged):  # whoever opens it is told; a list goes on
+            title, model = _called(store, stream, store.version(stream))
+            said = replace(said, title=title, model=said.model or model)
+    return said
 
 
 class MetaFile:
@@ -146,6 +168,37 @@ class MetaFile:
             "version": mind.seq,
         }
         return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _called(store: Store, stream: str, version: int) -> tuple[str, str]:
+    """The title of a session and the model that last answered, without going through all that was said in it.
+
+    A title is given by whoever named it last, or else by the first words of a person; so both ends tell, nearly always.
+    """
+    named = store.read(stream, kind=Titled.kind)
+    title = model = ""
+    for after, until in _pieces(version) if not named else ():
+        for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind):
+            title = title or title_after("", event)
+        if title:
+            break
+    for event in named[-1:]:
+        title = title_after("", event)
+    for kind in (UsageReported.kind, SessionImported.kind):
+        for after, until in _pieces(version):
+            for event in store.read(stream, after=version - until, until=version - after, kind=kind):
+                model = getattr(event.what, "model", "") or model
+            if model:
+                return title, model
+    return title, model
+
+
+def _pieces(length: int) -> Iterator[tuple[int, int]]:
+    """A stream in a few pieces, each ten times as long as the one before."""
+    after, size = 0, 100
+    while after < length:
+        yield after, min(after + size, length)
+        after, size = after + size, size * 10
 
 
 def _said(folder: Folder) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import os
 import stat
@@ -37,13 +36,13 @@ from inmind.errors import (
     StoreBusy,
     StoreError,
     UnsafeStorage,
-    shown,
 )
 from inmind.home import INDEX, RESOURCES, SESSIONS
-from inmind.journal import KINDS, Draft, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
-from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary
+from inmind.journal import Draft, Event, microseconds, moment, to_json
+from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
 from inmind.stores.files import LOCK, create_private
 from inmind.stores.fork import Connected
+from inmind.stores.rows import as_row, event_of, readable, receipt_of, rows_of
 from inmind.stores.statements import named, script
 
 log = logging.getLogger("inmind")
@@ -60,6 +59,8 @@ MIGRATIONS = (
     "0006_compactions",
     "0007_crystals",
     "0008_dreams",
+    "0009_dream_stages",
+    "0010_owners",
 )
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
@@ -162,7 +163,7 @@ class SqliteStore(Connected):
         stamp = microseconds(at)
         last = expected + len(drafts)
         batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
-        rows = [_rows(batch, stamp) for batch in batches]
+        rows = [rows_of(batch, stamp) for batch in batches]
         with self._writing() as connection:
             first = self._stream_id(connection, stream, create=True)
             if key and (earlier := self._receipt(connection, first, key)):
@@ -174,6 +175,9 @@ class SqliteStore(Connected):
                     raise Conflict(stream=batch.stream, expected=batch.expected, actual=actual)
                 for row in theirs:
                     connection.execute(_sql("add_event"), (number, *row))
+                if theirs and not actual:
+                    owner = owner_by(batch.stream, batch.drafts[0].what)
+                    connection.execute(_sql("belong"), (number, owner))
             if key:
                 connection.execute(_sql("add_key"), (numbers[0], key.value, key.request, expected + 1, last, stamp))
         for number, batch in zip(numbers, batches, strict=True):
@@ -192,17 +196,31 @@ class SqliteStore(Connected):
                 rows = connection.execute(_sql("events"), bounds).fetchall()
             else:
                 rows = connection.execute(_sql("events_of_kind"), (*bounds, kind)).fetchall()
-        return [_event(stream, row) for row in rows]
+        return [event_of(stream, row) for row in rows]
 
-    def since(self, position: int, *, kinds: Sequence[str], most: int) -> Sequence[tuple[int, Event | None]]:
+    def since(
+        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    ) -> Sequence[tuple[int, Event | None]]:
+        """Here everybody's can be followed: one writer at a time makes positions the order in which all was stored."""
         with self._reading() as connection:
             bounds = (position, to_json(kinds), most)
-            rows = connection.execute(_sql("events_since"), bounds).fetchall()
-        return [(row[0], _readable(row[1], row[2:])) for row in rows]
+            if owner is None:
+                rows = connection.execute(_sql("events_since"), bounds).fetchall()
+            else:
+                rows = connection.execute(_sql("events_since_of"), (*bounds, owner)).fetchall()
+        return [(row[0], readable(row[1], row[2:])) for row in rows]
 
     def position(self) -> int:
         with self._reading() as connection:
             return connection.execute(_sql("position")).get
+
+    def moment(self) -> contextlib.AbstractContextManager[None]:
+        """All up to a position is of one moment by itself."""
+        return contextlib.nullcontext()
+
+    def owners(self) -> Sequence[str]:
+        with self._reading() as connection:
+            return [name for (name,) in connection.execute(_sql("owners")).fetchall()]
 
     def version(self, stream: str) -> int:
         with self._reading() as connection:
@@ -216,7 +234,7 @@ class SqliteStore(Connected):
         with self._reading() as connection:
             bounds = (self._stream_id(connection, stream), after, most)
             rows = connection.execute(_sql("receipts"), bounds).fetchall()
-        return [_receipt(stream, key, row) for key, *row in rows]
+        return [receipt_of(stream, key, row) for key, *row in rows]
 
     @contextlib.contextmanager
     def adopting(self) -> Generator[_Adoption]:
@@ -227,9 +245,9 @@ class SqliteStore(Connected):
             self._stream_ids.clear()  # numbers that were read inside will be given to other streams
             raise
 
-    def streams(self, prefix: str) -> Sequence[str]:
+    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
         with self._reading() as connection:
-            rows = connection.execute(_sql("stream_names"), (prefix, f"{prefix}\U0010ffff")).fetchall()
+            rows = connection.execute(_sql("stream_names"), (prefix, f"{prefix}\U0010ffff", owner)).fetchall()
         return [name for (name,) in rows]
 
     def summary(self, stream: str) -> Summary:
@@ -450,13 +468,16 @@ class _Adoption:
 
     def add(self, event: Event) -> Adopted:
         number, version = self._stream(event.stream)
-        row = _as_row(event)
+        row = as_row(event)
         if event.seq == version + 1:
             self._connection.execute(_sql("add_event"), (number, *row))
+            position = self._connection.last_insert_rowid()
+            if event.seq == 1:
+                self._connection.execute(_sql("belong"), (number, owner_by(event.stream, event.what)))
             self._met[event.stream] = number, event.seq
-            return Adopted(self._connection.last_insert_rowid(), new=True)
+            return Adopted(position, new=True)
         position, *there = self._connection.execute(_sql("event_at"), (number, event.seq)).fetchone() or (0,)
-        if not there or _as_row(_event(event.stream, there)) != row:
+        if not there or as_row(event_of(event.stream, there)) != row:
             raise Conflict(stream=event.stream, expected=event.seq - 1, actual=version)
         return Adopted(position, new=False)
 
@@ -467,7 +488,7 @@ class _Adoption:
         if row is None:
             stood = (key.request, appended.first, appended.last, microseconds(appended.at))
             self._connection.execute(_sql("add_key"), (number, key.value, *stood))
-        elif _receipt(receipt.stream, key.value, row) != receipt:
+        elif receipt_of(receipt.stream, key.value, row) != receipt:
             raise Conflict(stream=receipt.stream, expected=appended.last, actual=version)
         return row is None
 
@@ -535,81 +556,3 @@ def _roll_back(connection: _Connection) -> None:
     """SQLite has rolled back by itself after some errors; a transaction left open would block every other writer."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
-
-
-def _rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
-    return [
-        (
-            batch.expected + 1 + n,
-            stamp,
-            draft.what.kind,
-            draft.origin.value,
-            int(draft.trusted),
-            n == 0,
-            _sources(draft.sources),
-            encode(draft.what),
-        )
-        for n, draft in enumerate(batch.drafts)
-    ]
-
-
-def _as_row(event: Event) -> tuple[object, ...]:
-    """An event that has its number and its time. Two are the same if these are, NaN or not."""
-    return (
-        event.seq,
-        microseconds(event.at),
-        event.kind,
-        event.origin.value,
-        int(event.trust),
-        event.opens,
-        _sources(event.sources),
-        encode(event.what),
-    )
-
-
-def _receipt(stream: str, key: str, row: Sequence[Any]) -> Receipt:
-    request, first, last, at = row
-    return Receipt(stream, Key(key, request), Appended(first=first, last=last, at=moment(at)))
-
-
-def _readable(stream: str, row: Sequence[Any]) -> Event | None:
-    """An event for whoever follows all streams; what is damaged in one of them is told, and stops nobody else."""
-    try:
-        return _event(stream, row)
-    except Damaged as error:
-        log.warning("passed over: %s", error)
-        return None
-
-
-def _event(stream: str, row: Sequence[Any]) -> Event:
-    """A row is data that anybody with the file may have changed: what is no event is named, with its place."""
-    seq, at, kind, origin, trust, opens, sources, body = row
-    place = f"event {stream}#{seq}"
-    if kind not in KINDS:
-        raise Damaged(place=place, reason=f"kind {shown(kind)} may be a newer inmind's: upgrade inmind to read it")
-    try:
-        return Event(
-            stream=stream,
-            seq=seq,
-            at=moment(at),
-            what=decode(kind, body),
-            origin=Origin(origin),
-            trust=Trust(trust),
-            opens=bool(opens),
-            sources=_sources_in(sources) if sources else (),
-        )
-    except Damaged as error:
-        raise Damaged(place=place, reason=error.reason) from error
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise Damaged(place=place, reason=str(error)) from error
-
-
-def _sources(sources: tuple[str, ...]) -> str | None:
-    return to_json(sources) if sources else None
-
-
-def _sources_in(text: str) -> tuple[str, ...]:
-    sources: Any = json.loads(text)
-    if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
-        raise ValueError(f"sources are a list of texts, not {shown(text)}")
-    return tuple(cast(list[str], sources))

@@ -211,7 +211,7 @@ UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by =
 -- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
 -- their own, and take no part in merging.
 SELECT crystals.* FROM crystals JOIN series ON series.id = crystals.number >> 20
-WHERE crystals.resource = ?1 AND rtrim(series.name, char(0)) = 'notes' AND gone IS NULL ORDER BY made;
+WHERE crystals.resource = ?1 AND rtrim(series.name, char(1)) = 'notes' AND gone IS NULL ORDER BY made;
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.

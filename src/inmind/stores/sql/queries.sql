@@ -7,7 +7,13 @@ INSERT INTO streams (name) VALUES (?1) RETURNING id;
 
 -- name: stream_names
 -- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
-SELECT name FROM streams WHERE name >= ?1 AND name < ?2 ORDER BY name;
+SELECT name FROM streams WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY name;
+
+-- name: belong
+UPDATE streams SET owner = ?2 WHERE id = ?1;
+
+-- name: owners
+SELECT DISTINCT owner FROM streams WHERE owner IS NOT NULL ORDER BY owner;
 
 -- name: version
 SELECT coalesce(max(seq), 0) FROM events WHERE stream = ?1;
@@ -29,6 +35,13 @@ WHERE stream = ?1 AND seq > ?2 AND seq <= ?3 AND kind = ?4 ORDER BY seq;
 SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM events JOIN streams ON streams.id = events.stream
 WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) ORDER BY events.position LIMIT ?3;
+
+-- name: events_since_of
+-- Those of one owner's streams.
+SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+FROM events JOIN streams ON streams.id = events.stream
+WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) AND streams.owner = ?4
+ORDER BY events.position LIMIT ?3;
 
 -- name: event_at
 SELECT position, seq, at, kind, origin, trust, opens, sources, body FROM events WHERE stream = ?1 AND seq = ?2;

@@ -1,0 +1,137 @@
+"""A memory in a database: no files beside it, so documents are read and written by calls alone.
+
+What would be taken in or shown is not there, and what a home keeps in config.toml is a document of a stream of its own,
+which all who work on this memory share. It is no part of what a bundle has of the journal: settings say who is sent
+what was lived through, so those of others come as a text to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from inmind.documents import Document, checked_text
+from inmind.errors import Conflict
+from inmind.home import SETTINGS
+from inmind.journal import Configured, Draft, Event, Origin
+from inmind.mind import Belongings, Mind
+from inmind.settings import CONFIG, Settings, settings_in
+from inmind.stores.base import Store
+from inmind.stores.legacy import Legacy
+from inmind.stores.meta import Glance, brought_up
+from inmind.stores.place import Views
+from inmind.stores.stream import Stream
+
+if TYPE_CHECKING:
+    from inmind.stores.following import Read
+    from inmind.stores.index import Index
+
+
+class InDatabase:
+    """One database, or another store that has no folder."""
+
+    home = None
+
+    def __init__(self, store: Store, *, shown: str, index: Callable[[Read], Index]) -> None:
+        """`shown`: the database as people may read it."""
+        self.store, self._shown, self._index = store, shown, index
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def index(self, read: Read) -> Index:
+        return self._index(read)
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    def settings(self, given: object) -> Settings:
+        return given if isinstance(given, Settings) else settings_in(self.config().text, given)
+
+    def config(self, path: str = CONFIG) -> Document:
+        """`path`: or those that came with a bundle, and are in force nowhere."""
+        return _document(self.store.read(SETTINGS), path)
+
+    def configure(self, text: str, *, base: int, at: datetime) -> int:
+        settings_in(checked_text(text))
+        return self._written(CONFIG, text, base, at)
+
+    def keep_beside(self, path: str, text: str, *, at: datetime) -> None:
+        """Settings from elsewhere, for a person to look at."""
+        self._written(path, checked_text(text), None, at)
+
+    def _written(self, path: str, text: str, base: int | None, at: datetime) -> int:
+        while True:
+            events = self.store.read(SETTINGS)
+            now = _document(events, path)
+            if now.version and now.text == text:
+                return now.version
+            if base is not None and now.version != base:
+                raise Conflict(stream=path, expected=base, actual=now.version, mine=text, theirs=now.text)
+            draft = Draft(what=Configured(path=path, text=text), origin=Origin.OPERATOR)
+            try:
+                return self.store.append(SETTINGS, [draft], expected=len(events), at=at).last
+            except Conflict:  # somebody was faster: what they wrote decides
+                continue
+
+    # -- what a folder would have --------------------------------------------------------------------------
+
+    def of_session(self, id: str, cwd: str, stream: Stream[Mind]) -> Views:  # noqa: ARG002 -- as a place has it
+        return Views(files=_NOWHERE, transcript=_NOWHERE, meta=_NOWHERE)
+
+    def of_resource(self, resource: str, stream: Stream[Belongings]) -> Nowhere:  # noqa: ARG002 -- as a place has it
+        return _NOWHERE
+
+    def take_in(
+        self, resource: str, minds: Callable[[str], Stream[Mind]], belongings: Callable[[str], Stream[Belongings]]
+    ) -> None:
+        """Nothing: whatever was written is in the journal."""
+
+    def folder(self, id: str, cwd: str) -> None:
+        return None
+
+    def glance(self, stream: str) -> Glance:
+        return brought_up(Glance(), self.store, stream)
+
+    def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as a place has it
+        return False
+
+    def older(self, id: str) -> list[Legacy]:  # noqa: ARG002 -- as a place has it
+        return []
+
+    def all_older(self, *, but: Container[str]) -> list[Legacy]:  # noqa: ARG002 -- as a place has it
+        return []
+
+    def back_up(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as a place has it
+        """The event that tells of it has the text, and that is where it is kept."""
+        return ""
+
+
+class Nowhere:
+    """The views of whatever has none."""
+
+    def take_in(self) -> None: ...
+
+    def publish(self) -> None: ...
+
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def catch_up(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- as a transcript has it
+        return ""
+
+    def lags(self, mind: Mind) -> bool:  # noqa: ARG002 -- as a meta.json has it
+        return False
+
+    def write(self, mind: Mind) -> str:  # noqa: ARG002 -- as a meta.json has it
+        return ""
+
+
+_NOWHERE = Nowhere()
+
+
+def _document(events: Sequence[Event], path: str) -> Document:
+    for event in reversed(events):
+        if isinstance(event.what, Configured) and event.what.path == path:
+            return Document(text=event.what.text, version=event.seq, source=event.id)
+    return Document(text="", version=0, source="")

@@ -1,0 +1,145 @@
+"""A memory in a folder, its home: the journal and the index are files, and so is every document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inmind.documents import MOST_BYTES, Document
+from inmind.errors import Conflict, InvalidInput, UnsafeStorage
+from inmind.home import INDEX, SESSION, as_file, belongs_to, place_of, resource_folder, resources_in, session_folder
+from inmind.journal import Event, digest
+from inmind.mind import Belongings, Mind
+from inmind.settings import CONFIG, Settings, settings_in, settings_of
+from inmind.stores.base import Store
+from inmind.stores.files import Folder, Found
+from inmind.stores.legacy import Legacy, all_legacy, find_legacy
+from inmind.stores.meta import Glance, MetaFile, brought_up, glance
+from inmind.stores.place import Views
+from inmind.stores.stream import Stream
+from inmind.stores.transcript import Transcript
+from inmind.stores.views import LiveFiles, resource_files, session_files
+
+if TYPE_CHECKING:
+    from inmind.stores.following import Read
+    from inmind.stores.index import Index
+
+BACKUP = "MEMORY.md.seed-backup"
+
+
+class InFolder:
+    """One home."""
+
+    def __init__(self, home: Path, store: Store) -> None:
+        self.home, self.store = home, store
+
+    def __str__(self) -> str:
+        return str(self.home)
+
+    def index(self, read: Read) -> Index:
+        from inmind.stores.index import Index
+
+        return Index(self.home / INDEX, self.store, read)
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    def settings(self, given: object) -> Settings:
+        return settings_of(self.home, given)
+
+    def config(self) -> Document:
+        return _document(self._found_config())
+
+    def configure(self, text: str, *, base: int, at: datetime) -> int:  # noqa: ARG002 -- a file has its own time
+        settings_in(text)
+        folder = Folder(self.home)
+        with folder.locked():
+            found = self._found_config()
+            now = _document(found)
+            if now.text == text and now.version:
+                return now.version
+            if now.version != base or not folder.exchange(CONFIG, text.encode(), found=found):
+                raise Conflict(stream=CONFIG, expected=base, actual=now.version, mine=text, theirs=now.text)
+        return _document(self._found_config()).version
+
+    def _found_config(self) -> Found:
+        found = Folder(self.home).read(CONFIG, most=MOST_BYTES)
+        if found.unreadable or (found.data is not None and not found.whole):
+            raise UnsafeStorage(place=str(self.home / CONFIG), reason=found.unreadable or "it is too large")
+        return found
+
+    # -- live views ----------------------------------------------------------------------------------------
+
+    def of_session(self, id: str, cwd: str, stream: Stream[Mind]) -> Views:
+        folder = self._folder(session_folder(self.home, id, cwd))
+        return Views(
+            files=session_files(folder, stream, self.store),
+            transcript=Transcript(folder, self.store, stream.name),
+            meta=MetaFile(folder, stream, self.store),
+        )
+
+    def of_resource(self, resource: str, stream: Stream[Belongings]) -> LiveFiles[Belongings]:
+        return resource_files(self._folder(resource_folder(self.home, resource)), stream, self.store)
+
+    def take_in(
+        self, resource: str, minds: Callable[[str], Stream[Mind]], belongings: Callable[[str], Stream[Belongings]]
+    ) -> None:
+        """Nobody has written anything where there are no files."""
+        for owner in resources_in(self.home):
+            if resource in ("", owner):
+                self.of_resource(owner, belongings(owner)).take_in()
+        for name in self.store.streams(SESSION):
+            (first,) = self.store.read(name, until=1)
+            if resource in ("", belongs_to(first)) and place_of(self.home, first).exists():
+                self._take_in_session(first, minds(name.removeprefix(SESSION)))
+
+    def _take_in_session(self, first: Event, stream: Stream[Mind]) -> None:
+        folder = self._folder(place_of(self.home, first))
+        MetaFile(folder, stream, self.store).take_in()
+        session_files(folder, stream, self.store).take_in()
+
+    def folder(self, id: str, cwd: str) -> Path:
+        return session_folder(self.home, id, cwd)
+
+    def glance(self, stream: str) -> Glance:
+        (first,) = self.store.read(stream, until=1)
+        return brought_up(glance(self._folder(place_of(self.home, first))), self.store, stream)
+
+    def has_files_of(self, resource: str) -> bool:
+        return resource_folder(self.home, resource).exists()
+
+    def _folder(self, path: Path) -> Folder:
+        return Folder(path, home=self.home)
+
+    # -- what was there before -----------------------------------------------------------------------------
+
+    def older(self, id: str) -> list[Legacy]:
+        return find_legacy(self.home, as_file(id))
+
+    def all_older(self, *, but: Container[str]) -> list[Legacy]:
+        return all_legacy(self.home, but=but)
+
+    def back_up(self, resource: str, text: str) -> str:
+        """Beside whatever has that name already, which may be somebody's only copy."""
+        folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
+        with folder.locked():
+            for name in (BACKUP, f"{BACKUP}-{digest(text)}"):
+                found = folder.read(name, most=len(data) + 1)
+                if found.data is None and not found.unreadable:
+                    folder.replace(name, data)
+                    return name
+                if found.data == data:
+                    return name
+        return ""
+
+
+def _document(found: Found) -> Document:
+    """A file has no versions, so it is told from others by what it says."""
+    if found.data is None:
+        return Document(text="", version=0, source="")
+    try:
+        text = found.data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
+    return Document(text=text, version=int(digest(text)[:12], 16) or 1, source="")
