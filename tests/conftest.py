@@ -1,4 +1,4 @@
-"""What all tests share: how hard hypothesis looks, and a memory in a folder of its own on a clock the test holds.
+"""What all tests share: how hard hypothesis looks, a memory of its own on a clock the test holds, and a PostgreSQL.
 
 CI repeats itself, so a red build is the change's fault and not the dice's; at a desk every run looks somewhere new;
 torture looks long. No profile has a deadline: a slow machine is not a failing test.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import postgres
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -43,3 +45,55 @@ def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
 @pytest.fixture
 def session(memory: Memory) -> Session:
     return memory.session("support-42", resource="ada", cwd="/website")
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------------------
+
+_RUN = pytest.StashKey[postgres.Run]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    began: str | None = getattr(config, "workerinput", {}).get("run")
+    config.stash[_RUN] = postgres.Run(Path(began)) if began else postgres.Run.begin()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker of xdist takes part in the run that its controller has begun."""
+    node.workerinput["run"] = str(node.config.stash[_RUN].folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_RUN].end()
+
+
+@pytest.fixture(scope="session")
+def postgres_run(pytestconfig: pytest.Config) -> postgres.Run:
+    """For a server of one's own: `with postgres_run.server(fsync="off") as server`."""
+    if reason := postgres.missing():
+        pytest.skip(reason)
+    return pytestconfig.stash[_RUN]
+
+
+@pytest.fixture(scope="session")
+def postgres_admin(request: pytest.FixtureRequest) -> str:
+    """A superuser's URL of the server that all tests share: nobody stops it."""
+    if given := os.environ.get(postgres.GIVEN):
+        return given
+    run: postgres.Run = request.getfixturevalue("postgres_run")
+    return run.shared().url()
+
+
+@pytest.fixture(scope="session")
+def tenants(postgres_admin: str) -> Generator[postgres.Tenants]:
+    """For tests that need several tenants: `with tenants.fresh() as url`."""
+    made = postgres.Tenants(postgres_admin)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tenant_url(tenants: postgres.Tenants) -> Generator[str]:
+    """A tenant of the test's own, with nothing in it."""
+    with tenants.fresh() as url:
+        yield url

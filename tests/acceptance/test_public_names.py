@@ -22,3 +22,10 @@ def test_what_is_asked_for_first_is_loaded_and_nothing_else() -> None:
     assert ran.stdout == "[]\n"
     with pytest.raises(AttributeError, match="has no attribute 'Memry'"):
         _ = inmind.Memry  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- it is not there
+
+
+def test_a_memory_brings_no_library_that_only_some_need() -> None:
+    told = "import sys\nfrom inmind import Memory\nprint(sorted({name.partition('.')[0] for name in sys.modules}))"
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    for name in ("numpy", "opentelemetry", "procrastinate", "psycopg", "psycopg_pool", "typer"):
+        assert f"'{name}'" not in ran.stdout

