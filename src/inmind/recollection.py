@@ -61,10 +61,9 @@ def recollect(
 ) -> Recollection:
     """What a resource and its sessions have seen behind a position of the journal, and up to another where one is
     given."""
-
     position, events = after, list[Event]()
     while len(events) < MOST:
-        found = store.since(position, kinds=_KINDS, most=_AT_A_TIME)
+        found = store.since(position, kinds=_KINDS, most=_AT_A_TIME, owner=resource)
         batch = [(place, event) for place, event in found if until is None or place <= until]
         events += (event for _, event in batch if event and not _is_state(event))
         if batch:
