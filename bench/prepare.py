@@ -17,6 +17,7 @@ from bench.timing import Contender, Race, spoken
 from inmind import Memory, Session
 from inmind.journal import encode
 from inmind.stores.files import RACY_NANOSECONDS
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore
 
 MOST_AGAINST_JSON = 2.0
@@ -120,7 +121,7 @@ def _course(folder: Path, size: int) -> dict[str, Contender]:
 
 
 def _session(home: Path, *, window: int = WINDOW) -> Session:
-    return Memory(home, InMemoryStore()).session("bench", window=window, cwd="/bench")
+    return Memory(InFolder(home, InMemoryStore())).session("bench", window=window, cwd="/bench")
 
 
 def _borrowed(session: Session, history: Sequence[Message], *, answered: bool = False) -> Contender:

@@ -18,6 +18,7 @@ from inmind import Memory, ScratchpadLayer, default_layers
 from inmind.documents import Scope
 from inmind.home import DATABASE
 from inmind.journal import PadWritten, encode
+from inmind.stores.in_folder import InFolder
 from inmind.stores.sqlite import SqliteStore
 
 _CASES: dict[str, Scope | None] = {
@@ -57,7 +58,7 @@ def _raced(size: int) -> Race:
     with TemporaryDirectory() as folder:
         home, bare = Path(folder), BareJournal(Path(folder) / "bare.db")
         store = SqliteStore(home / DATABASE)
-        with Memory(home, store) as memory:
+        with Memory(InFolder(home, store)) as memory:
             for number in range(courses(size)):  # in one database: its log is warm from the second course on
                 course = dict[str, Contender]()
                 for what in _CASES:

@@ -18,6 +18,7 @@ from bench.timing import Contender, Race, spoken
 from inmind import Memory, ScratchpadLayer, Session, default_layers
 from inmind.journal import PadMerged, encode
 from inmind.mind import MindFold
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore
 
 SIZE = 50_000
@@ -175,7 +176,7 @@ def _thawed(home: Path) -> object:
 
 
 def _memory(home: Path, *, durable: bool) -> Memory:
-    return Memory.open(home) if durable else Memory(home, InMemoryStore())
+    return Memory.open(home) if durable else Memory(InFolder(home, InMemoryStore()))
 
 
 def _session(memory: Memory, schema: Any) -> Session:

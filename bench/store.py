@@ -12,6 +12,7 @@ from bench.table import Row, Table
 from bench.talk import Message, exchanges
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore
 
 TURNS = 500
@@ -92,7 +93,8 @@ def _grown(what: str, *, owned: bool, durable: bool = True) -> Row:
     with TemporaryDirectory() as folder:
         homes = {name: Path(folder) / name for name in ("early", "late")}
         memories = {
-            name: Memory.open(home) if durable else Memory(home, InMemoryStore()) for name, home in homes.items()
+            name: Memory.open(home) if durable else Memory(InFolder(home, InMemoryStore()))
+            for name, home in homes.items()
         }
         turns = {"early": EARLY, "late": LATE}
         course = {name: _turn(memory, turns[name], owned=owned) for name, memory in memories.items()}

@@ -32,7 +32,7 @@ dream prompt settings
 mind
 stores models embedders
 afterwards attention deep desk notebook relief testing tools
-parts
+parts listing
 hands family archivist chronicle consolidator books recollection dreams bundle
 feelings
 session gathering

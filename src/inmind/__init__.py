@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from inmind.feelings import Affect
     from inmind.housekeeping import Upkeep
     from inmind.journal import DocumentWritten, Draft, Event, Item, Origin, Part, ToolObserved, Trust
-    from inmind.memory import Memory, SessionInfo, default_layers
+    from inmind.listing import SessionInfo
+    from inmind.memory import Memory, default_layers
     from inmind.mind import Mind
     from inmind.prompt.compacting.report import CompactionReport, KeptItem, Lifted
     from inmind.prompt.explain import Explanation
@@ -170,7 +171,7 @@ _PLACES = {
     "Scratchpad": "inmind.desk",
     "ScratchpadLayer": "inmind.prompt.pads",
     "Session": "inmind.session",
-    "SessionInfo": "inmind.memory",
+    "SessionInfo": "inmind.listing",
     "SetAside": "inmind.desk",
     "Settings": "inmind.settings",
     "Slot": "inmind.prompt.layer",

@@ -42,7 +42,6 @@ from inmind.journal import (
     StateLine,
     Trust,
     Verdict,
-    digest,
 )
 from inmind.mind import Belongings
 from inmind.notes import stamp, without
@@ -54,16 +53,13 @@ from inmind.state.rewrite import Ground, Rewritten, rewritten
 from inmind.state.room import MOST_CHARACTERS
 from inmind.state.seed import chunks
 from inmind.stores.base import Appended, Clock, Key, Store
-from inmind.stores.files import Folder
+from inmind.stores.place import Files
 from inmind.stores.stream import Decision, Stream
-from inmind.stores.views import LiveFiles
 from inmind.text import counted
 
 log = logging.getLogger("inmind")
 
 PHASES = ("gather", "propose", "check", "commit", "index")
-
-BACKUP = "MEMORY.md.seed-backup"
 
 LOOKS = 0.05
 """Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
@@ -98,15 +94,16 @@ class Dreamer:
         *,
         resource: str,
         stream: Stream[Belongings],
-        files: LiveFiles[Belongings],
-        folder: Folder,
+        files: Files,
+        back_up: Callable[[str], str],
         store: Store,
         deep: DeepMemory,
         clock: Clock,
         sources: tuple[str, ...] = (),
     ) -> None:
-        """`sources`: where whoever reads the page will search, if not everywhere."""
-        self._resource, self._stream, self._files, self._folder = resource, stream, files, folder
+        """`back_up`: keeps a page that somebody has written, and answers with where. `sources`: where whoever reads the
+        page will search, if not everywhere."""
+        self._resource, self._stream, self._files, self._back_up = resource, stream, files, back_up
         self._deep = deep
         self._gathering = Gathering(
             resource=resource, stream=stream, store=store, deep=deep, clock=clock, sources=sources
@@ -197,19 +194,6 @@ class Dreamer:
 
         self._stream.refresh()
         self._stream.commit(decide)
-
-    def _back_up(self, text: str) -> str:
-        """Beside whatever has that name already, which may be somebody's only copy."""
-        data = text.encode()
-        with self._folder.locked():
-            for name in (BACKUP, f"{BACKUP}-{digest(text)}"):
-                found = self._folder.read(name, most=len(data) + 1)
-                if found.data is None and not found.unreadable:
-                    self._folder.replace(name, data)
-                    return name
-                if found.data == data:
-                    return name
-        return ""
 
     # -- proposing -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,6 @@
-"""Where everything lies in a home, and what may be a name there.
+"""Where a memory is, where everything lies in a home, and what may be a name there.
+
+A memory is in a folder, its home, or in a database, which is named by its URL and has no files beside it.
 
 home/
   inmind.db                                     the journal
@@ -12,22 +14,71 @@ home/
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from inmind.errors import InvalidInput
 from inmind.journal import NOBODY, Event, SessionOpened, digest
 
 DATABASE = "inmind.db"
 INDEX = "index.db"
+CONFIG = "config.toml"
 SESSIONS, RESOURCES = "sessions", "resources"
 SESSION, RESOURCE = "session/", "resource/"
 """How the names of streams begin."""
+SETTINGS = "settings"
+"""The stream of settings, where there is no folder for them."""
 MOST_NAME = 200
+
+DATABASES = ("postgresql://", "postgres://")
+"""How the URLs of databases begin."""
+
+_TOLD_OF_A_URL = frozenset(["host", "hostaddr", "port", "user", "dbname", "sslmode"])
+_HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^:@/?#,\[\]]*)(?::[0-9]*)?"
+_URL = re.compile(
+    r"(?P<scheme>[a-z]+)://(?:(?P<user>[^:@/?#]*)(?::[^@/?#]*)?@)?"
+    rf"(?P<where>{_HOST}(?:,{_HOST})*(?:/[^:@?#]*)?)(?:\?(?P<more>[^@#]*))?"
+)
 
 
 def default_home() -> Path:
     return Path(os.environ.get("INMIND_HOME") or Path.home() / ".inmind").expanduser()
+
+
+def default_place() -> Path | str:
+    """Where a memory is that nobody has named: the database in $INMIND_DB, or the usual home."""
+    url = os.environ.get("INMIND_DB")
+    if not url:
+        return default_home()
+    if os.environ.get("INMIND_HOME"):
+        raise InvalidInput(field="$INMIND_DB", expected="nothing beside $INMIND_HOME: a memory is in one of the two")
+    return checked_url(url, "$INMIND_DB")
+
+
+def is_database(place: object) -> bool:
+    """By how it begins: no folder of this machine is called like that."""
+    return isinstance(place, str) and place.startswith(DATABASES)
+
+
+def checked_url(url: object, field: str) -> str:
+    if not isinstance(url, str) or not is_database(url) or not url.isprintable():
+        value = shown_url(url) if isinstance(url, str) else url
+        raise InvalidInput(field=field, value=value, expected="the URL of a database, like postgresql://user@host/name")
+    return url
+
+
+def shown_url(url: str) -> str:
+    """The URL of a database as people may read it: without its password, nor what could hide one.
+
+    Where it cannot be told what is a password, nothing is shown but which kind of database it is.
+    """
+    found = _URL.fullmatch(url)
+    if found is None:
+        return f"{url.partition('://')[0]}://…" if "://" in url else "…"
+    user, more = found["user"] or "", [pair for pair in parse_qsl(found["more"] or "") if pair[0] in _TOLD_OF_A_URL]
+    asked = f"?{urlencode(more, safe='/')}" if more else ""
+    return f"{found['scheme']}://{user}{'@' if user else ''}{found['where']}{asked}"
 
 
 def session_folder(home: Path, id: str, cwd: str) -> Path:
@@ -92,7 +143,8 @@ def somebody(resource: object) -> str:
 
 def checked_home(home: object) -> Path:
     if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
-        raise InvalidInput(field="home", value=home, expected="a folder on this machine")
+        value = shown_url(str(home)) if isinstance(home, str | Path) and str(home) else home
+        raise InvalidInput(field="home", value=value, expected="a folder on this machine, or the URL of a database")
     try:
         return _encodable(Path(home).expanduser(), "home")
     except RuntimeError as error:  # ~somebody, who is not there

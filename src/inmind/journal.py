@@ -269,6 +269,15 @@ class DocumentSetAside(Happened):
 
 
 @frozen
+class Configured(Happened):
+    """A memory without a folder has new settings: what would be a home's config.toml, in full."""
+
+    kind = "configured"
+    path: str
+    text: str
+
+
+@frozen
 class AnchoredBlock:
     """One layer's text as it stands in the anchored prefix."""
 

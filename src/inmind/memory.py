@@ -1,4 +1,4 @@
-"""The home of all memory: opens it, hands out sessions, closes it."""
+"""The home of all memory, a folder or a database: opens it, hands out sessions, closes it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
@@ -20,25 +21,17 @@ from inmind.crystals.note import IMPORTANCE, checked_note
 from inmind.documents import OVERVIEW
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.errors import Closed, Damaged, InvalidInput, ModelFailed, NotFound, UnsafeStorage
-from inmind.frozen import frozen
+from inmind.errors import Closed, InvalidInput, ModelFailed, NotFound, UnsafeStorage
 from inmind.home import (
     DATABASE,
-    INDEX,
     RESOURCE,
     SESSION,
-    as_file,
-    belongs_to,
     checked_file,
     checked_home,
     checked_name,
-    default_home,
-    folder_of,
-    opened_by,
-    place_of,
-    resource_folder,
-    resources_in,
-    session_folder,
+    checked_url,
+    default_place,
+    is_database,
     somebody,
     working_directory,
 )
@@ -47,14 +40,12 @@ from inmind.journal import (
     CrystalFrozen,
     DocumentWritten,
     Draft,
-    Event,
-    MessageAdded,
     Origin,
-    PromptPrepared,
     SessionImported,
     SessionOpened,
     Titled,
 )
+from inmind.listing import SessionInfo, is_of, resources_in, sessions_in
 from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.parts import Parts, Setup
@@ -62,16 +53,15 @@ from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, NotesLayer, StateLayer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
-from inmind.stores.base import Clock, Store
-from inmind.stores.files import Folder, make_private
+from inmind.stores.base import Clock
+from inmind.stores.files import make_private
 from inmind.stores.fork import tell_after_fork
-from inmind.stores.legacy import Legacy, all_legacy, find_legacy, messages_of
-from inmind.stores.meta import MetaFile, glance
+from inmind.stores.in_folder import InFolder
+from inmind.stores.legacy import Legacy, messages_of
+from inmind.stores.place import Files, Place
 from inmind.stores.siblings import Siblings
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.stream import Decision, Stream, key_for
-from inmind.stores.transcript import Transcript
-from inmind.stores.views import LiveFiles, resource_files, session_files
 from inmind.tokens import Counter, estimator
 
 if TYPE_CHECKING:
@@ -118,36 +108,12 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
     return checked_layers([*(layer for layer in usual if layer.name not in names), *own])
 
 
-@frozen(kw_only=True)
-class SessionInfo:
-    """A session as it stands in a list."""
-
-    id: str
-    title: str
-    """As somebody has named it, or the first words of what it was asked; empty where nothing was said yet."""
-    model: str
-    """The model that last answered, where one was named."""
-    resource: str
-    cwd: str
-    messages: int
-    """Ever said, those among them that were edited away."""
-    calls: int
-    created: str
-    updated: str
-    folder: Path
-    legacy: bool = False
-    """Still one of the older single files; opening it brings it in."""
-    parent: str = ""
-    """The session that it was spawned from."""
-
-
 class Memory:
-    """All sessions and resources of one home. Use it as a context manager."""
+    """All sessions and resources of one home, or of one database. Use it as a context manager."""
 
     def __init__(
         self,
-        home: Path,
-        store: Store,
+        place: Place,
         *,
         clock: Clock | None = None,
         embedder: str | Embedder | None = "auto",
@@ -156,13 +122,13 @@ class Memory:
     ) -> None:
         from inmind.settings import Settings  # whoever only imports us has nothing to set
 
-        self.home = home
+        self._place, self._store = place, place.store
         self.settings = settings or Settings()
         self._embedder, self._model = embedder, model
         self._deep_memory: DeepMemory | None = None
         self._housekeeping: Housekeeping | None = None
         self._afterwards = Afterwards()
-        self._store, self._siblings = store, Siblings(store)
+        self._siblings = Siblings(self._store)
         self._clock: Clock = _telling(clock) if clock else _utc_now
         self._lock = threading.RLock()
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -182,25 +148,32 @@ class Memory:
         model: Model | Callable[..., Any] | None = None,
         settings: Settings | Mapping[str, Any] | None = None,
     ) -> Self:
-        """Open a home folder, making it if need be: the given one, $INMIND_HOME, or ~/.inmind.
+        """Open a home folder, making it if need be, or a database by its URL: postgresql://…
+
+        By default the database in $INMIND_DB, the folder in $INMIND_HOME, or ~/.inmind.
 
         `embedder` finds by meaning beside words: "auto" is the one that the extra `vectors` brings, if it is there; see
         `inmind.embedders` for the others. Without one, None, search goes by words alone. `model` is asked what dreams
         make of what was lived through: one of `inmind.models`, or a function from a prompt to a text; without one they
         go by rules. `settings` go before those in the home's config.toml: see `inmind.settings`.
         """
-        from inmind.settings import settings_of
-
-        place = checked_home(default_home() if home is None else home)
+        where = default_place() if home is None else home
+        place, told = _in_database(where, settings) if is_database(where) else _in_folder(checked_home(where), settings)
         try:
-            make_private(place)
-        except OSError as error:
-            raise UnsafeStorage(place=str(place), reason=os.strerror(error.errno or 0)) from error
-        if not os.access(place, os.R_OK | os.X_OK):
-            raise UnsafeStorage(place=str(place), reason="it is somebody else's: only its owner may look into it")
-        told = settings_of(place, settings)
-        store = SqliteStore(place.resolve() / DATABASE)
-        return cls(place.resolve(), store, clock=clock, embedder=embedder, model=model, settings=told)
+            return cls(place, clock=clock, embedder=embedder, model=model, settings=told)
+        except BaseException:
+            place.store.close()
+            raise
+
+    @property
+    def home(self) -> Path | None:
+        """The folder that it is in; None where it is in a database."""
+        return self._place.home
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words: the folder, or the URL of the database without its password."""
+        return str(self._place)
 
     def session(
         self,
@@ -289,14 +262,7 @@ class Memory:
         """
         here = None if cwd is None else working_directory(cwd)
         owner = None if resource is None else checked_name(resource, "resource")
-        streams = self._store.streams(SESSION)
-        firsts = [first for stream in streams if _fits(first := self._first(stream), here, owner)]
-        found = [self._info(first) for first in firsts]
-        if owner is None:  # those of the older kind belong to nobody yet
-            known = {stream.removeprefix(SESSION) for stream in streams}
-            older = all_legacy(self.home, but=known)
-            found += [_legacy_info(one) for one in older if here is None or _is_of(one, here)]
-        return sorted(found, key=lambda info: info.updated, reverse=True)
+        return sessions_in(self._place, cwd=here, resource=owner)
 
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
         """The session to go on with in a folder, the current one by default: the most recently used.
@@ -308,9 +274,11 @@ class Memory:
 
     def resources(self) -> list[str]:
         """Everybody whom something belongs to here: by sessions of theirs, or by what was written down for them."""
-        owners = {opened_by(self._first(stream)).resource for stream in self._store.streams(SESSION)}
-        written = {stream.removeprefix(RESOURCE) for stream in self._store.streams(RESOURCE)}
-        return sorted((owners | written) - {NOBODY, ""})
+        return list(resources_in(self._store))
+
+    def knows(self, resource: str) -> bool:
+        """Whether anything belongs to a resource: a session, or something that was written down for it."""
+        return bool(self._store.streams("", owner=somebody(resource)))
 
     def belongings(self, resource: str) -> Belongings:
         """What a resource owns, shared by all of its sessions: its pages, its scratchpads, what it feels and dreams."""
@@ -406,7 +374,7 @@ class Memory:
         `cancelled` is asked now and then.
         """
         owner = somebody(resource)
-        if owner not in self.resources() and not (self.home / "resources" / as_file(owner)).exists():
+        if not self.knows(owner) and not self._place.has_files_of(owner):
             hint = "no session names it, and nothing was written down for it"
             raise NotFound(what="resource", name=resource, hint=hint)
         return self._dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
@@ -470,11 +438,11 @@ class Memory:
             raise Closed
         place = checked_file(to, "to")
         owner = "" if resource is None else somebody(resource)
-        if owner and owner not in self.resources():
+        if owner and not self.knows(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and nothing was written for it")
-        self._take_in(owner)
+        self._place.take_in(owner, self._stream, self._belongings)
         told, now = watch or _unwatched, self._clock()
-        return export(self._store, self.home, place, resource=owner, now=now, overwrite=overwrite, watch=told)
+        return export(self._place, place, resource=owner, now=now, overwrite=overwrite, watch=told)
 
     def import_(
         self,
@@ -494,7 +462,8 @@ class Memory:
             raise Closed
         told = watch or _unwatched
         with opened(checked_file(bundle, "bundle")) if isinstance(bundle, str | Path) else nullcontext(bundle) as file:
-            return bring_in(file, self._store, self.home, fold=self._folded, only_new=only_new, watch=told)
+            now = self._clock()
+            return bring_in(file, self._place, fold=self._folded, only_new=only_new, now=now, watch=told)
 
     def flush(self) -> None:
         """Come back when what is done in the background is done: vectors of what is new, pages of notes."""
@@ -509,10 +478,10 @@ class Memory:
         """Whether there is a session of this id, so that opening it would not begin one."""
         if not isinstance(id, str) or not id.isprintable():
             return False
-        return self._store.version(SESSION + id) > 0 or bool(find_legacy(self.home, as_file(id)))
+        return self._store.version(SESSION + id) > 0 or bool(self._place.older(id))
 
     def __repr__(self) -> str:
-        return f"<Memory at {str(self.home)!r}{', closed' if self._closed else ''}>"
+        return f"<Memory at {self.place!r}{', closed' if self._closed else ''}>"
 
     def close(self) -> None:
         """Write the last views and let go. What was acknowledged is durable with or without this."""
@@ -541,7 +510,7 @@ class Memory:
 
     def _begun(self, id: str, opening: SessionOpened, handed: Sequence[Draft]) -> Stream[Mind]:
         stream = self._stream(id)
-        stream.commit(lambda mind, _: Decision(_opening(mind, self.home, id, opening, handed), None))
+        stream.commit(lambda mind, _: Decision(self._opening(mind, id, opening, handed), None))
         return stream
 
     def _beget(self, id: str, opening: SessionOpened, handed: Sequence[Draft], setup: Setup) -> Session:
@@ -572,7 +541,6 @@ class Memory:
         """Deep memory, put together when somebody first asks for it."""
         from inmind.deep import DeepMemory, reader
         from inmind.embedders import embedder
-        from inmind.stores.index import Index
         from inmind.tools import is_memory_tool
 
         if self._closed:
@@ -580,7 +548,7 @@ class Memory:
         with self._lock:
             if self._deep_memory is None:
                 read = reader(is_memory_tool)
-                index = Index(self.home / INDEX, self._store, read)
+                index = self._place.index(read)
                 self._deep_memory = DeepMemory(index, self._store, read, self._clock, embedder(self._embedder))
             return self._deep_memory
 
@@ -607,7 +575,7 @@ class Memory:
         if not self._deep().embed(seconds=SLICE):
             self._keep_found()
 
-    def _notebook(self, stream: Stream[Any], files: LiveFiles[Any]) -> Notebook:
+    def _notebook(self, stream: Stream[Any], files: Files) -> Notebook:
         from inmind.notebook import Notebook
 
         return Notebook(stream, files, soon=self._afterwards.soon, keep_found=self._keep_found)
@@ -661,7 +629,7 @@ class Memory:
             resource=resource,
             stream=stream,
             files=self._resource_files(resource, stream),
-            folder=self._resource_folder(resource),
+            back_up=partial(self._place.back_up, resource),
             store=self._store,
             deep=self._deep(),
             clock=self._clock,
@@ -700,11 +668,8 @@ class Memory:
         )
         return self.crystal(id)
 
-    def _resource_folder(self, resource: str) -> Folder:
-        return Folder(resource_folder(self.home, resource), home=self.home)
-
-    def _resource_files(self, resource: str, stream: Stream[Belongings]) -> LiveFiles[Belongings]:
-        return resource_files(self._resource_folder(resource), stream, self._store)
+    def _resource_files(self, resource: str, stream: Stream[Belongings]) -> Files:
+        return self._place.of_resource(resource, stream)
 
     def _stream(self, id: str) -> Stream[Mind]:
         return Stream(self._store, SESSION + id, MindFold(SESSION + id), self._clock)
@@ -730,10 +695,10 @@ class Memory:
         from inmind.desk import scratchpad_among
         from inmind.tools import is_memory_tool
 
-        folder = Folder(session_folder(self.home, id, opened.cwd), home=self.home)
+        views = self._place.of_session(id, opened.cwd, stream)
         resource = self._belongings(opened.resource)
         ancestors = tuple(self._ancestors(opened))
-        files, shared = session_files(folder, stream, self._store), self._resource_files(opened.resource, resource)
+        files, shared = views.files, self._resource_files(opened.resource, resource)
         alone = opened.resource == NOBODY
         return Parts(
             id=id,
@@ -742,8 +707,8 @@ class Memory:
             resource=resource,
             files=files,
             resource_files=shared,
-            transcript=Transcript(folder, self._store, stream.name),
-            meta=MetaFile(folder, stream, self._store),
+            transcript=views.transcript,
+            meta=views.meta,
             attention=Attention(stream, self._store, self._siblings, setup.entities, is_memory_tool),
             scratchpad=scratchpad_among(setup.layers, (stream, *ancestors), resource, self._store),
             ancestors=ancestors,
@@ -754,67 +719,62 @@ class Memory:
             keep_found=self._keep_found,
         )
 
-    def _take_in(self, resource: str) -> None:
-        """What people have typed into files of a resource, or of everybody; nobody has where there are none."""
-        for owner in resources_in(self.home):
-            if resource in ("", owner):
-                self._resource_files(owner, self._belongings(owner)).take_in()
-        for name in self._store.streams(SESSION):
-            first = self._first(name)
-            folder = Folder(place_of(self.home, first), home=self.home)
-            if resource in ("", belongs_to(first)) and folder.path.exists():
-                stream = self._stream(name.removeprefix(SESSION))
-                MetaFile(folder, stream, self._store).take_in()
-                session_files(folder, stream, self._store).take_in()
-
     def _folded(self, stream: str) -> Stream[Mind] | Stream[Belongings]:
         kind, _, name = stream.partition("/")
         return self._stream(name) if f"{kind}/" == SESSION else self._belongings(name)
 
-    def _first(self, stream: str) -> Event:
-        (first,) = self._store.read(stream, until=1)
-        return first
+    def _opening(self, mind: Mind, id: str, opening: SessionOpened, handed: Sequence[Draft]) -> list[Draft]:
+        """The first events of a session; none for one that has them."""
+        if mind.opened is not None:
+            return []
+        legacy = None if opening.parent else self._older(id, opening.cwd)
+        if legacy is not None and legacy.cwd:
+            opening = replace(opening, cwd=legacy.cwd)
+        page = DocumentWritten(path=OVERVIEW, text=template(opening.language))
+        inherited = any(isinstance(d.what, DocumentWritten) and d.what.path == OVERVIEW for d in handed)
+        return [
+            Draft(what=opening, origin=Origin.OPERATOR),
+            *([Draft(what=_imported(legacy), origin=Origin.FILE)] if legacy else []),
+            *([] if inherited else [Draft(what=page, origin=Origin.OPERATOR)]),
+            *handed,
+            *([Draft(what=Titled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
+            *(messages_of(legacy) if legacy else ()),
+        ]
 
-    def _info(self, first: Event) -> SessionInfo:
-        """The journal says whose it is; what it adds up to is counted only where meta.json has not done so."""
-        id, opened = first.stream.removeprefix(SESSION), opened_by(first)
-        folder = session_folder(self.home, id, opened.cwd)
-        said = glance(Folder(folder, home=self.home))
-        if said.version != self._store.version(first.stream):
-            summary = self._store.summary(first.stream)
-            said = replace(
-                said,
-                messages=summary.kinds.get(MessageAdded.kind, 0),
-                calls=summary.kinds.get(PromptPrepared.kind, 0),
-                updated=summary.updated.isoformat(),
-            )
-        if said.messages and not said.title:
-            with suppress(Damaged):  # whoever opens it is told; a list goes on
-                mind = self._stream(id).state
-                said = replace(said, title=mind.title, model=said.model or mind.model)
-        return SessionInfo(
-            id=id,
-            title=said.title,
-            model=said.model,
-            resource=opened.resource,
-            cwd=opened.cwd,
-            messages=said.messages,
-            calls=said.calls,
-            created=said.created or first.at.isoformat(),
-            updated=said.updated,
-            folder=folder,
-            parent=opened.parent,
-        )
+    def _older(self, id: str, cwd: str) -> Legacy | None:
+        """The session of the older kind that is meant: of several with one id, the one that belongs to this folder.
+
+        An id is unique in a home by now, so the others cannot be opened under theirs, and that is said.
+        """
+        found = sorted(self._place.older(id), key=lambda one: not is_of(one, cwd))
+        for other in found[1:]:
+            log.warning("%s has the id of another session and stays only in its file: rename it to open it", other.file)
+        return found[0] if found else None
 
 
-def _fits(first: Event, cwd: str | None, resource: str | None) -> bool:
-    opened = opened_by(first)
-    return (cwd is None or opened.cwd == cwd) and (resource is None or opened.resource == resource)
+def _in_folder(home: Path, settings: object) -> tuple[Place, Settings]:
+    from inmind.settings import settings_of
+
+    try:
+        make_private(home)
+    except OSError as error:
+        raise UnsafeStorage(place=str(home), reason=os.strerror(error.errno or 0)) from error
+    if not os.access(home, os.R_OK | os.X_OK):
+        raise UnsafeStorage(place=str(home), reason="it is somebody else's: only its owner may look into it")
+    told = settings_of(home, settings)
+    return InFolder(home.resolve(), SqliteStore(home.resolve() / DATABASE)), told
 
 
-def _is_of(legacy: Legacy, cwd: str) -> bool:
-    """By what it says, or by where its file lies: a folder's name cannot tell "-" from "/", and is all there is."""
-    return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
+def _in_database(url: object, settings: object) -> tuple[Place, Settings]:
+    from inmind.settings import settings_in
+    from inmind.stores.in_database import opened_at
+
+    place = opened_at(checked_url(url, "home"))
+    try:
+        return place, settings_in("" if isinstance(settings, Settings) else place.config().text, settings)
+    except BaseException:
+        place.store.close()
+        raise
 
 
 def _with_a_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
@@ -831,56 +791,9 @@ def _handed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer,
     return handed_on(layers, dict(opened.handed))
 
 
-def _opening(mind: Mind, home: Path, id: str, opening: SessionOpened, handed: Sequence[Draft]) -> list[Draft]:
-    """The first events of a session; none for one that has them."""
-    if mind.opened is not None:
-        return []
-    legacy = None if opening.parent else _older(home, id, opening.cwd)
-    if legacy is not None and legacy.cwd:
-        opening = replace(opening, cwd=legacy.cwd)
-    page = DocumentWritten(path=OVERVIEW, text=template(opening.language))
-    inherited = any(isinstance(d.what, DocumentWritten) and d.what.path == OVERVIEW for d in handed)
-    return [
-        Draft(what=opening, origin=Origin.OPERATOR),
-        *([Draft(what=_imported(legacy, home), origin=Origin.FILE)] if legacy else []),
-        *([] if inherited else [Draft(what=page, origin=Origin.OPERATOR)]),
-        *handed,
-        *([Draft(what=Titled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
-        *(messages_of(legacy) if legacy else ()),
-    ]
-
-
-def _older(home: Path, id: str, cwd: str) -> Legacy | None:
-    """The session of the older kind that is meant: of several with one id, the one that belongs to this folder.
-
-    An id is unique in a home by now, so the others cannot be opened under theirs, and that is said.
-    """
-    found = sorted(find_legacy(home, as_file(id)), key=lambda one: not _is_of(one, cwd))
-    for other in found[1:]:
-        place = other.path.relative_to(home)
-        log.warning("%s has the id of another session and stays only in its file: rename it to open it", place)
-    return found[0] if found else None
-
-
-def _imported(legacy: Legacy, home: Path) -> SessionImported:
+def _imported(legacy: Legacy) -> SessionImported:
     began = legacy.began.isoformat() if legacy.began else ""
-    return SessionImported(file=legacy.path.relative_to(home).as_posix(), began=began, model=legacy.model)
-
-
-def _legacy_info(legacy: Legacy) -> SessionInfo:
-    return SessionInfo(
-        id=legacy.id,
-        title=legacy.title,
-        model=legacy.model,
-        resource="",
-        cwd=legacy.cwd,
-        messages=legacy.messages,
-        calls=0,
-        created=(legacy.began or legacy.changed).isoformat(),
-        updated=legacy.changed.isoformat(),
-        folder=legacy.path.parent,
-        legacy=True,
-    )
+    return SessionImported(file=legacy.file, began=began, model=legacy.model)
 
 
 def _unwatched(_done: int, _total: int) -> None:

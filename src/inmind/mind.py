@@ -150,7 +150,7 @@ class MindFold:
             covered=_covered(state, event),
             noted=state.noted.apply(event),
             worked=_worked(state.worked, event),
-            title=_title(state.title, event),
+            title=title_after(state.title, event),
             model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
         )
 
@@ -294,7 +294,8 @@ def _worked(before: frozenset[str], event: Event) -> frozenset[str]:
     return before if failed(what.result) else before | {what.tool}
 
 
-def _title(before: str, event: Event) -> str:
+def title_after(before: str, event: Event) -> str:
+    """What a session is called after some event: see `Mind.title`."""
     what = event.what
     if isinstance(what, Titled):
         return what.title

@@ -11,8 +11,8 @@ from typing import Any
 
 from inmind.crystals.note import Note, checked_taker
 from inmind.journal import Draft, NoteTaken, encode
+from inmind.stores.place import Files
 from inmind.stores.stream import Stream, key_for
-from inmind.stores.views import LiveFiles
 
 Soon = Callable[[str, Callable[[], object]], None]
 """Have something done in a moment, under a name by which twice is once."""
@@ -21,9 +21,7 @@ Soon = Callable[[str, Callable[[], object]], None]
 class Notebook:
     """The notes of one stream."""
 
-    def __init__(
-        self, stream: Stream[Any], files: LiveFiles[Any], *, soon: Soon, keep_found: Callable[..., None]
-    ) -> None:
+    def __init__(self, stream: Stream[Any], files: Files, *, soon: Soon, keep_found: Callable[..., None]) -> None:
         self._stream, self._files, self._soon, self._keep_found = stream, files, soon, keep_found
 
     def take(self, what: NoteTaken, *, origin: object, key: str | None) -> Note:

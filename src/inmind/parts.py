@@ -12,10 +12,8 @@ from inmind.prompt.layer import Layer
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.base import Store
-from inmind.stores.meta import MetaFile
+from inmind.stores.place import About, Files, Lines
 from inmind.stores.stream import Stream
-from inmind.stores.transcript import Transcript
-from inmind.stores.views import LiveFiles
 from inmind.tokens import Counter
 
 if TYPE_CHECKING:
@@ -48,10 +46,10 @@ class Parts:
     store: Store
     stream: Stream[Mind]
     resource: Stream[Belongings]
-    files: LiveFiles[Mind]
-    resource_files: LiveFiles[Belongings]
-    transcript: Transcript
-    meta: MetaFile
+    files: Files
+    resource_files: Files
+    transcript: Lines
+    meta: About
     attention: Attention
     scratchpad: Scratchpad | None
     ancestors: tuple[Stream[Mind], ...]

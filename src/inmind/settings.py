@@ -1,4 +1,6 @@
-"""What a home can be told to do otherwise: config.toml, or `Memory.open(settings=…)`.
+"""What a memory can be told to do otherwise: config.toml, or `Memory.open(settings=…)`.
+
+In a home it is a file; a database has it as a document, for all who work on it.
 
     [dream]
     enabled = true
@@ -36,8 +38,7 @@ from typing import Any, cast
 from inmind.crystals.crystal import SOURCES
 from inmind.errors import InvalidInput
 from inmind.frozen import frozen
-
-CONFIG = "config.toml"
+from inmind.home import CONFIG
 
 PROVIDERS = ("openai", "anthropic")
 
@@ -111,11 +112,16 @@ class Settings:
 
 def settings_of(home: Path, given: object = None) -> Settings:
     """What config.toml in the home says, and over that what is given: nested, or by dotted names."""
+    return given if isinstance(given, Settings) else settings_in(_in_file(home / CONFIG), given)
+
+
+def settings_in(text: str, given: object = None) -> Settings:
+    """What a config.toml of this text says, and over that what is given."""
     if isinstance(given, Settings):
         return given
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(field="settings", value=given, expected="Settings, or a mapping of names to values")
-    told = {**_flat(_in_file(home / CONFIG)), **_flat(cast(Mapping[str, Any], given or {}))}
+    told = {**_flat(_parsed(text)), **_flat(cast(Mapping[str, Any], given or {}))}
     groups: dict[str, dict[str, Any]] = {}
     for name, value in told.items():
         group, _, key = name.partition(".")
@@ -123,16 +129,21 @@ def settings_of(home: Path, given: object = None) -> Settings:
     return Settings(**{group: _KINDS[group](**values) for group, values in groups.items()})
 
 
-def _in_file(path: Path) -> Mapping[str, Any]:
+def _in_file(path: Path) -> str:
     try:
         if not path.is_file():  # to read from a pipe is to wait for somebody who writes
             path.lstat()
             raise InvalidInput(field=CONFIG, value=str(path), expected="a plain file of TOML")
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except FileNotFoundError:
-        return {}
+        return ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    if not text:
+        return {}
     import tomllib
 
     try:

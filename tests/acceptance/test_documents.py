@@ -15,6 +15,7 @@ from inmind import Memory, Origin, Session
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.journal import DocumentSetAside, DocumentWritten
 from inmind.stores.base import Published
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore
 
 
@@ -408,7 +409,7 @@ class Looked(InMemoryStore):
 def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home: Path) -> None:
     """Each look reads as many rows as there are pages."""
     store = Looked()
-    session = Memory(home, store).session("s", cwd="/w")
+    session = Memory(InFolder(home, store)).session("s", cwd="/w")
     for number in range(200):
         (home / f"sessions/--w--/s/working-memory/detail/{number}.md").write_text(f"page {number}")
     store.looks = 0

@@ -14,6 +14,7 @@ from builders import a_call, a_result, assistant, turns, user
 from inmind import Entity, EntityLayer, EntityRules, Memory, Session
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
 from inmind.journal import EntitiesLeft, Event, Origin, Trust
+from inmind.stores.in_folder import InFolder
 from inmind.stores.stream import SNAPSHOT_EVERY
 from inmind.testing import InMemoryStore, ManualClock
 
@@ -613,7 +614,7 @@ def test_an_id_that_a_failed_call_repeats_was_not_heard(session: Session, error:
 @pytest.mark.spec("B8")
 def test_what_tools_did_is_read_once_however_many_ids_are_unknown(home: Path) -> None:
     store = ReadingCounted()
-    session = Memory(home, store).session("s", resource="ada")
+    session = Memory(InFolder(home, store)).session("s", resource="ada")
     for n in range(20):
         session.observe("get_page", {}, page(f"page-{n}", "Page"))
     store.reads = 0

@@ -18,6 +18,7 @@ from inmind.errors import InmindError, InvalidInput, StorageFull
 from inmind.journal import Draft, MessageAdded, Origin, Trust
 from inmind.prompt.layer import Layer, Moment, Recalled, TextLayer
 from inmind.stores.base import Appended, Batch
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore
 from inmind.tools import TOOLS
 
@@ -574,7 +575,7 @@ LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}
 @pytest.mark.spec("A3", "C1")
 def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_at_all(home: Path) -> None:
     store = Overtaken()
-    with Memory(home, store) as memory:
+    with Memory(InFolder(home, store)) as memory:
         session = memory.session("one", resource="ada", layers=shared())
         events = len(session.journal())
         store.before = [lambda: _raise(StorageFull(place="the disk"))]
@@ -588,7 +589,7 @@ def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_
 @pytest.mark.spec("A3", "C1", "K17")
 def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the_resource(home: Path) -> None:
     store = Overtaken()
-    with Memory(home, store) as memory:
+    with Memory(InFolder(home, store)) as memory:
         session = memory.session("one", resource="ada", layers=shared())
         other = memory.session("other", resource="ada", layers=shared())
         store.before = [lambda: other.scratchpad.update("theirs", append=True)]
@@ -602,7 +603,7 @@ def test_a_homecoming_that_the_disk_refuses_has_changed_nothing_and_is_reported_
     home: Path,
 ) -> None:
     store = Overtaken()
-    with Memory(home, store) as memory:
+    with Memory(InFolder(home, store)) as memory:
         parent = memory.session("one", resource="ada", layers=shared(schema={"type": "object"}))
         parent.scratchpad.update({"goal": "begun", "step": 1})
         child = parent.spawn()

@@ -15,6 +15,7 @@ from inmind import Memory, Session
 from inmind.errors import Closed, InvalidInput
 from inmind.journal import Titled
 from inmind.stores.base import Summary
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore, ManualClock
 
 pytestmark = pytest.mark.spec("E1")
@@ -265,7 +266,7 @@ class Uncounted(InMemoryStore):
 
 def test_listing_reads_no_journal_whole_where_the_folder_is_up_to_date(home: Path) -> None:
     store = Uncounted()
-    memory = Memory(home, store)
+    memory = Memory(InFolder(home, store))
     for n in range(20):
         session = memory.session(f"s{n}")
         session.prepare(turns(3))
@@ -403,7 +404,7 @@ def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the
     left = older(home, user("in b"), folder="--b--", meta={"cwd": "/b"})
     kept = left.read_bytes()
     for cwd, said, other in (("/b", "in b", "--a--"), ("/a", "in a", "--b--"), ("/c", "in a", "--b--")):
-        with Memory(home, InMemoryStore()) as memory:
+        with Memory(InFolder(home, InMemoryStore())) as memory:
             assert len(memory.sessions()) == 2
             assert [wire["content"] for wire in memory.session("old", cwd=cwd).mind.line.wires] == [said]
         (record,) = caplog.records

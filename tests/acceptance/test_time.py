@@ -13,6 +13,7 @@ from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
 from inmind.journal import Draft, Event, Origin, PromptPrepared
 from inmind.mind import Mind, MindFold
 from inmind.prompt.wording import WORDING
+from inmind.stores.in_folder import InFolder
 from inmind.stores.stream import SNAPSHOT_EVERY
 from inmind.testing import InMemoryStore
 
@@ -100,7 +101,7 @@ def test_a_snapshot_only_makes_it_quick(home: Path, monkeypatch: pytest.MonkeyPa
 def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
     store = InMemoryStore()
     for number in range(SNAPSHOT_EVERY + 20):
-        Memory(home, store).session("s").scratchpad.update(f"line {number}")
+        Memory(InFolder(home, store)).session("s").scratchpad.update(f"line {number}")
     snapshot = store.snapshot("session/s", fold=MindFold.version)
     assert snapshot is not None
     assert store.version("session/s") - snapshot.seq < 50

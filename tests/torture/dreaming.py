@@ -1,7 +1,8 @@
 """A resource that has much to dream of, the dream that is stopped, and what has to be true wherever that was.
 
-A dream is three commits: what people had written before the first one, that it has begun, and all that it does. Each is
-there whole or not at all; and of the last that means the page, the notes that it took in, and the crystals, together.
+A dream is some commits: what people had written before the first one, that it has begun, that it has gathered, proposed
+and checked, and all that it does. Each is there whole or not at all; and of the last that means the page, the notes that
+it took in, and the crystals, together.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from torture.harness import Voice
 from torture.life import sound
 
 import inmind.dreamer
+import inmind.lease
 from inmind import Memory
 from inmind.documents import SCRATCH, STATE
 from inmind.dream.dreaming import LEASE
-from inmind.dreamer import BACKUP
+from inmind.stores.in_folder import BACKUP
 from inmind.errors import DreamRunning, InmindError
 from inmind.home import DATABASE
-from inmind.journal import DreamBegun, encode
+from inmind.journal import DreamBegun, DreamProposed, encode
 from inmind.state.seed import entries
 from inmind.testing import ManualClock
 
@@ -82,7 +84,8 @@ def dream_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
         events = events_of(memory)
         ends = [*(event.seq - 1 for event in events if event.opens and event.seq > before), len(events)]
         taken = len(accounted(memory).taken_in)
-        return {"ends": ends, "journal": _journal(memory), "pages": pages_of(memory), "taken": taken}
+        asked = sum(isinstance(event.what, DreamProposed) for event in events)
+        return {"ends": ends, "journal": _journal(memory), "pages": pages_of(memory), "taken": taken, "asked": asked}
 
 
 def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
@@ -109,7 +112,15 @@ def go_on(home: str, told: dict[str, Any]) -> None:
     """Somebody dreams after the lease: of a note more, and else as the dream that nobody disturbed."""
     with opened(home, LATER) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
+        left = memory.belongings("ada").dreams.running
         again = memory.dream("ada")
+        if left is not None:
+            assert again.id == left.dream, "whoever comes next goes on with what was left"
+        if left is not None and left.proposed:
+            assert (again.status, late in again.notes) == ("done", False), again
+            assert again.after == told["pages"][-1], "it is what was proposed, and nothing else"
+            assert len([event for event in events_of(memory) if isinstance(event.what, DreamProposed)]) == told["asked"]
+            again = memory.dream("ada")
         assert (again.status, late in again.notes) == ("done", True), again
         _hold_promises(memory)
         account = accounted(memory)
@@ -220,8 +231,11 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
 
 
 def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) -> Memory:
-    """With a dreamer for whom no time passes: how long a dream took stands in the journal, which is compared."""
-    inmind.dreamer.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
+    """With a dreamer for whom no time passes, and who goes by the time: how long a dream took, and who has dreamt, stands
+    in the journal, which is compared."""
+    for room in (inmind.dreamer, inmind.lease):
+        room.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
+    inmind.lease.__dict__["token_hex"] = lambda _: f"{at}"
     return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
 
 

@@ -1,7 +1,7 @@
-"""A home, written down as a bundle while others go on writing to it.
+"""A memory, written down as a bundle while others go on writing to it.
 
-The journal only grows, so a place in it names one consistent state: what stands up to there is read piece by piece, and
-no lock is held meanwhile. Before it gets its name, what was written is read back and checked as an import would.
+The journal only grows, and is read piece by piece as it was at one moment; no lock is held meanwhile. Before it gets
+its name, what was written is read back and checked as an import would.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from inmind.bundle import manifest
 from inmind.bundle.aside import aside
 from inmind.bundle.bundle import Bundle, Watch
 from inmind.bundle.envelope import MOST_RATIO, SLACK, twin
-from inmind.bundle.kept import PLACES, kept_in, read_kept
+from inmind.bundle.kept import kept_at
 from inmind.bundle.lines import line_of_event, line_of_receipt
 from inmind.bundle.manifest import JOURNAL, KEPT, KEYS, MANIFEST, Entry, Manifest
 from inmind.errors import Damaged, InvalidInput
 from inmind.frozen import frozen
-from inmind.home import RESOURCE, SESSION, belongs_to, place_of
+from inmind.home import RESOURCE, SESSION, SETTINGS, belongs_to
 from inmind.journal import KINDS, Event
 from inmind.stores.base import Receipt, Store
 from inmind.stores.files import sync_folder, translated
+from inmind.stores.place import Place
 
 AT_A_TIME = 1_000
 
@@ -51,20 +52,18 @@ class Exported:
     """Files that could not be taken along: too large, or not to be told from another by every disk."""
 
 
-def export(
-    store: Store, home: Path, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch
-) -> Exported:
+def export(place: Place, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch) -> Exported:
     """Of one resource, or of all where none is named."""
-    _refuse_home(to, home)
+    _refuse_home(to, place.home)
     _refuse_existing(to, overwrite=overwrite)
     with aside(to) as folder, _new(part := folder / "bundle", to) as file:
         left_out: list[str] = []
         for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             file.seek(0)
             file.truncate()
-            with zipfile.ZipFile(file, "w", compression=compression) as zip:
+            with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.moment():
                 writing = _Writing(zip)
-                left_out = _written(writing, store, home, resource, now, watch)
+                left_out = _written(writing, place, resource, now, watch)
             # What repeats itself without end would be taken for a bomb, and is written as it is.
             if writing.came < SLACK + MOST_RATIO // 2 * file.seek(0, os.SEEK_END):
                 break
@@ -96,8 +95,8 @@ class _Writing:
         self.came += length
 
 
-def _written(writing: _Writing, store: Store, home: Path, resource: str, now: datetime, watch: Watch) -> list[str]:
-    chosen = _Chosen(resource)
+def _written(writing: _Writing, place: Place, resource: str, now: datetime, watch: Watch) -> list[str]:
+    store, chosen = place.store, _Chosen(resource)
     keys = 0
 
     def receipts() -> Iterator[bytes]:
@@ -110,9 +109,7 @@ def _written(writing: _Writing, store: Store, home: Path, resource: str, now: da
     writing.add(KEYS, receipts())
     left_out: list[str] = []
     names: set[str] = set()
-    places = [place_of(home, first).relative_to(home).as_posix() for first in chosen.firsts] if resource else PLACES
-    for name in kept_in(home, places):
-        data = read_kept(home, name)
+    for name, data in kept_at(place, chosen.firsts if resource else None):
         if data is None or twin(name) in names:
             left_out.append(name)
         else:
@@ -140,6 +137,9 @@ class _Chosen:
         self.firsts: list[Event] = []
 
     def takes(self, event: Event) -> bool:
+        """Settings are not carried elsewhere as if they had happened there: see `kept`."""
+        if event.stream == SETTINGS:
+            return False
         if event.seq == 1 and self._resource in ("", belongs_to(event)):
             self.firsts.append(event)
             self.versions[event.stream] = 0
@@ -150,7 +150,7 @@ class _Chosen:
 
     def of(self, store: Store) -> Sequence[str]:
         """Names of those streams; one that has keys and no events is nobody's in particular."""
-        return list(self.versions) if self._resource else store.streams("")
+        return list(self.versions) if self._resource else [one for one in store.streams("") if one != SETTINGS]
 
 
 def _events(store: Store, chosen: _Chosen, watch: Watch) -> Iterator[bytes]:
@@ -214,12 +214,12 @@ def _read_back(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: Watch
     )
 
 
-def _refuse_home(to: Path, home: Path) -> None:
-    """No place in the home itself, by whichever way: there it would be among what it is made of, or take its place."""
+def _refuse_home(to: Path, home: Path | None) -> None:
+    """No place in a home itself, by whichever way: there it would be among what it is made of, or take its place."""
     if not os.path.isdir(to.parent):
         raise InvalidInput(field="to", value=str(to), expected="a file in a folder that is there")
     folder = to.parent.resolve()
-    if any(os.path.samefile(home, above) for above in (folder, *folder.parents)):
+    if home is not None and any(os.path.samefile(home, above) for above in (folder, *folder.parents)):
         raise InvalidInput(field="to", value=str(to), expected=f"a file outside of the home {home}")
 
 

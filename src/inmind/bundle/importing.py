@@ -13,18 +13,21 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from inmind.bundle.bundle import TOLD_EVERY, Bundle, Checked, Watch
-from inmind.bundle.kept import Placing
+from inmind.bundle.kept import arriving_at
 from inmind.bundle.manifest import JOURNAL
 from inmind.bundle.refusal import refused
 from inmind.errors import Conflict, InmindError, InvalidInput, NotFound, PartedWays, StoreError
 from inmind.frozen import frozen
+from inmind.home import RESOURCE, SESSION
 from inmind.journal import UNREADABLE, Dreamt, DreamUndone, Event, SessionOpened
 from inmind.stores.base import Adoption, Receipt, Store
 from inmind.stores.files import open_plain
+from inmind.stores.place import Place
 
 
 @frozen(kw_only=True)
@@ -43,6 +46,8 @@ class Imported:
     keys: int
     kept: tuple[str, ...]
     """Files that were put beside the journal."""
+    left_out: tuple[str, ...]
+    """Files that there is no place for: a database has none beside its journal."""
     unsourced: int
     """New events that were derived from some that are neither here nor in the bundle."""
     bytes: int
@@ -62,11 +67,11 @@ def opened(path: Path) -> BinaryIO:
 
 def bring_in(
     file: BinaryIO,
-    store: Store,
-    home: Path,
+    place: Place,
     *,
     fold: Callable[[str], object],
     only_new: bool,
+    now: datetime,
     watch: Watch,
 ) -> Imported:
     """`fold`: makes a stream's state, so that what could never be opened is not brought in.
@@ -78,11 +83,12 @@ def bring_in(
     total = 2 * bundle.manifest.events
     checked = bundle.check(lambda done, _: watch(done, total))
     hashed = bundle.sha256()
-    placing = Placing(home)
+    store, placing = place.store, arriving_at(place, now)
     with placing.arriving():
         with store.adopting() as adoption, _refusing():
-            if only_new and any(store.version(stream) for stream in store.streams("")):
-                raise InvalidInput(field="home", value=str(home), expected="a home with nothing in it yet")
+            there = (*store.streams(SESSION), *store.streams(RESOURCE)) if only_new else ()
+            if any(map(store.version, there)):
+                raise InvalidInput(field="home", value=str(place), expected="a home with nothing in it yet")
             arrival = _Arrival(store, adoption, checked)
             for done, (position, event) in enumerate(bundle.events(), start=1):
                 arrival.take(position, event)
@@ -97,14 +103,15 @@ def bring_in(
         placing.name()
     watch(total, total)
     return Imported(
-        sessions=sum(stream.startswith("session/") for stream in checked.versions),
-        resources=sum(stream.startswith("resource/") for stream in checked.versions),
+        sessions=sum(stream.startswith(SESSION) for stream in checked.versions),
+        resources=sum(stream.startswith(RESOURCE) for stream in checked.versions),
         added=sum(not before for before in arrival.grown.values()),
         extended=sum(before > 0 for before in arrival.grown.values()),
         unchanged=len(checked.versions) - len(arrival.grown),
         events=arrival.events,
         keys=keys,
         kept=placing.placed,
+        left_out=placing.left_out,
         unsourced=arrival.unsourced,
         bytes=bundle.size,
         sha256=hashed,
@@ -167,12 +174,11 @@ class _Arrival:
             return
         for owner in sorted(self._dreamt & self._mixed):
             raise PartedWays(f"resource/{owner}", "has lived through the same in another order here than in the bundle")
-        for stream in self._store.streams("session/"):
-            if self._store.version(stream) > self._theirs.get(stream, 0):
-                (first,) = self._store.read(stream, until=1)
-                if isinstance(first.what, SessionOpened) and first.what.resource in self._dreamt:
+        for owner in sorted(self._dreamt):
+            for stream in self._store.streams(SESSION, owner=owner):
+                if self._store.version(stream) > self._theirs.get(stream, 0):
                     how = f"has dreamt on in the bundle, and has lived on here, in {stream}"
-                    raise PartedWays(f"resource/{first.what.resource}", how)
+                    raise PartedWays(f"resource/{owner}", how)
 
     def _read_up_to_here(self, event: Event) -> Event:
         """With how far a dream has read, in this journal: up to where the same event stands, or as it says here."""

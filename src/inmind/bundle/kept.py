@@ -1,4 +1,4 @@
-"""Files of a home that no journal could bring back: which they are, and where they are put elsewhere.
+"""What no journal could bring back: which files of a home that is, and where they are put elsewhere.
 
     sessions/--<cwd>--/<id>.jsonl, .meta.json     sessions of the older kind, which nobody has opened yet
     ….damaged-<digest>                            what somebody wrote and memory could not take in, set aside
@@ -6,7 +6,8 @@
     config.toml                                   settings
 
 Settings name the server that is sent what was lived through, and which key it is shown. Those of a bundle are put
-beside the home's own, for a person to look at, and are never in force by themselves.
+beside the home's own, for a person to look at, and are never in force by themselves. A database has its settings as a
+text, takes others as a text beside it, and has no place for other files.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
+from inmind.documents import checked_text
 from inmind.errors import PartedWays, UnsafeStorage
-from inmind.settings import CONFIG
+from inmind.home import CONFIG, place_of
+from inmind.journal import Event
 from inmind.stores.files import DAMAGED, Folder
+from inmind.stores.place import Place
 
 MOST_BYTES = 64 * 1_048_576
 """Of one such file; one that is larger is left out, and that is said. It is held in memory on its way."""
@@ -47,6 +53,19 @@ def is_kept(name: str) -> bool:
     return _OLDER.fullmatch(name) is not None or _ASIDE.fullmatch(name) is not None
 
 
+def kept_at(place: Place, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
+    """All of it, each with its bytes, or None where they cannot be had; of some streams, by their first events."""
+    home = place.home
+    if home is None:
+        config = place.config()
+        if config.version and firsts is None:
+            yield CONFIG, config.text.encode()
+        return
+    own = None if firsts is None else [place_of(home, first).relative_to(home).as_posix() for first in firsts]
+    for name in kept_in(home, PLACES if own is None else own):
+        yield name, read_kept(home, name)
+
+
 def kept_in(home: Path, places: Sequence[str]) -> Iterator[str]:
     """Those that stand in some folders of a home, or are these. Links are not followed."""
     for place in places:
@@ -66,6 +85,58 @@ def read_kept(home: Path, name: str) -> bytes | None:
     return found.data if found.whole else None
 
 
+class Arriving(Protocol):
+    """Files of a bundle, on their way to where they shall be: all of them `lie` first, and get their names then."""
+
+    @property
+    def placed(self) -> tuple[str, ...]: ...
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Those that there is no place for."""
+        ...
+
+    def arriving(self) -> AbstractContextManager[None]: ...
+
+    def lay(self, name: str, data: bytes) -> None: ...
+
+    def name(self) -> None: ...
+
+
+def arriving_at(place: Place, now: datetime) -> Arriving:
+    return Placing(place.home) if place.home is not None else Noting(place, now)
+
+
+class Noting:
+    """Puts the settings of a bundle beside those of a database, and has no place for anything else."""
+
+    left_out: tuple[str, ...] = ()
+
+    def __init__(self, place: Place, now: datetime) -> None:
+        self._place, self._now = place, now
+        self._config = ""
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        return (_SETTINGS_BESIDE,) if self._config else ()
+
+    def arriving(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def lay(self, name: str, data: bytes) -> None:
+        if name != CONFIG:
+            self.left_out += (name,)
+            return
+        text = checked_text(data.decode(errors="replace"), field=CONFIG)
+        if text not in (self._place.config().text, self._place.config(_SETTINGS_BESIDE).text):
+            self._config = text
+
+    def name(self) -> None:
+        if self._config:
+            beside = self._place.config(_SETTINGS_BESIDE)
+            self._place.configure(self._config, base=beside.version, at=self._now, name=_SETTINGS_BESIDE)
+
+
 class Placing:
     """Puts files of a bundle into a home, where nothing stands.
 
@@ -73,6 +144,8 @@ class Placing:
     their names when the journal has what they come with, since a session of the older kind is one as soon as it is
     there. Killed in between, the same bundle once more brings what is missing. `arriving` spans all of it.
     """
+
+    left_out: tuple[str, ...] = ()
 
     def __init__(self, home: Path) -> None:
         self._folder = Folder(home)

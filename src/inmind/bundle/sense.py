@@ -17,6 +17,7 @@ from inmind.documents import checked_text, resolve
 from inmind.home import checked_name, working_directory
 from inmind.journal import (
     Compacted,
+    Configured,
     Crystallised,
     DocumentWritten,
     DreamBegun,
@@ -52,6 +53,8 @@ def refuse_nonsense(what: Happened) -> None:
     match what:
         case MessageAdded(wire=wire, format=format):
             format_named(format).check(wire, field="wire")
+        case Configured():
+            raise ValueError("settings do not happen to a session or a resource")
         case DocumentWritten(path=path, text=text):
             resolve(path)
             checked_text(text)

@@ -8,15 +8,16 @@ what was lived through, so those of others come as a text to look at.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inmind.documents import Document, checked_text
-from inmind.errors import Conflict
-from inmind.home import SETTINGS
+from inmind.errors import Conflict, InvalidInput
+from inmind.home import CONFIG, SETTINGS, shown_url
 from inmind.journal import Configured, Draft, Event, Origin
 from inmind.mind import Belongings, Mind
-from inmind.settings import CONFIG, Settings, settings_in
+from inmind.settings import settings_in
 from inmind.stores.base import Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.meta import Glance, brought_up
@@ -45,34 +46,23 @@ class InDatabase:
 
     # -- settings ------------------------------------------------------------------------------------------
 
-    def settings(self, given: object) -> Settings:
-        return given if isinstance(given, Settings) else settings_in(self.config().text, given)
+    def config(self, name: str = CONFIG) -> Document:
+        return _document(self.store.read(SETTINGS), name)
 
-    def config(self, path: str = CONFIG) -> Document:
-        """`path`: or those that came with a bundle, and are in force nowhere."""
-        return _document(self.store.read(SETTINGS), path)
-
-    def configure(self, text: str, *, base: int, at: datetime) -> int:
-        settings_in(checked_text(text))
-        return self._written(CONFIG, text, base, at)
-
-    def keep_beside(self, path: str, text: str, *, at: datetime) -> None:
-        """Settings from elsewhere, for a person to look at."""
-        self._written(path, checked_text(text), None, at)
-
-    def _written(self, path: str, text: str, base: int | None, at: datetime) -> int:
+    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
+        checked_text(text)
+        if name == CONFIG:
+            settings_in(text)
         while True:
             events = self.store.read(SETTINGS)
-            now = _document(events, path)
+            now = _document(events, name)
             if now.version and now.text == text:
                 return now.version
-            if base is not None and now.version != base:
-                raise Conflict(stream=path, expected=base, actual=now.version, mine=text, theirs=now.text)
-            draft = Draft(what=Configured(path=path, text=text), origin=Origin.OPERATOR)
-            try:
+            if now.version != base:
+                raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
+            draft = Draft(what=Configured(path=name, text=text), origin=Origin.OPERATOR)
+            with suppress(Conflict):  # somebody was faster: what they wrote decides
                 return self.store.append(SETTINGS, [draft], expected=len(events), at=at).last
-            except Conflict:  # somebody was faster: what they wrote decides
-                continue
 
     # -- what a folder would have --------------------------------------------------------------------------
 
@@ -88,10 +78,10 @@ class InDatabase:
         """Nothing: whatever was written is in the journal."""
 
     def folder(self, id: str, cwd: str) -> None:
-        return None
+        """It has none."""
 
-    def glance(self, stream: str) -> Glance:
-        return brought_up(Glance(), self.store, stream)
+    def glance(self, first: Event) -> Glance:
+        return brought_up(Glance(), self.store, first.stream)
 
     def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as a place has it
         return False
@@ -135,3 +125,16 @@ def _document(events: Sequence[Event], path: str) -> Document:
         if isinstance(event.what, Configured) and event.what.path == path:
             return Document(text=event.what.text, version=event.seq, source=event.id)
     return Document(text="", version=0, source="")
+
+
+def opened_at(url: str) -> InDatabase:
+    """The memory of whoever the URL lets in, made if need be."""
+    try:
+        from inmind.stores.postgres import PostgresIndex, PostgresStore
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("psycopg", "psycopg_pool"):
+            raise
+        expected = 'the extra that databases need: pip install "inmind[postgres]"'
+        raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
+    store = PostgresStore.open(url)
+    return InDatabase(store, shown=shown_url(url), index=lambda read: PostgresIndex(store, read))

@@ -7,12 +7,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inmind.documents import MOST_BYTES, Document
-from inmind.errors import Conflict, InvalidInput, UnsafeStorage
-from inmind.home import INDEX, SESSION, as_file, belongs_to, place_of, resource_folder, resources_in, session_folder
+from inmind.documents import MOST_BYTES, Document, checked_text
+from inmind.errors import Conflict, InvalidInput
+from inmind.home import (
+    CONFIG,
+    INDEX,
+    SESSION,
+    as_file,
+    belongs_to,
+    place_of,
+    resource_folder,
+    resources_in,
+    session_folder,
+)
 from inmind.journal import Event, digest
 from inmind.mind import Belongings, Mind
-from inmind.settings import CONFIG, Settings, settings_in, settings_of
 from inmind.stores.base import Store
 from inmind.stores.files import Folder, Found
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
@@ -45,29 +54,36 @@ class InFolder:
 
     # -- settings ------------------------------------------------------------------------------------------
 
-    def settings(self, given: object) -> Settings:
-        return settings_of(self.home, given)
+    def config(self, name: str = CONFIG) -> Document:
+        return self._read(name)[1]
 
-    def config(self) -> Document:
-        return _document(self._found_config())
+    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
+        from inmind.settings import settings_in
 
-    def configure(self, text: str, *, base: int, at: datetime) -> int:  # noqa: ARG002 -- a file has its own time
-        settings_in(text)
+        data = checked_text(text).encode()
+        if name == CONFIG:
+            settings_in(text)
         folder = Folder(self.home)
         with folder.locked():
-            found = self._found_config()
-            now = _document(found)
-            if now.text == text and now.version:
+            found, now = self._read(name)
+            if now.version and now.text == text:
                 return now.version
-            if now.version != base or not folder.exchange(CONFIG, text.encode(), found=found):
-                raise Conflict(stream=CONFIG, expected=base, actual=now.version, mine=text, theirs=now.text)
-        return _document(self._found_config()).version
+            if now.version != base or not folder.exchange(name, data, found=found):
+                raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
+        return _version(text)
 
-    def _found_config(self) -> Found:
-        found = Folder(self.home).read(CONFIG, most=MOST_BYTES)
-        if found.unreadable or (found.data is not None and not found.whole):
-            raise UnsafeStorage(place=str(self.home / CONFIG), reason=found.unreadable or "it is too large")
-        return found
+    def _read(self, name: str) -> tuple[Found, Document]:
+        """A file has no versions, so it is told from others by what it says."""
+        found = Folder(self.home).read(name, most=MOST_BYTES)
+        if found.data is None and not found.unreadable:
+            return found, Document(text="", version=0, source="")
+        try:
+            if not found.whole:
+                raise ValueError(found.unreadable or f"it is too large: at most {MOST_BYTES:,} bytes")
+            text = (found.data or b"").decode()
+        except ValueError as error:
+            raise InvalidInput(field=name, value=str(error), expected="a readable file of TOML") from error
+        return found, Document(text=text, version=_version(text), source="")
 
     # -- live views ----------------------------------------------------------------------------------------
 
@@ -102,9 +118,8 @@ class InFolder:
     def folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
 
-    def glance(self, stream: str) -> Glance:
-        (first,) = self.store.read(stream, until=1)
-        return brought_up(glance(self._folder(place_of(self.home, first))), self.store, stream)
+    def glance(self, first: Event) -> Glance:
+        return brought_up(glance(self._folder(place_of(self.home, first))), self.store, first.stream)
 
     def has_files_of(self, resource: str) -> bool:
         return resource_folder(self.home, resource).exists()
@@ -134,12 +149,5 @@ class InFolder:
         return ""
 
 
-def _document(found: Found) -> Document:
-    """A file has no versions, so it is told from others by what it says."""
-    if found.data is None:
-        return Document(text="", version=0, source="")
-    try:
-        text = found.data.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(field=CONFIG, value=str(error), expected="a readable file of TOML") from error
-    return Document(text=text, version=int(digest(text)[:12], 16) or 1, source="")
+def _version(text: str) -> int:
+    return int(digest(text)[:12], 16) or 1

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from inmind.documents import ARCHIVE
@@ -176,21 +177,21 @@ def _called(store: Store, stream: str, version: int) -> tuple[str, str]:
     A title is given by whoever named it last, or else by the first words of a person; so both ends tell, nearly always.
     """
     named = store.read(stream, kind=Titled.kind)
-    title = model = ""
-    for after, until in _pieces(version) if not named else ():
-        for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind):
-            title = title or title_after("", event)
-        if title:
-            break
-    for event in named[-1:]:
-        title = title_after("", event)
-    for kind in (UsageReported.kind, SessionImported.kind):
-        for after, until in _pieces(version):
-            for event in store.read(stream, after=version - until, until=version - after, kind=kind):
-                model = getattr(event.what, "model", "") or model
-            if model:
-                return title, model
-    return title, model
+    said = (
+        event
+        for after, until in _pieces(version)
+        for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind)
+    )
+    first_words = (words for event in said if (words := title_after("", event)))
+    used = (
+        event.what
+        for after, until in _pieces(version)
+        for event in reversed(store.read(stream, after=version - until, until=version - after, kind=UsageReported.kind))
+    )
+    older = (event.what for event in store.read(stream, until=2, kind=SessionImported.kind))
+    answered = (what for what in chain(used, older) if isinstance(what, UsageReported | SessionImported))
+    title = title_after("", named[-1]) if named else next(first_words, "")
+    return title, next((what.model for what in answered if what.model), "")
 
 
 def _pieces(length: int) -> Iterator[tuple[int, int]]:

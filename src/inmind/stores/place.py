@@ -1,8 +1,8 @@
 """Where a memory is: its journal, its index, and what people see and write of it beside these.
 
 A home is a folder, and shows every document as a live file (`in_folder`). A database has no files: documents are read
-and written by calls alone, and there is nothing to take in or to show (`in_database`). Which of the two it is is decided
-when a memory is opened, and nobody behind that asks again.
+and written by calls alone, and there is nothing to take in or to show (`in_database`). Which of the two it is, is
+decided when a memory is opened, and nobody behind that asks again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from inmind.documents import Document
 from inmind.frozen import frozen
+from inmind.home import CONFIG
 from inmind.journal import Event
 from inmind.mind import Belongings, Mind
-from inmind.settings import Settings
 from inmind.stores.base import Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.meta import Glance
@@ -89,16 +89,15 @@ class Place(Protocol):
         """The index of deep memory, which is made of the journal."""
         ...
 
-    def settings(self, given: object) -> Settings:
-        """What its config.toml says, and over that what is given."""
+    def config(self, name: str = CONFIG) -> Document:
+        """Its config.toml, or what stands beside that under another name; of version 0 where there is none."""
         ...
 
-    def config(self) -> Document:
-        """Its config.toml; of version 0 where it has none."""
-        ...
+    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
+        """Another text instead of version `base`; answers with its version. Conflict if it has moved on by now.
 
-    def configure(self, text: str, *, base: int, at: datetime) -> int:
-        """Another config.toml instead of version `base`; answers with its version. Conflict if it is another by now."""
+        A config.toml that could not be read is refused.
+        """
         ...
 
     def of_session(self, id: str, cwd: str, stream: Stream[Mind]) -> Views: ...
@@ -115,8 +114,8 @@ class Place(Protocol):
         """Of a session."""
         ...
 
-    def glance(self, stream: str) -> Glance:
-        """A session as it stands in a list."""
+    def glance(self, first: Event) -> Glance:
+        """A session as it stands in a list, by its first event."""
         ...
 
     def has_files_of(self, resource: str) -> bool:
