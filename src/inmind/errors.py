@@ -24,6 +24,8 @@
         ├── ReadOnly        READ_ONLY          this store takes no writes: newer schema, an earlier NOT_DURABLE, or a
         │                                      scratchpad that was opened read-only
         ├── StoreBusy       STORE_BUSY         another writer held the store longer than the timeout
+        ├── StoreUnavailable STORE_UNAVAILABLE the database cannot be reached; nothing was stored
+        ├── OutcomeUnknown  OUTCOME_UNKNOWN    the answer of the database got lost: the change may be there or not
         ├── UnsafeStorage   UNSAFE_STORAGE     the folder or the SQLite library cannot keep the promises
         └── Damaged         DAMAGED            stored bytes do not read back; nothing was changed
 
@@ -275,6 +277,32 @@ class StoreBusy(StoreError):
     def __init__(self, *, place: str, seconds: float) -> None:
         super().__init__(f"{place} was held by another writer for {seconds:g} s: nothing was stored; call again")
         self.place, self.seconds = place, seconds
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached, or is just starting or leaving. Nothing was stored, and it recovers by itself."""
+
+    code = "STORE_UNAVAILABLE"
+
+    def __init__(self, *, place: str, reason: str) -> None:
+        super().__init__(f"{place} cannot be reached ({reason}): nothing was stored; call again")
+        self.place, self.reason = place, reason
+
+
+class OutcomeUnknown(StoreError):
+    """The connection ended before the database's answer came: the change was stored whole, or not at all.
+
+    A call with a key finds out by itself. Without one, look before you call again.
+    """
+
+    code = "OUTCOME_UNKNOWN"
+
+    def __init__(self, *, place: str, reason: str) -> None:
+        super().__init__(
+            f"the answer of {place} got lost ({reason}): the change may be there or not; "
+            "look before you call again, and give a key so that calling twice is calling once"
+        )
+        self.place, self.reason = place, reason
 
 
 class UnsafeStorage(StoreError):

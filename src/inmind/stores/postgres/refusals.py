@@ -1,0 +1,53 @@
+"""What PostgreSQL answers, in words that a caller can act on.
+
+An answer with a code is the server's own, and then nothing of the transaction stands. Where the connection itself has
+ended, nobody can tell: the server may have committed before the answer got lost.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from inmind.errors import Damaged, ReadOnly, StorageFull, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+
+AGAIN = ("40001", "40P01")
+"""Two transactions stood in each other's way, and this one was chosen to give way."""
+
+_BUSY = ("55P03", "57014", "53300", "53200", "53400", *AGAIN)
+_GONE = ("3F000", "42P01", "42703", "42883", "42704")
+_ENDS = ("57P01", "57P02", "57P03", "57P04", "57P05")
+
+
+def is_lost(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:
+    """Has the connection ended, rather than the server refused?"""
+    state = error.sqlstate or ""
+    return connection.closed or state.startswith("08") or state in _ENDS or not state
+
+
+def translated(error: psycopg.Error, *, place: str, seconds: float, writing: bool) -> StoreError:
+    """What the server has refused."""
+    state, reason = error.sqlstate or "", first_line(error)
+    if state in _BUSY:
+        return StoreBusy(place=place, seconds=seconds)
+    if state in ("53100", "53000"):
+        return StorageFull(place=place)
+    if state == "25006":
+        return ReadOnly(place=place, reason="the server takes no writes just now")
+    if state == "42501":
+        return UnsafeStorage(place=place, reason=f"this role may not do that ({reason})")
+    if state in _GONE:
+        return Damaged(place=place, reason=f"its tables are not as they should be ({reason})")
+    if state.startswith("XX") or state.startswith("58"):
+        return Damaged(place=place, reason=reason)
+    if state.startswith("08") or state in _ENDS or not state:
+        return StoreUnavailable(place=place, reason=reason)
+    if writing:
+        return StoreError(f"{place} did not take this ({reason}): nothing was stored")
+    return Damaged(place=place, reason=reason)
+
+
+def first_line(error: BaseException) -> str:
+    """Without the statement and what was put into it, which may be anybody's words."""
+    told = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    lines = (told or str(error) or type(error).__name__).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,2 @@
+-- The index of deep memory comes with its own part.
+SELECT 1;

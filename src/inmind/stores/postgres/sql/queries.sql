@@ -1,0 +1,113 @@
+-- name: append
+SELECT repeated, request, first, last, at FROM tenant.append($1::jsonb);
+
+-- name: events
+SELECT seq, at, kind, origin, trust, opens, sources, body
+FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
+WHERE streams.name = $1 AND seq > $2 AND seq <= $3 ORDER BY seq;
+
+-- name: events_of_kind
+SELECT seq, at, kind, origin, trust, opens, sources, body
+FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
+WHERE streams.name = $1 AND seq > $2 AND seq <= $3 AND kind = $4 ORDER BY seq;
+
+-- name: events_since_of
+-- Events of some kinds of one owner, in the order in which they were stored.
+SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
+WHERE events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4)
+    AND events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
+
+-- name: events_since
+-- Of everybody.
+SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
+WHERE events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
+
+-- name: position
+SELECT coalesce(max(position), 0) FROM tenant.owners;
+
+-- name: owners
+SELECT name FROM tenant.owners WHERE position > 0 ORDER BY name;
+
+-- name: version
+SELECT version FROM tenant.streams WHERE name = $1;
+
+-- name: stream_names
+-- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
+SELECT name FROM tenant.streams WHERE name >= $1 AND name < $2 ORDER BY name;
+
+-- name: stream_names_of
+SELECT streams.name FROM tenant.streams JOIN tenant.owners ON owners.id = streams.owner
+WHERE owners.name = $3 AND streams.name >= $1 AND streams.name < $2 ORDER BY streams.name;
+
+-- name: summary
+SELECT kind, count(*), max(at)
+FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
+WHERE streams.name = $1 GROUP BY kind;
+
+-- name: receipt
+-- What an earlier append with this idempotency key did.
+SELECT request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
+WHERE streams.name = $1 AND key = $2;
+
+-- name: receipts
+-- Behind a key, or from the first one on: no text is less than the empty one, which can be a key.
+SELECT key, request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
+WHERE streams.name = $1 AND ($2::text IS NULL OR key > $2) ORDER BY key LIMIT $3;
+
+-- name: snapshot
+SELECT seq, fold, body FROM tenant.snapshots JOIN tenant.streams ON streams.id = snapshots.stream
+WHERE streams.name = $1 AND fold = $2 AND seq <= $3;
+
+-- name: keep_snapshot
+-- Only a newer snapshot, or one of another fold, takes the place of the one that is there.
+INSERT INTO tenant.snapshots AS kept (stream, seq, fold, body)
+SELECT id, $2, $3, $4 FROM tenant.streams WHERE name = $1
+ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, body = excluded.body
+WHERE excluded.seq > kept.seq OR excluded.fold <> kept.fold;
+
+-- name: published
+SELECT path, digest, live_files.seq FROM tenant.live_files JOIN tenant.streams ON streams.id = live_files.stream
+WHERE streams.name = $1;
+
+-- name: mark_published
+INSERT INTO tenant.live_files (stream, path, digest, seq) SELECT id, $2, $3, $4 FROM tenant.streams WHERE name = $1
+ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;
+
+-- name: meet_stream
+-- Make a stream where there is none, and hold it.
+INSERT INTO tenant.streams AS met (name) VALUES ($1)
+ON CONFLICT (name) DO UPDATE SET name = excluded.name
+RETURNING id, coalesce(owner, 0), version;
+
+-- name: meet_owner
+-- Make an owner where there is none, and hold it.
+INSERT INTO tenant.owners AS met (name) VALUES ($1)
+ON CONFLICT (name) DO UPDATE SET name = excluded.name
+RETURNING id, position;
+
+-- name: hold_owner
+SELECT id, position FROM tenant.owners WHERE id = $1 FOR NO KEY UPDATE;
+
+-- name: event_at
+SELECT position, seq, at, kind, origin, trust, opens, sources, body FROM tenant.events
+WHERE owner = $1 AND stream = $2 AND seq = $3;
+
+-- name: reserve
+SELECT nextval('tenant.positions') FROM generate_series(1, $1);
+
+-- name: add_events
+COPY tenant.events (owner, position, stream, seq, at, kind, origin, trust, opens, sources, body) FROM STDIN;
+
+-- name: grow_stream
+UPDATE tenant.streams SET owner = $2, version = $3 WHERE id = $1;
+
+-- name: grow_owner
+UPDATE tenant.owners SET position = greatest(position, $2) WHERE id = $1;
+
+-- name: key_at
+SELECT request, first, last, at FROM tenant.keys WHERE stream = $1 AND key = $2;
+
+-- name: add_key
+INSERT INTO tenant.keys (stream, key, request, first, last, at) VALUES ($1, $2, $3, $4, $5, $6);

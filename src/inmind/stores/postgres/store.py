@@ -1,0 +1,187 @@
+"""The journal in a PostgreSQL database, shared by any number of processes on any number of machines.
+
+An append is one statement, so it is one transaction and one way there and back. It holds the row of the stream and that
+of its owner, which is all that two writers of one resource can quarrel about; writers of different resources never wait
+for each other. See `database` for whose database it is, and what becomes of lost connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from inmind.errors import Conflict, KeyReused, OutcomeUnknown
+from inmind.journal import Draft, Event, microseconds, moment, to_json
+from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.postgres.adopting import Adopting
+from inmind.stores.postgres.connection import Connection
+from inmind.stores.postgres.database import MOST, SECONDS, Database
+from inmind.stores.rows import event_of, readable, receipt_of, rows_of
+
+_FOREVER = 2**63 - 1
+_OVERTAKEN = "IM001"
+
+
+class PostgresStore:
+    """A Store in one tenant's schema. See `Store` for what it promises."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._sql = database.statements("queries")
+        self._adopting: Adopting | None = None
+
+    @classmethod
+    def open(cls, url: str, *, seconds: float = SECONDS, most: int = MOST) -> PostgresStore:
+        """`seconds`: that a call may take. `most`: connections of this process."""
+        return cls(Database(url, seconds=seconds, most=most))
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing is written here; empty where it is."""
+        return self.database.refusal
+
+    def append(
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        *,
+        expected: int,
+        at: datetime,
+        key: Key | None = None,
+        beside: Batch | None = None,
+    ) -> Appended:
+        stamp = microseconds(at)
+        batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
+        row = self._told(_request(batches, stamp, key), batches, safe=key is not None)
+        repeated, request, first, last, then = row
+        if repeated and key is not None and request != key.request:
+            raise KeyReused(key=key.named)
+        return Appended(first=first, last=last, at=moment(then), repeated=repeated)
+
+    def read(
+        self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
+    ) -> Sequence[Event]:
+        bounds = (stream, _number(after), _number(_FOREVER if until is None else until))
+        rows = self._rows("events", bounds) if kind is None else self._rows("events_of_kind", (*bounds, kind))
+        return [event_of(stream, row) for row in rows]
+
+    def since(
+        self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
+    ) -> Sequence[tuple[int, Event | None]]:
+        bounds = (_number(position), list(kinds), most)
+        rows = self._rows("events_since", bounds) if owner is None else self._rows("events_since_of", (*bounds, owner))
+        return [(row[0], readable(row[1], row[2:])) for row in rows]
+
+    def position(self) -> int:
+        return self._rows("position")[0][0]
+
+    @contextmanager
+    def moment(self) -> Generator[None]:
+        with self.database.transaction(snapshot=True):
+            yield
+
+    def owners(self) -> Sequence[str]:
+        return [name for (name,) in self._rows("owners")]
+
+    def version(self, stream: str) -> int:
+        rows = self._rows("version", (stream,))
+        return rows[0][0] if rows else 0
+
+    def receipt(self, stream: str, key: Key) -> Appended | None:
+        for request, first, last, at in self._rows("receipt", (stream, key.value)):
+            if request != key.request:
+                raise KeyReused(key=key.named)
+            return Appended(first=first, last=last, at=moment(at), repeated=True)
+        return None
+
+    def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
+        return [receipt_of(stream, key, row) for key, *row in self._rows("receipts", (stream, after, most))]
+
+    @contextmanager
+    def adopting(self) -> Generator[Adopting]:
+        with self.database.transaction() as connection:
+            adoption = self._adopting = Adopting(self.database, connection, self._sql)
+            try:
+                yield adoption
+                adoption.finish()
+            finally:
+                self._adopting = None
+
+    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
+        bounds = (prefix, f"{prefix}\U0010ffff")
+        rows = self._rows("stream_names", bounds) if owner is None else self._rows("stream_names_of", (*bounds, owner))
+        return [name for (name,) in rows]
+
+    def summary(self, stream: str) -> Summary:
+        rows = self._rows("summary", (stream,))
+        return Summary(kinds={kind: count for kind, count, _ in rows}, updated=moment(max(at for _, _, at in rows)))
+
+    def keep_snapshot(self, stream: str, snapshot: Snapshot) -> None:
+        self._put("keep_snapshot", (stream, snapshot.seq, snapshot.fold, snapshot.body))
+
+    def snapshot(self, stream: str, *, fold: int, until: int | None = None) -> Snapshot | None:
+        rows = self._rows("snapshot", (stream, fold, _number(_FOREVER if until is None else until)))
+        return Snapshot(seq=rows[0][0], fold=rows[0][1], body=rows[0][2]) if rows else None
+
+    def published(self, stream: str) -> dict[str, Published]:
+        return {path: Published(digest=digest, seq=seq) for path, digest, seq in self._rows("published", (stream,))}
+
+    def mark_published(self, stream: str, path: str, shown: Published) -> None:
+        self._put("mark_published", (stream, path, shown.digest, shown.seq))
+
+    def close(self) -> None:
+        self.database.close()
+
+    def _rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if self._adopting is not None:
+            self._adopting.flush()
+        return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
+
+    def _put(self, name: str, values: Sequence[object]) -> None:
+        """What may be put twice, since the second time changes nothing."""
+        self.database.write(lambda connection: connection.execute(self._sql(name), values), safe=True)
+
+    def _told(self, request: str, batches: Sequence[Batch], *, safe: bool) -> tuple[Any, ...]:
+        def tell(connection: Connection) -> tuple[Any, ...]:
+            try:
+                row = connection.execute(self._sql("append"), (request,)).fetchone()
+            except psycopg.Error as error:
+                if error.sqlstate != _OVERTAKEN:
+                    raise
+                number, actual = (error.diag.message_detail or "1 0").split()
+                batch = batches[int(number) - 1]
+                raise Conflict(stream=batch.stream, expected=batch.expected, actual=int(actual)) from error
+            if row is None:
+                raise OutcomeUnknown(place=self.database.place, reason="no answer")
+            return row
+
+        return self.database.write(tell, safe=safe)
+
+
+def _request(batches: Sequence[Batch], stamp: int, key: Key | None) -> str:
+    """What `append` is told, as 0001_journal.sql says."""
+    return to_json(
+        {
+            "at": stamp,
+            "key": key.value if key else None,
+            "request": key.request if key else None,
+            "batches": [
+                {
+                    "stream": one.stream,
+                    "owner": owner_by(one.stream, one.drafts[0].what) if one.drafts and not one.expected else "",
+                    "expected": one.expected,
+                    "events": [(*row[2:5], *row[6:]) for row in rows_of(one, stamp)],
+                }
+                for one in batches
+            ],
+        }
+    )
+
+
+def _number(value: int) -> int:
+    """As far as a column goes: beyond that there is nothing, on either side."""
+    return max(-_FOREVER, min(value, _FOREVER))
