@@ -251,7 +251,7 @@ class Tenants:
     @contextmanager
     def fresh(self) -> Generator[str]:
         """The URL of a new tenant, of whom nothing is left afterwards."""
-        name, password = f"t_{random.randbytes(6).hex()}", random.randbytes(6).hex()
+        name, password = f"t_{os.urandom(6).hex()}", os.urandom(6).hex()
         self._admin.execute(f"CREATE ROLE {name} LOGIN IN ROLE {_TENANTS} PASSWORD '{password}'".encode())
         try:
             place = self._url.netloc.rpartition("@")[2]

