@@ -32,10 +32,10 @@ dream prompt settings
 mind
 stores models embedders
 afterwards attention deep desk notebook relief testing tools
-parts listing
+parts listing editing
 hands family archivist chronicle consolidator books recollection dreams bundle
 feelings
-session gathering
+session gathering lease
 dreamer housekeeping
 memory
 aio

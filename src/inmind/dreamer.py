@@ -3,7 +3,8 @@
 It begins by an event that says so, which keeps others from dreaming for the same resource, and holds no lock beside
 that: whoever takes a note meanwhile waits for nothing. What it proposes is a list of edits. They are carried out on the
 page as it is when it commits, with whatever people and other processes have written since; and the pages, the notes
-that were taken in and the crystals that came of it are one commit, or nothing.
+that were taken in and the crystals that came of it are one commit, or nothing. Each stage on the way there is an event
+too: one that died is gone on with by the next, and to that one it is as if the dream had only been slow.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,31 +20,29 @@ from inmind.crystals.crystal import Crystal
 from inmind.deep import DeepMemory
 from inmind.documents import SCRATCH, STATE
 from inmind.dream.classify import section_of
-from inmind.dream.dreaming import LEASE, RULES
+from inmind.dream.dreaming import RULES
 from inmind.dream.material import Material, Pending
 from inmind.dream.model import Model
 from inmind.dream.synthesize import MOST_LINE, by_rules
 from inmind.dream.weights import weights
-from inmind.errors import Closed, DreamOvertaken, DreamRejected, DreamRunning, InmindError, ModelFailed, StoreError
+from inmind.errors import DreamOvertaken, DreamRejected, InmindError, ModelFailed, StoreError
 from inmind.frozen import frozen
 from inmind.gathering import UNNAMED, Gathered, Gathering
 from inmind.journal import (
     Crystallised,
     DocumentWritten,
     Draft,
-    DreamBegun,
-    DreamFailed,
     Dreamt,
-    DreamWent,
+    DreamUnderway,
     Happened,
     Origin,
     Seeded,
     StateLine,
     Trust,
-    Verdict,
 )
+from inmind.lease import Lease, Watch
 from inmind.mind import Belongings
-from inmind.notes import stamp, without
+from inmind.notes import without
 from inmind.state.edits import Add, Edit, Proposal, Rewrite
 from inmind.state.fit import PRECIOUS, THEIRS
 from inmind.state.keeping import one_line
@@ -52,7 +50,7 @@ from inmind.state.page import read
 from inmind.state.rewrite import Ground, Rewritten, rewritten
 from inmind.state.room import MOST_CHARACTERS
 from inmind.state.seed import chunks
-from inmind.stores.base import Appended, Clock, Key, Store
+from inmind.stores.base import Clock, Key, Store
 from inmind.stores.place import Files
 from inmind.stores.stream import Decision, Stream
 from inmind.text import counted
@@ -63,12 +61,6 @@ PHASES = ("gather", "propose", "check", "commit", "index")
 
 LOOKS = 0.05
 """Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
-
-LOOKS_AROUND = 1.0
-"""Seconds between two looks at whether another process has."""
-
-Watch = Callable[[str, str], None]
-"""Is told which phase a dream is in, and a few words of it."""
 
 
 @frozen(kw_only=True)
@@ -104,7 +96,7 @@ class Dreamer:
         """`back_up`: keeps a page that somebody has written, and answers with where. `sources`: where whoever reads the
         page will search, if not everywhere."""
         self._resource, self._stream, self._files, self._back_up = resource, stream, files, back_up
-        self._deep = deep
+        self._store, self._deep, self._clock = store, deep, clock
         self._gathering = Gathering(
             resource=resource, stream=stream, store=store, deep=deep, clock=clock, sources=sources
         )
@@ -120,60 +112,67 @@ class Dreamer:
     ) -> int:
         """Dream once; answers with the number of the dream. What became of it is in the journal, also where it failed.
 
-        DreamRunning if somebody else does. A dream that the guards have refused, or that was overtaken, is no error: it
-        has changed nothing, and says why.
+        One that was left in the middle is gone on with instead, from the last stage that it has reached, and so is the
+        one that an earlier call with the same key has begun. DreamRunning if somebody else dreams. A dream that the
+        guards have refused, or that was overtaken, is no error: it has changed nothing, and says why.
         """
         self._files.take_in()
         self._seed()
-        begun = self._begin(trigger, asked, key)
-        run = _Run(self._stream, begun.first, watch, cancelled)
-        if begun.repeated:
-            return run.dream
+        lease = Lease(resource=self._resource, stream=self._stream, store=self._store, watch=watch, cancelled=cancelled)
+        if not lease.take(trigger, asked.model.name if asked else RULES, key):
+            return lease.dream
         try:
-            self._carry_out(run, asked)
+            self._carry_out(lease, asked)
         except BaseException as error:
-            run.fail(error)
+            lease.fail(error)
             if not isinstance(error, DreamRejected | DreamOvertaken):
                 raise
         else:
-            self._show(run)
-        return run.dream
+            self._show(lease)
+        return lease.dream
 
-    def _carry_out(self, run: _Run, asked: Asked | None) -> None:
-        run.enter("gather")
-        gathered = self._gathering.gather()
-        notes, crystals = len(gathered.material.notes), sum(gathered.crystals.values())
-        run.enter("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
-        proposal = self._proposed(run, gathered.material, asked)
-        run.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
+    def _carry_out(self, lease: Lease, asked: Asked | None) -> None:
+        gathered, proposal = self._left(lease) or self._thought_up(lease, asked)
+        lease.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.take_in()
-        run.enter("commit")
-        self._commit(run, gathered, proposal)
+        self._check(lease, gathered, proposal)
+        lease.enter("commit")
+        self._commit(lease, gathered, proposal)
 
-    def _show(self, run: _Run) -> None:
+    def _left(self, lease: Lease) -> tuple[Gathered, Proposal] | None:
+        """What was gathered and proposed before this one took the dream over, if a proposal still means what it did."""
+        left = lease.left(self._clock())
+        if left is None:
+            return None
+        lease.enter("gather", "once more, as it was")
+        gathered = self._gathering.gather_again(left.gathered)
+        if gathered.typed_digest == left.gathered.typed:
+            return gathered, left.proposal
+        log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
+        return None
+
+    def _thought_up(self, lease: Lease, asked: Asked | None) -> tuple[Gathered, Proposal]:
+        lease.enter("gather")
+        gathered = self._gathering.gather()
+        lease.gathered(
+            upto=gathered.upto, position=gathered.position, now=gathered.material.now, typed=gathered.typed_digest
+        )
+        notes, crystals = len(gathered.material.notes), sum(gathered.crystals.values())
+        lease.enter("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
+        proposal = self._proposed(lease, gathered.material, asked)
+        lease.proposed(proposal)
+        return gathered, proposal
+
+    def _show(self, lease: Lease) -> None:
         """What was committed stands, whatever happens now: whoever looks next would see to files and index as well."""
         try:
-            run.tell("index")
+            lease.tell("index")
         finally:
             self._files.publish()
             try:
                 self._deep.catch_up()
             except StoreError as error:
-                log.warning("dream %d of %s is not in the index yet: %s", run.dream, self._resource, error)
-
-    def _begin(self, trigger: str, asked: Asked | None, key: Key | None) -> Appended:
-        def decide(owned: Belongings, now: datetime) -> Decision[Belongings, None]:
-            running = owned.dreams.running
-            if running is not None and running.holds(now):
-                raise DreamRunning(resource=self._resource, dream=running.dream, until=stamp(running.until))
-            if running is not None:
-                log.warning("dream %d of %s was left in the middle and is given up", running.dream, self._resource)
-            by = asked.model.name if asked else RULES
-            begun = DreamBegun(trigger=trigger, until=(now + LEASE).isoformat(), by=by)
-            return Decision([Draft(what=begun, origin=Origin.DREAM)], None)
-
-        self._stream.refresh()
-        return self._stream.commit(decide, key=key).appended
+                log.warning("dream %d of %s is not in the index yet: %s", lease.dream, self._resource, error)
 
     # -- what people had written before the first dream --------------------------------------------------------
 
@@ -197,17 +196,17 @@ class Dreamer:
 
     # -- proposing -----------------------------------------------------------------------------------------
 
-    def _proposed(self, run: _Run, material: Material, asked: Asked | None) -> Proposal:
+    def _proposed(self, lease: Lease, material: Material, asked: Asked | None) -> Proposal:
         """By the model, if one is asked and its answer can be used; else by rules."""
         if asked is None:
             return by_rules(material)
         try:
-            return asked.paid(self._answered(run, material, asked))
+            return asked.paid(self._answered(lease, material, asked))
         except ModelFailed as error:
-            log.warning("dream %d of %s is made by rules: %s", run.dream, self._resource, error.reason)
+            log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
             return asked.paid(replace(by_rules(material), fell_back=error.reason, tokens=error.tokens))
 
-    def _answered(self, run: _Run, material: Material, asked: Asked) -> Proposal:
+    def _answered(self, lease: Lease, material: Material, asked: Asked) -> Proposal:
         """What the model proposes. It thinks in a thread of its own: whoever hangs there holds up nobody."""
         from inmind.dream.asking import by_model
 
@@ -233,8 +232,10 @@ class Dreamer:
         thinking.start()
         while not answers:
             thinking.join(LOOKS)
-            run.go_on()
-            if not answers and time.monotonic() >= until:
+            if answers:
+                break  # it is paid for, and has to be told before anything else
+            lease.go_on()
+            if time.monotonic() >= until:
                 raise ModelFailed(reason=f"no answer in {2 * asked.seconds:g} s")
         answer = answers[0]
         if isinstance(answer, Proposal):
@@ -243,18 +244,24 @@ class Dreamer:
 
     # -- committing ----------------------------------------------------------------------------------------
 
-    def _commit(self, run: _Run, gathered: Gathered, proposal: Proposal) -> None:
-        run.proposed = proposal
+    def _check(self, lease: Lease, gathered: Gathered, proposal: Proposal) -> None:
+        """Guards that say no to the page as it is now would say no to the commit."""
+        self._judge(lease, proposal, self._rewritten(self._stream.refresh(), proposal.edits, gathered.material))
+        lease.checked()
 
+    def _commit(self, lease: Lease, gathered: Gathered, proposal: Proposal) -> None:
         def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
-            run.must_hold(owned)
+            lease.must_hold(owned)
             made = self._made(owned, gathered, proposal)
-            run.verdicts, run.refused = made.page.verdicts, (*proposal.refused, *made.page.refused)
-            if not made.page.passed:
-                raise DreamRejected(reasons=_reasons(made.page))
-            return Decision(self._drafts(owned, gathered, proposal, made, run), None)
+            self._judge(lease, proposal, made.page)
+            return Decision(self._drafts(owned, gathered, proposal, made, lease), None)
 
         self._stream.commit(decide)
+
+    def _judge(self, lease: Lease, proposal: Proposal, page: Rewritten) -> None:
+        lease.verdicts, lease.refused = page.verdicts, (*proposal.refused, *page.refused)
+        if not page.passed:
+            raise DreamRejected(reasons=_reasons(page))
 
     def _made(self, owned: Belongings, gathered: Gathered, proposal: Proposal) -> _Made:
         """The page as it will be, once what has no event yet is called by the events that this commit makes of it."""
@@ -300,11 +307,13 @@ class Dreamer:
         )
         return rewritten(owned.documents.text(STATE), edits, ground)
 
-    def _drafts(self, owned: Belongings, gathered: Gathered, proposal: Proposal, made: _Made, run: _Run) -> list[Draft]:
+    def _drafts(
+        self, owned: Belongings, gathered: Gathered, proposal: Proposal, made: _Made, lease: Lease
+    ) -> list[Draft]:
         """The dream first, then the crystals, in the order in which they were named, then the pages."""
         material = gathered.material
         dreamt = Dreamt(
-            dream=run.dream,
+            dream=lease.dream,
             by=proposal.by,
             upto=gathered.upto,
             position=gathered.position,
@@ -315,22 +324,27 @@ class Dreamer:
             theirs=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.theirs.items()),
             replayed=gathered.replayed,
             insights=tuple(insight.about for insight in material.insights),
-            verdicts=run.verdicts,
-            refused=run.refused,
+            verdicts=lease.verdicts,
+            refused=lease.refused,
             inputs={
                 "crystals": gathered.crystals,
                 "levels": {name: round(level, 3) for name, level in material.levels.named.items()},
-                "rebased": self._stream.version > gathered.upto,
+                "rebased": self._is_rebased(gathered),
             },
             mood=material.mood,
             fell_back=proposal.fell_back,
-            tokens=proposal.tokens,
-            price=proposal.price,
-            seconds=run.seconds,
+            tokens=lease.tokens,
+            price=lease.price,
+            seconds=lease.seconds,
         )
         crystals = (*_typed(gathered, owned), *_theirs(made, owned), *_insights(material))
         dream = Draft(what=dreamt, origin=Origin.DREAM, sources=dreamt.notes)
         return [dream, *crystals, *self._pages(owned, gathered, made)]
+
+    def _is_rebased(self, gathered: Gathered) -> bool:
+        """Has anything been written since, beside what this dream itself has told?"""
+        since = self._store.read(self._stream.name, after=gathered.upto, until=self._stream.version)
+        return not all(isinstance(event.what, DreamUnderway) for event in since)
 
     def _pages(self, owned: Belongings, gathered: Gathered, made: _Made) -> Iterator[Draft]:
         """MEMORY.md, unless there is nothing to show on it, and the notes without those that were taken in."""
@@ -355,85 +369,6 @@ class _Made:
     """Events that it makes of what people typed among the notes."""
     theirs: dict[str, int]
     """What people wrote on the page and no crystal has yet, with the numbers of the events that it makes of them."""
-
-
-class _Run:
-    """A dream that is going on: it says so, as long as it may, and tells what became of it."""
-
-    def __init__(
-        self,
-        stream: Stream[Belongings],
-        dream: int,
-        watch: Watch | None,
-        cancelled: Callable[[], bool] | None,
-    ) -> None:
-        self.dream, self.proposed = dream, Proposal(edits=())
-        self.verdicts: tuple[Verdict, ...] = ()
-        self.refused: tuple[str, ...] = ()
-        self._stream, self._watch, self._cancelled = stream, watch, cancelled
-        self._began = self._said = self._looked = time.monotonic()
-        self._phase = "begun"
-
-    @property
-    def seconds(self) -> float:
-        return round(time.monotonic() - self._began, 3)
-
-    def enter(self, phase: str, detail: str = "") -> None:
-        self.tell(phase, detail)
-        self.go_on()
-
-    def tell(self, phase: str, detail: str = "") -> None:
-        self._phase = phase
-        if self._watch is not None:
-            self._watch(phase, detail)
-
-    def go_on(self) -> None:
-        """Still wanted, and still the only one? It says so again well before the others would think that it is over."""
-        if self._cancelled is not None and self._cancelled():
-            raise DreamOvertaken(dream=self.dream, reason="was called off")
-        if time.monotonic() - self._looked >= LOOKS_AROUND:
-            self._looked = time.monotonic()
-            self.must_hold(self._stream.refresh())
-        if time.monotonic() - self._said < LEASE.total_seconds() / 3:
-            return
-
-        def decide(owned: Belongings, now: datetime) -> Decision[Belongings, None]:
-            self.must_hold(owned)
-            went = DreamWent(dream=self.dream, phase=self._phase, until=(now + LEASE).isoformat())
-            return Decision([Draft(what=went, origin=Origin.DREAM)], None)
-
-        self._stream.commit(decide)
-        self._said = time.monotonic()
-
-    def must_hold(self, owned: Belongings) -> None:
-        running = owned.dreams.running
-        if running is None or running.dream != self.dream:
-            reason = "was called off" if running is None else f"was overtaken by dream {running.dream}"
-            raise DreamOvertaken(dream=self.dream, reason=reason)
-
-    def fail(self, error: BaseException) -> None:
-        """Say why it has changed nothing; one that was overtaken has been spoken of already."""
-
-        def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
-            running = owned.dreams.running
-            if running is None or running.dream != self.dream:
-                return Decision([], None)
-            failed = DreamFailed(
-                dream=self.dream,
-                phase=self._phase,
-                code=error.code if isinstance(error, InmindError) else type(error).__name__,
-                reason=str(error) or type(error).__name__,
-                by=self.proposed.by,
-                verdicts=self.verdicts,
-                refused=self.refused,
-                tokens=self.proposed.tokens,
-                price=self.proposed.price,
-                seconds=self.seconds,
-            )
-            return Decision([Draft(what=failed, origin=Origin.DREAM)], None)
-
-        with suppress(StoreError, Closed):  # then it is given up by whoever comes next
-            self._stream.commit(decide)
 
 
 def _typed(gathered: Gathered, owned: Belongings) -> Iterator[Draft]:

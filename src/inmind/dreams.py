@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
+from operator import attrgetter
 from typing import Any, Literal
 
 from inmind.documents import SCRATCH, STATE
+from inmind.dream.dreaming import NEXT
 from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.frozen import frozen
 from inmind.journal import (
@@ -18,7 +21,10 @@ from inmind.journal import (
     DocumentWritten,
     Draft,
     DreamBegun,
+    DreamChecked,
     DreamFailed,
+    DreamGathered,
+    DreamProposed,
     Dreamt,
     DreamUndone,
     DreamWent,
@@ -92,9 +98,11 @@ class Dreams:
         for kind in (Dreamt, DreamFailed):
             ends |= {_dream(event): event for event in self._read(kind)}
         undone = {_dream(event) for event in self._read(DreamUndone)}
-        phases = {_dream(event): event for event in self._read(DreamWent)}
-        begun = self._read(DreamBegun)
-        return [self._told(event, ends, undone, phases, pages) for event in reversed(begun)]
+        begun, left = self._read(DreamBegun), dict[int, list[Event]]()
+        if any(event.seq not in ends for event in begun):
+            for event in self._underway():
+                left.setdefault(_dream(event), []).append(event)
+        return [self._told(event, ends, undone, left, pages) for event in reversed(begun)]
 
     def one(self, id: int | None = None) -> Dream:
         """By its number; without one, the newest."""
@@ -207,12 +215,17 @@ class Dreams:
     def _read(self, kind: type[Any]) -> Sequence[Event]:
         return self._store.read(self._stream.name, kind=kind.kind)
 
+    def _underway(self) -> list[Event]:
+        """What dreams have told before their end, in order."""
+        kinds = (DreamWent, DreamGathered, DreamProposed, DreamChecked)
+        return sorted((event for kind in kinds for event in self._read(kind)), key=attrgetter("seq"))
+
     def _told(
         self,
         event: Event,
         ends: Mapping[int, Event],
         undone: set[int],
-        phases: Mapping[int, Event],
+        left: Mapping[int, Sequence[Event]],
         pages: _Pages,
     ) -> Dream:
         begun = event.what if isinstance(event.what, DreamBegun) else DreamBegun("", "")
@@ -224,7 +237,7 @@ class Dreams:
             trigger=begun.trigger,
             began=event.at,
             by=begun.by,
-            phase="begun",
+            phase=NEXT["begun"],
         )
         match end.what if end else None:
             case Dreamt() as dreamt if end is not None:
@@ -235,9 +248,8 @@ class Dreams:
             case _:
                 running = self._stream.state.dreams.running
                 alive = running is not None and running.dream == event.seq and running.holds(self._clock())
-                went = phases.get(event.seq)
-                phase = went.what.phase if went and isinstance(went.what, DreamWent) else dream.phase
-                return replace(dream, status="running" if alive else "abandoned", phase=phase)
+                dream = replace(dream, status="running" if alive else "abandoned")
+                return reduce(_gone_on, left.get(event.seq, ()), dream)
 
 
 def waits_as(event: Event) -> Jotting | None:
@@ -257,7 +269,13 @@ def _ended(owned: Belongings, reason: str) -> list[Draft]:
     if running is None:
         return []
     failed = DreamFailed(
-        dream=running.dream, phase=running.phase, code=DreamOvertaken.code, reason=reason, by=running.by
+        dream=running.dream,
+        phase=NEXT[running.stage],
+        code=DreamOvertaken.code,
+        reason=reason,
+        by=running.by,
+        tokens=running.tokens,
+        price=running.price,
     )
     return [Draft(what=failed, origin=Origin.OPERATOR)]
 
@@ -316,6 +334,23 @@ def _failed(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
         price=failed.price,
         seconds=failed.seconds,
     )
+
+
+def _gone_on(dream: Dream, event: Event) -> Dream:
+    """One that has not ended, behind something that it has told."""
+    match event.what:
+        case DreamWent(phase=phase):
+            return replace(dream, phase=phase)
+        case DreamGathered():
+            return replace(dream, phase=NEXT["gathered"])
+        case DreamProposed() as proposed:
+            read, written = (one + more for one, more in zip(dream.tokens, proposed.tokens, strict=True))
+            price = dream.price + proposed.price
+            return replace(dream, phase=NEXT["proposed"], by=proposed.by, tokens=(read, written), price=price)
+        case DreamChecked():
+            return replace(dream, phase=NEXT["checked"])
+        case _:
+            return dream
 
 
 def _is_page(event: Event) -> bool:

@@ -1,7 +1,8 @@
 """All that a dream is made of, put together: the page, the notes that wait, and what was lived through since the last.
 
 Nothing is changed here. What people typed into the page of notes has no event of its own yet, so it goes by its place
-until the dream commits.
+until the dream commits. All of it comes out of the journal, so what a dream was made of can be put together again as it
+was, by whoever goes on with it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,18 @@ from inmind.dream.skills import skills
 from inmind.dreams import waits_as
 from inmind.errors import NotFound
 from inmind.frozen import frozen
-from inmind.journal import Crystallised, Dreamt, DreamUndone, Event, NoteTaken, Origin, Traded, Trust
+from inmind.journal import (
+    Crystallised,
+    DreamGathered,
+    Dreamt,
+    DreamUndone,
+    Event,
+    NoteTaken,
+    Origin,
+    Traded,
+    Trust,
+    digest,
+)
 from inmind.mind import Belongings
 from inmind.notes import Jotting, notes_in, remarks_in, stamp
 from inmind.recollection import Recollection, recollect
@@ -77,6 +89,11 @@ class Gathered:
     crystals: dict[str, int]
     """How many new ones there were, by kind."""
 
+    @property
+    def typed_digest(self) -> str:
+        """Of what goes by its place: in what has the same one, a place means the same."""
+        return digest(*(one.text for one in self.typed))
+
 
 class Gathering:
     """Puts together what a dream of one resource is made of."""
@@ -96,17 +113,34 @@ class Gathering:
         self._sources = sources
 
     def gather(self) -> Gathered:
-        owned, upto, now = self._stream.refresh(), self._stream.version, self._clock()
+        owned = self._stream.refresh()
+        return self._gathered(owned, upto=self._stream.version, now=self._clock())
+
+    def gather_again(self, then: DreamGathered) -> Gathered:
+        """The same that was gathered then, whatever has been written since."""
+        now = datetime.fromisoformat(then.at)
+        return self._gathered(self._stream.at(then.upto), upto=then.upto, now=now, position=then.position)
+
+    def _gathered(self, owned: Belongings, *, upto: int, now: datetime, position: int | None = None) -> Gathered:
         dreaming, page = owned.dreams, owned.documents.text(SCRATCH)
-        lived = recollect(self._store, self._deep, self._resource, after=dreaming.position, own_tool=is_memory_tool)
+        lived = recollect(
+            self._store,
+            self._deep,
+            self._resource,
+            after=dreaming.position,
+            until=position,
+            own_tool=is_memory_tool,
+        )
         written = self._deep.written(self._resource)
+        if position is not None:
+            written = [crystal for crystal in written if crystal.at <= now]
         matched = self._matched(notes_in(page), after=dreaming.upto, upto=upto)
         remarks = remarks_in(page)
         typed = tuple(_typed(matched, [Jotting(stamp(now), IMPORTANCE, remark) for remark in remarks]))
         levels = owned.felt.levels.then(now)
         loops = {line for line in dreaming.lines if told_in(line)}
         done = closed(sorted(loops), lived.lived.talk)
-        economics = report(self._store.read(self._stream.name, kind=Traded.kind), now)
+        economics = report(self._store.read(self._stream.name, until=upto, kind=Traded.kind), now)
         material = Material(
             now=now,
             page=read(owned.documents.text(STATE)),

@@ -649,6 +649,24 @@ class Skill(NamedTuple):
     sources: tuple[str, ...] = ()
 
 
+class ProposedEdit(NamedTuple):
+    """What a dream wants to do to MEMORY.md: see `state/edits.py`. A tuple, since JSON knows tuples."""
+
+    op: str
+    """`add`, `rewrite` or `retire`."""
+    lines: tuple[str, ...] = ()
+    """Those that it is about, as they stand on the page."""
+    section: str = ""
+    text: str = ""
+    sources: tuple[str, ...] = ()
+    importance: float = 0.0
+    kind: str = ""
+    at: str = ""
+    trust: int = 0
+    topic: str = ""
+    keywords: str = ""
+
+
 class Verdict(NamedTuple):
     """What a guard says of a state that was proposed."""
 
@@ -670,8 +688,8 @@ class Seeded(Happened):
 
 @frozen
 class DreamBegun(Happened):
-    """A dream for this resource. The number of this event is its name and its fencing token: while it holds, and until
-    it has ended, nobody else begins one; and once another has begun, this one can change nothing any more."""
+    """A dream for this resource. The number of this event is its name; that and its holder are its fencing token: while
+    it holds nobody else dreams, and once another has begun, or has taken it over, who held it can change nothing."""
 
     kind = "dream_begun"
     trigger: str
@@ -680,6 +698,19 @@ class DreamBegun(Happened):
     """How long it holds unless it says more."""
     by: str = ""
     """What proposes: `rules`, or the name of a model."""
+    holder: str = ""
+    """Whoever dreams it, by a name that nobody else has."""
+
+
+@frozen
+class DreamTaken(Happened):
+    """A dream whose holder is not heard of any more is gone on with by another, from the last stage that it reached."""
+
+    kind = "dream_taken"
+    dream: int
+    until: str
+    holder: str
+    by: str = ""
 
 
 @frozen
@@ -690,6 +721,58 @@ class DreamWent(Happened):
     dream: int
     phase: str
     until: str
+
+
+@frozen
+class DreamGathered(Happened):
+    """A dream has looked at all that it will be made of: with this the same can be put together again."""
+
+    kind = "dream_gathered"
+    dream: int
+    until: str
+    upto: int
+    """Of the stream."""
+    position: int
+    """Of the whole journal."""
+    at: str
+    """The time that it goes by."""
+    typed: str = ""
+    """Digest of what people typed among the notes: a proposal names that by its place."""
+
+
+@frozen
+class DreamProposed(Happened):
+    """What a dream will do, whole: whoever goes on with it has to ask nobody again."""
+
+    kind = "dream_proposed"
+    dream: int
+    until: str
+    edits: tuple[ProposedEdit, ...] = ()
+    by: str = ""
+    """See `Dreamt`, for this and what follows."""
+    fell_back: str = ""
+    refused: tuple[str, ...] = ()
+    tokens: tuple[int, int] = (0, 0)
+    """Spent, whatever becomes of the dream."""
+    price: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edits", tuple(row(ProposedEdit, edit) for edit in self.edits))
+        for name in ("refused", "tokens"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+
+@frozen
+class DreamChecked(Happened):
+    """The guards had nothing against the page that a proposal leads to. They are asked again when it is committed."""
+
+    kind = "dream_checked"
+    dream: int
+    until: str
+    verdicts: tuple[Verdict, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdicts", tuple(row(Verdict, one) for one in self.verdicts))
 
 
 @frozen
@@ -790,6 +873,13 @@ class DreamUndone(Happened):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, kind in (("lines", StateLine), ("gaps", Gap), ("skills", Skill)):
             object.__setattr__(self, name, tuple(row(kind, one) for one in getattr(self, name)))
+
+
+DreamUnderway = DreamTaken | DreamWent | DreamGathered | DreamProposed | DreamChecked
+"""What a dream tells of itself between its beginning and its end."""
+
+HasRead = DreamGathered | Dreamt | DreamUndone
+"""Events that say up to which position of the whole journal dreams have read: that is another in another journal."""
 
 
 @frozen

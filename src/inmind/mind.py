@@ -225,7 +225,7 @@ class Belongings:
 class BelongingsFold:
     """Folds a resource's stream."""
 
-    version = 5
+    version = 6
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from inmind import Event, aio
 from inmind.aio.threads import MOST_THREADS
 from inmind.errors import Closed, DreamOvertaken, NotFound
-from inmind.journal import Dreamt
+from inmind.journal import DreamBegun, Dreamt
 from inmind.stores.sqlite import SqliteStore
 from inmind.testing import ManualClock
 
@@ -160,8 +160,14 @@ class Home:
 
 
 def _untimed(event: Event) -> Event:
-    """How long a dream took is measured, and never the same twice."""
-    return replace(event, what=replace(event.what, seconds=0.0)) if isinstance(event.what, Dreamt) else event
+    """How long a dream took is measured, and who has dreamt is called by chance: neither is the same twice."""
+    match event.what:
+        case Dreamt() as dreamt:
+            return replace(event, what=replace(dreamt, seconds=0.0))
+        case DreamBegun() as begun:
+            return replace(event, what=replace(begun, holder=""))
+        case _:
+            return event
 
 
 def a_memory_call() -> dict[str, Any]:

@@ -37,7 +37,7 @@ from inmind.bundle.aside import aside
 from inmind.bundle.kept import MOST_BYTES
 from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, StorageFull
 from inmind.home import DATABASE
-from inmind.journal import Dreamt, DreamUndone, Event, MessageAdded
+from inmind.journal import Event, HasRead, MessageAdded
 from inmind.stores.sqlite import SqliteStore
 
 pytestmark = pytest.mark.spec("M40")
@@ -170,7 +170,7 @@ def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, 
 
 def _placeless(event: Event) -> Event:
     what = event.what
-    return replace(event, what=replace(what, position=0)) if isinstance(what, Dreamt | DreamUndone) else event
+    return replace(event, what=replace(what, position=0)) if isinstance(what, HasRead) else event
 
 
 # -- into a home that has something ----------------------------------------------------------------------------

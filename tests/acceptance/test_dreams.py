@@ -19,6 +19,7 @@ from inmind.crystals import consolidate
 from inmind.crystals.crystal import Crystal
 from inmind.documents import SCRATCH
 from inmind.dream.model import Question, Reply
+from inmind.dreams import Dream
 from inmind.errors import DreamRunning, InvalidInput, NotFound
 from inmind.gathering import Gathering
 from inmind.journal import Consolidated, DocumentWritten, Draft, Dreamt, Origin, Trust
@@ -144,19 +145,26 @@ def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, tmp_path: Path
 
 
 @pytest.mark.spec("G7")
-def test_one_that_was_overtaken_changes_nothing(memory: Memory, tmp_path: Path, clock: ManualClock) -> None:
+@pytest.mark.parametrize(("seconds", "statuses"), [(120, ["done"]), (86_400, ["done", "abandoned"])])
+def test_one_that_was_overtaken_changes_nothing(
+    memory: Memory, tmp_path: Path, clock: ManualClock, seconds: int, statuses: list[str]
+) -> None:
+    """Somebody else has finished it; or has begun another, where it had become too old for that."""
     noted(memory, "Ada prefers tabs over spaces")
+    others: list[Dream] = []
 
     def watch(phase: str, _: str) -> None:
         if phase == "check":
-            clock.advance(seconds=120)
+            clock.advance(seconds=seconds)
             with Memory.open(tmp_path, clock=clock, embedder=None) as other:
-                assert other.dream("ada").status == "done"
+                others.append(other.dream("ada"))
 
     slow = memory.dream("ada", watch=watch)
-    assert (slow.status, slow.notes) == ("abandoned", ())
+    (other,) = others
+    assert other.status == "done"
+    assert (slow == other) == (len(statuses) == 1)
     assert state_of(memory).count("prefers tabs over spaces") == 1
-    assert [dream.status for dream in memory.dreams("ada")] == ["done", "abandoned"]
+    assert [dream.status for dream in memory.dreams("ada")] == statuses
 
 
 def test_one_that_is_called_off_changes_nothing_and_says_so(memory: Memory) -> None:

@@ -1,8 +1,8 @@
 """A resource that has much to dream of, the dream that is stopped, and what has to be true wherever that was.
 
-A dream is some commits: what people had written before the first one, that it has begun, that it has gathered, proposed
-and checked, and all that it does. Each is there whole or not at all; and of the last that means the page, the notes that
-it took in, and the crystals, together.
+A dream is several commits: what people had written before the first one, that it has begun, has gathered, has proposed
+and was checked, and all that it does. Each is there whole or not at all; and of the last that means the page, the notes
+that it took in, and the crystals, together.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import inmind.lease
 from inmind import Memory
 from inmind.documents import SCRATCH, STATE
 from inmind.dream.dreaming import LEASE
-from inmind.stores.in_folder import BACKUP
 from inmind.errors import DreamRunning, InmindError
 from inmind.home import DATABASE
 from inmind.journal import DreamBegun, DreamProposed, encode
 from inmind.state.seed import entries
+from inmind.stores.in_folder import BACKUP
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -231,11 +231,15 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
 
 
 def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) -> Memory:
-    """With a dreamer for whom no time passes, and who goes by the time: how long a dream took, and who has dreamt, stands
-    in the journal, which is compared."""
+    """With a dreamer for whom no time passes, and who is called by it: how long a dream took, and whose it was, stands in
+    the journal, which is compared."""
+
+    def called(_: int) -> str:
+        return str(at)
+
     for room in (inmind.dreamer, inmind.lease):
         room.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
-    inmind.lease.__dict__["token_hex"] = lambda _: f"{at}"
+    inmind.lease.__dict__["token_hex"] = called
     return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
 
 

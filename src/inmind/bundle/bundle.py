@@ -18,7 +18,7 @@ from inmind.bundle.refusal import refused
 from inmind.errors import InvalidInput
 from inmind.frozen import frozen
 from inmind.home import checked_name
-from inmind.journal import Dreamt, DreamUndone, Event
+from inmind.journal import DreamGathered, Event, HasRead
 from inmind.stores.base import Receipt
 
 Watch = Callable[[int, int], None]
@@ -64,7 +64,7 @@ class Bundle:
         marks: set[int] = set()
         for done, (_, event) in enumerate(self.events(), start=1):
             versions[event.stream] = event.seq
-            if isinstance(event.what, Dreamt | DreamUndone):
+            if isinstance(event.what, HasRead):
                 marks.add(event.what.position)
             if not done % TOLD_EVERY:
                 watch(done, self.manifest.events)
@@ -95,8 +95,10 @@ class Bundle:
                     raise ValueError(f"event {event.id} behind {versions.get(event.stream, 0)}")
                 if position <= before:
                     raise ValueError(f"position {position} behind {before}")
-                if isinstance(event.what, Dreamt | DreamUndone) and not 0 <= event.what.position < position:
+                if isinstance(event.what, HasRead) and not 0 <= event.what.position < position:
                     raise ValueError(f"a dream of what comes later, up to {event.what.position}")
+                if isinstance(event.what, DreamGathered) and not 0 <= event.what.upto < event.seq:
+                    raise ValueError(f"a dream of what comes later, up to event {event.what.upto}")
             except (ValueError, InvalidInput) as error:
                 raise refused(f"{JOURNAL} line {number}", value=str(error), expected="an event") from error
             versions[event.stream], before = event.seq, position

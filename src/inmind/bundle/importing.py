@@ -24,7 +24,7 @@ from inmind.bundle.refusal import refused
 from inmind.errors import Conflict, InmindError, InvalidInput, NotFound, PartedWays, StoreError
 from inmind.frozen import frozen
 from inmind.home import RESOURCE, SESSION
-from inmind.journal import UNREADABLE, Dreamt, DreamUndone, Event, SessionOpened
+from inmind.journal import UNREADABLE, Event, HasRead, SessionOpened
 from inmind.stores.base import Adoption, Receipt, Store
 from inmind.stores.files import open_plain
 from inmind.stores.place import Place
@@ -157,7 +157,7 @@ class _Arrival:
         self.grown.setdefault(event.stream, event.seq - 1)
         self.events += 1
         self.unsourced += not all(map(self._stands, event.sources))
-        if isinstance(event.what, Dreamt | DreamUndone):
+        if isinstance(event.what, HasRead):
             self._dreamt.add(owner)
 
     def keep(self, receipt: Receipt) -> bool:
@@ -183,11 +183,11 @@ class _Arrival:
     def _read_up_to_here(self, event: Event) -> Event:
         """With how far a dream has read, in this journal: up to where the same event stands, or as it says here."""
         what = event.what
-        if not isinstance(what, Dreamt | DreamUndone):
+        if not isinstance(what, HasRead):
             return event
         position = self._ours.get(what.position, 0)
         for there in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
-            if isinstance(there.what, Dreamt | DreamUndone):
+            if isinstance(there.what, HasRead):
                 position = there.what.position
         return replace(event, what=replace(what, position=position))
 

@@ -21,7 +21,11 @@ from inmind.journal import (
     Crystallised,
     DocumentWritten,
     DreamBegun,
+    DreamChecked,
+    DreamGathered,
+    DreamProposed,
     Dreamt,
+    DreamTaken,
     DreamUndone,
     DreamWent,
     Happened,
@@ -40,6 +44,7 @@ from inmind.journal import (
 )
 from inmind.overview import LANGUAGES
 from inmind.prompt.formats import format_named
+from inmind.state.edits import of_row
 from inmind.state.sections import Section
 
 _AMOUNT = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
@@ -83,8 +88,16 @@ def refuse_nonsense(what: Happened) -> None:
             if not _AMOUNT.fullmatch(amount):
                 raise ValueError(f"{amount[:50]!r} is no amount")
             _check_moment(on)
-        case DreamBegun(until=until) | DreamWent(until=until):
+        case DreamBegun(until=until) | DreamTaken(until=until) | DreamWent(until=until) | DreamChecked(until=until):
             moment_with_zone(until)
+        case DreamGathered(until=until, at=at):
+            moment_with_zone(until)
+            moment_with_zone(at)
+        case DreamProposed(until=until, edits=edits):
+            moment_with_zone(until)
+            for edit in edits:
+                of_row(edit)
+                _check_moment(edit.at)
         case Dreamt() | DreamUndone():
             _check_dreamt(what)
         case _:

@@ -31,7 +31,7 @@ def dreams(of: Folded[Belongings], now: datetime, steps: Steps) -> Iterator[Find
     if dreaming.running is not None and not dreaming.running.holds(now):
         running = dreaming.running
         seen = (
-            f"dream {running.dream} of {of.owner} never ended (begun {running.began:%Y-%m-%d %H:%M}, {running.phase})"
+            f"dream {running.dream} of {of.owner} never ended (begun {running.began:%Y-%m-%d %H:%M}, {running.stage})"
         )
         yield LEASES.warning(f"{seen}; it holds up nobody", again)
     if dreaming.failures >= PATIENCE:

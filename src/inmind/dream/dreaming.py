@@ -1,24 +1,30 @@
 """Where dreaming stands in a resource: whether somebody dreams right now, and what the dreams so far have left.
 
 There is no lock beside the journal. Whoever begins a dream says so by an event, and while that holds nobody else does;
-the number of the event is the token by which a dream that was too slow finds out that it has been overtaken. What holds
-is told by the clock alone: no process has to be alive, or dead, or reachable, for the next one to go on.
+the number of the event and the name of its holder are the token by which one who was too slow finds out that the dream
+is another's by now. What holds is told by the clock alone: no process has to be alive, or dead, or reachable, for the
+next one to go on. Each stage that a dream has reached is an event too, so the next one goes on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from inmind.documents import STATE
 from inmind.frozen import frozen
 from inmind.journal import (
     DocumentWritten,
     DreamBegun,
+    DreamChecked,
     DreamFailed,
+    DreamGathered,
+    DreamProposed,
     Dreamt,
+    DreamTaken,
+    DreamUnderway,
     DreamUndone,
     DreamWent,
     Event,
@@ -36,6 +42,15 @@ RULES = "rules"
 LEASE = timedelta(seconds=60)
 """How long a dream holds without saying more. Whoever finds one that was killed waits for no longer."""
 
+KEEPS = timedelta(days=1)
+"""For how long a dream that was left in the middle is worth going on with. What it proposes was weighed by what there
+was then, by the levels and the mood of then: after a day a new one sees more, whatever was paid for the old one."""
+
+Stage = Literal["begun", "gathered", "proposed", "checked"]
+
+NEXT: Mapping[Stage, str] = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit"}
+"""The phase that a dream is in behind each stage."""
+
 
 @frozen(kw_only=True)
 class Running:
@@ -44,9 +59,27 @@ class Running:
     dream: int
     began: datetime
     until: datetime
-    phase: str = "begun"
+    made_of: datetime
+    """The time by which it has gathered; before that, when it began."""
     trigger: str = "asked"
     by: str = RULES
+    holder: str = ""
+    gathered: int = 0
+    proposed: int = 0
+    checked: int = 0
+    """Numbers of the events by which it has reached these stages; 0 where it has not."""
+    tokens: tuple[int, int] = (0, 0)
+    price: float = 0.0
+    """Of all that was proposed for it."""
+
+    @property
+    def stage(self) -> Stage:
+        """The last one that it has reached."""
+        if self.checked:
+            return "checked"
+        if self.proposed:
+            return "proposed"
+        return "gathered" if self.gathered else "begun"
 
     @property
     def asks_model(self) -> bool:
@@ -56,6 +89,10 @@ class Running:
         """For one lease, and one more where its clock is ahead of this one. What ends later than that was told by a
         clock that is wrong, and must not keep everybody out until then."""
         return self.until - 2 * LEASE <= now < self.until
+
+    def keeps(self, now: datetime) -> bool:
+        """Is it worth going on with? Not where a clock that is wrong, then or now, does not tell how old it is."""
+        return -LEASE <= now - self.made_of < KEEPS
 
 
 def _none() -> dict[str, Any]:
@@ -100,8 +137,10 @@ class Dreaming:
                     dream=event.seq,
                     began=event.at,
                     until=_moment(begun.until),
+                    made_of=event.at,
                     trigger=begun.trigger,
                     by=begun.by,
+                    holder=begun.holder,
                 )
                 lost = self.running
                 return replace(
@@ -112,12 +151,18 @@ class Dreaming:
                     failures=self.failures + (lost is not None),
                     model_failures=self.model_failures + (lost is not None and lost.asks_model),
                 )
-            case DreamWent(dream=dream, phase=phase, until=until) if self.running and self.running.dream == dream:
-                return replace(self, running=replace(self.running, phase=phase, until=_moment(until)))
+            case DreamTaken() | DreamWent() | DreamGathered() | DreamProposed() | DreamChecked() as what if (
+                self.running is not None and self.running.dream == what.dream
+            ):
+                return self._went(what, self.running, event)
             case DreamFailed(dream=dream, tokens=tokens) if self.running is not None and self.running.dream == dream:
-                in_vain = self.model_failures + self.running.asks_model
-                spent = self._spent(tokens, event.at)
-                return replace(self, running=None, failures=self.failures + 1, model_failures=in_vain, spent=spent)
+                return replace(
+                    self,
+                    running=None,
+                    failures=self.failures + 1,
+                    model_failures=self.model_failures + self.running.asks_model,
+                    spent=self._spent(self._unpaid(tokens), event.at),
+                )
             case Dreamt() as dreamt:
                 return self._dreamt(dreamt, event)
             case DreamUndone() as undone:
@@ -132,15 +177,44 @@ class Dreaming:
             case _:
                 return self
 
+    def _went(self, what: DreamUnderway, running: Running, event: Event) -> Dreaming:
+        running = replace(running, until=_moment(what.until))
+        match what:
+            case DreamTaken():
+                return self._taken(replace(running, holder=what.holder, by=what.by), running, event.at)
+            case DreamGathered():
+                running = replace(running, gathered=event.seq, proposed=0, checked=0, made_of=_moment(what.at))
+            case DreamProposed():
+                read, written = (before + more for before, more in zip(running.tokens, what.tokens, strict=True))
+                paid = replace(running, tokens=(read, written), price=running.price + what.price)
+                running = replace(paid, proposed=event.seq, checked=0)
+                return replace(self, running=running, spent=self._spent(what.tokens, event.at))
+            case DreamChecked():
+                running = replace(running, checked=event.seq)
+            case DreamWent():
+                pass
+        return replace(self, running=running)
+
+    def _taken(self, running: Running, lost: Running, at: datetime) -> Dreaming:
+        """Whoever held it came to nothing; but a model that has proposed already was not asked in vain."""
+        unasked = not lost.proposed
+        return replace(
+            self,
+            running=running,
+            asked=at if unasked and running.asks_model else self.asked,
+            failures=self.failures + 1,
+            model_failures=self.model_failures + (unasked and lost.asks_model),
+        )
+
     def _dreamt(self, dreamt: Dreamt, event: Event) -> Dreaming:
         return replace(
             self,
             running=None,
-            done=self.running.began if self.running else event.at,
+            done=self.running.made_of if self.running else event.at,
             last=dreamt.dream,
             failures=0,
             model_failures=self._in_vain(dreamt),
-            spent=self._spent(dreamt.tokens, event.at),
+            spent=self._spent(self._unpaid(dreamt.tokens), event.at),
             upto=dreamt.upto,
             position=dreamt.position,
             lines={**self.lines, **{line.text: line for line in dreamt.lines}},
@@ -157,6 +231,11 @@ class Dreaming:
 
     def _spent(self, tokens: tuple[int, int], at: datetime) -> tuple[str, int]:
         return (_day(at), self.spent_on(at) + sum(tokens)) if any(tokens) else self.spent
+
+    def _unpaid(self, tokens: tuple[int, int]) -> tuple[int, int]:
+        """What of a dream's tokens has not been counted with what was proposed for it."""
+        counted = self.running.tokens if self.running else (0, 0)
+        return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
 
     def _in_vain(self, dreamt: Dreamt) -> int:
         """A dream for which no model was asked says nothing of the model."""
@@ -191,10 +270,8 @@ class Dreaming:
         )
 
     def freeze(self) -> dict[str, Any]:
-        running = self.running
         return {
-            "running": running
-            and [running.dream, _text(running.began), _text(running.until), running.phase, running.trigger, running.by],
+            "running": self.running and _frozen(self.running),
             "times": [_text(self.begun), _text(self.asked), _text(self.done)],
             "numbers": [self.last, self.failures, self.model_failures, self.upto, self.position],
             "spent": self.spent,
@@ -213,15 +290,7 @@ class Dreaming:
         last, failures, model_failures, upto, position = frozen["numbers"]
         lines = [row(StateLine, line) for line in frozen["lines"]]
         return cls(
-            running=running
-            and Running(
-                dream=running[0],
-                began=_moment(running[1]),
-                until=_moment(running[2]),
-                phase=running[3],
-                trigger=running[4],
-                by=running[5],
-            ),
+            running=running and _thawed(running),
             begun=begun,
             asked=asked,
             done=done,
@@ -239,6 +308,20 @@ class Dreaming:
             skills=tuple(row(Skill, skill) for skill in frozen["skills"]),
             insights=frozenset(frozen["insights"]),
         )
+
+
+def _frozen(running: Running) -> dict[str, Any]:
+    values = {one.name: getattr(running, one.name) for one in fields(running)}
+    return values | {name: _text(values[name]) for name in _MOMENTS}
+
+
+def _thawed(frozen: Mapping[str, Any]) -> Running:
+    values: dict[str, Any] = {name: _moment(frozen[name]) for name in _MOMENTS}
+    values["tokens"] = tuple(frozen["tokens"])
+    return Running(**{**frozen, **values})
+
+
+_MOMENTS = ("began", "until", "made_of")
 
 
 def _day(at: datetime) -> str:

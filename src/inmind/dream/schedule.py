@@ -38,12 +38,16 @@ def trigger(
     strong: bool,
     fresh: Callable[[int], int],
 ) -> str:
-    """Why a dream is due now: `schedule` or `spike`; empty where none is.
+    """Why a dream is due now: `schedule` or `spike`; empty where none is. One that was left in the middle is due for
+    the reason for which it began, unless whoever goes on with it dies time and again.
 
     `fresh`: how many new crystals there are, of at most so many. `awake`: for how long whoever asks has been at it.
     """
-    if dreaming.running is not None and dreaming.running.holds(now):
+    running = dreaming.running
+    if running is not None and running.holds(now):
         return ""
+    if running is not None and running.keeps(now) and dreaming.failures < PATIENCE and awake >= rhythm.first:
+        return running.trigger
     since = _since(dreaming.begun, now)
     wait = _waited(dreaming.failures)
     if strong and since >= max(rhythm.early, wait(rhythm.early)) and fresh(1):

@@ -7,7 +7,7 @@ carried out on a page that somebody has written to meanwhile: what an edit means
 from __future__ import annotations
 
 from inmind.frozen import frozen
-from inmind.journal import Trust
+from inmind.journal import ProposedEdit, Trust
 from inmind.state.sections import Section
 
 
@@ -68,3 +68,60 @@ class Proposal:
     """What a model proposed and was not taken, each with the reason."""
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
+
+
+def to_row(edit: Edit) -> ProposedEdit:
+    """An edit as the journal has it."""
+    match edit:
+        case Add():
+            return ProposedEdit(
+                op="add",
+                section=str(edit.section),
+                text=edit.text,
+                sources=edit.sources,
+                importance=edit.importance,
+                kind=edit.kind,
+                at=edit.at,
+                trust=int(edit.trust),
+            )
+        case Rewrite():
+            return ProposedEdit(
+                op="rewrite",
+                lines=edit.lines,
+                section=str(edit.section),
+                text=edit.text,
+                sources=edit.sources,
+                importance=edit.importance,
+                at=edit.at,
+            )
+        case Retire():
+            return ProposedEdit(op="retire", lines=(edit.line,), topic=edit.topic, keywords=edit.keywords)
+
+
+def of_row(row: ProposedEdit) -> Edit:
+    """The edit that it was; ValueError where it never was one."""
+    match row.op:
+        case "add":
+            return Add(
+                section=Section(row.section),
+                text=row.text,
+                sources=row.sources,
+                importance=row.importance,
+                kind=row.kind,
+                at=row.at,
+                trust=Trust(row.trust),
+            )
+        case "rewrite":
+            return Rewrite(
+                lines=row.lines,
+                section=Section(row.section),
+                text=row.text,
+                sources=row.sources,
+                importance=row.importance,
+                at=row.at,
+            )
+        case "retire":
+            (line,) = row.lines
+            return Retire(line=line, topic=row.topic, keywords=row.keywords)
+        case _:
+            raise ValueError(f"{row.op[:50]!r} is no edit")

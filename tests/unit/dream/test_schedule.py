@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dream.dreaming import LEASE, Dreaming, Running
+from inmind.dream.dreaming import KEEPS, LEASE, Dreaming, Running
 from inmind.dream.schedule import PATIENCE, Rhythm, asks_model, trigger
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -65,9 +65,30 @@ def test_a_strong_feeling_brings_one_early_but_not_within_ten_minutes() -> None:
     assert why(begun(10 * MINUTES), strong=True, fresh=0) == ""
 
 
+def running(ago: timedelta, *, held: timedelta) -> Running:
+    """A dream that has gathered a while ago, and was held until then."""
+    return Running(dream=7, began=NOON - ago, until=NOON + held, made_of=NOON - ago, trigger="spike")
+
+
 def test_none_is_due_while_one_is_running() -> None:
-    running = Running(dream=7, began=NOON - MINUTES / 2, until=NOON + LEASE)
-    assert why(replace(begun(121 * MINUTES), running=running)) == ""
+    assert why(replace(begun(121 * MINUTES), running=running(MINUTES / 2, held=LEASE))) == ""
+
+
+@pytest.mark.spec("G3", "K22")
+def test_one_that_was_left_in_the_middle_is_due_at_once_and_for_the_reason_for_which_it_began() -> None:
+    left = replace(begun(MINUTES), running=running(MINUTES, held=timedelta(0)))
+    assert why(left, fresh=0) == "spike"
+    assert why(left, fresh=0, awake=4 * MINUTES) == "", "as every dream it waits until a process has started"
+
+
+@pytest.mark.spec("B47", "K22")
+def test_one_that_is_left_again_and_again_waits_as_dreams_do_that_fail() -> None:
+    left = replace(begun(119 * MINUTES, failures=PATIENCE), running=running(119 * MINUTES, held=timedelta(0)))
+    assert why(left) == ""
+    assert why(left, now=NOON + 121 * MINUTES) == "schedule"
+    assert why(replace(left, failures=PATIENCE - 1)) == "spike"
+    old = replace(begun(MINUTES), running=running(KEEPS, held=timedelta(0)))
+    assert why(old) == "", "nobody will go on with that one"
 
 
 @pytest.mark.spec("B47")
