@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -374,17 +375,21 @@ def test_streams_are_found_by_their_beginning_and_no_character_is_special(store:
 NAMES = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1, max_codepoint=0x10FFFE), max_size=4)
 
 
-@given(names=st.sets(NAMES, max_size=6), prefix=NAMES)
-def test_all_stores_sort_and_find_streams_alike(names: set[str], prefix: str) -> None:
-    with TemporaryDirectory() as folder:
-        found: list[list[str]] = []
-        for make in STORES.values():
-            store = make(Path(folder))
+def test_all_stores_sort_and_find_streams_alike(tmp_path: Path) -> None:
+    stores, number = [make(tmp_path) for make in STORES.values()], count()
+
+    @given(names=st.sets(NAMES, max_size=6), prefix=NAMES)
+    def alike(names: set[str], prefix: str) -> None:
+        place = f"{next(number)}/"
+        for store in stores:
             for name in names:
-                append(store, "x", stream=name)
-            found.append(list(store.streams(prefix)))
-            store.close()
-        assert found[0] == found[1] == found[2] == sorted(name for name in names if name.startswith(prefix))
+                append(store, "x", stream=place + name)
+        wanted = sorted(place + name for name in names if name.startswith(prefix))
+        assert [list(store.streams(place + prefix)) for store in stores] == [wanted] * len(stores)
+
+    alike()
+    for store in stores:
+        store.close()
 
 
 def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
