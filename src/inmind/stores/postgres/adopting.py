@@ -31,7 +31,7 @@ class Adopting:
     """An Adoption. It keeps a few numbers for each stream that it met, and of their events those not sent yet."""
 
     def __init__(self, database: Database, connection: Connection, statement: Callable[[str], str]) -> None:
-        self._database, self._connection, self._sql = database, connection, statement
+        self._database, self.connection, self._sql = database, connection, statement
         self._met: dict[str, _Met] = {}
         self._owners: dict[int, int] = {}
         """Owners that are held, and the last position of each."""
@@ -52,17 +52,17 @@ class Adopting:
             return Adopted(position, new=True)
         self.flush()
         place = (met.owner, met.id, min(event.seq, 2**63 - 1))
-        position, *there = self._connection.execute(self._sql("event_at"), place).fetchone() or (0,)
+        position, *there = self.connection.execute(self._sql("event_at"), place).fetchone() or (0,)
         if not there or as_row(event_of(event.stream, there)) != row:
             raise Conflict(stream=event.stream, expected=event.seq - 1, actual=met.version)
         return Adopted(position, new=False)
 
     def keep(self, receipt: Receipt) -> bool:
         met, key, appended = self._stream(receipt.stream), receipt.key, receipt.appended
-        row = self._connection.execute(self._sql("key_at"), (met.id, key.value)).fetchone()
+        row = self.connection.execute(self._sql("key_at"), (met.id, key.value)).fetchone()
         if row is None:
             stood = (key.request, appended.first, appended.last, microseconds(appended.at))
-            self._connection.execute(self._sql("add_key"), (met.id, key.value, *stood))
+            self.connection.execute(self._sql("add_key"), (met.id, key.value, *stood))
         elif receipt_of(receipt.stream, key.value, row) != receipt:
             raise Conflict(stream=receipt.stream, expected=appended.last, actual=met.version)
         return row is None
@@ -73,15 +73,15 @@ class Adopting:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        with self._connection.cursor().copy(self._sql("add_events").encode()) as copy:
+        with self.connection.cursor().copy(self._sql("add_events").encode()) as copy:
             for row in waiting:
                 copy.write_row(row)
         grown = {row[2] for row in waiting}
         for met in self._met.values():
             if met.id in grown:
-                self._connection.execute(self._sql("grow_stream"), (met.id, met.owner, met.version))
+                self.connection.execute(self._sql("grow_stream"), (met.id, met.owner, met.version))
         for owner in {row[0] for row in waiting}:
-            self._connection.execute(self._sql("grow_owner"), (owner, self._owners[_number(owner)]))
+            self.connection.execute(self._sql("grow_owner"), (owner, self._owners[_number(owner)]))
 
     def finish(self) -> None:
         self.flush()
@@ -104,13 +104,13 @@ class Adopting:
     def _next(self, owner: int) -> int:
         """A position behind all that this owner has: those that were reserved before it was held may not be."""
         while not self._reserved or self._reserved[-1] <= self._owners[owner]:
-            rows = self._connection.execute(self._sql("reserve"), (AT_A_TIME,)).fetchall()
+            rows = self.connection.execute(self._sql("reserve"), (AT_A_TIME,)).fetchall()
             self._reserved = [number for (number,) in reversed(rows)]
         self._owners[owner] = position = self._reserved.pop()
         return position
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...]:
-        row = self._connection.execute(self._sql(statement), values).fetchone()
+        row = self.connection.execute(self._sql(statement), values).fetchone()
         if row is None:
             raise LookupError(f"{statement} has no answer")
         return row

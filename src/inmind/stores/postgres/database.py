@@ -91,7 +91,7 @@ class Database:
                 with self.connection() as connection:
                     return ask(connection)
             except StoreUnavailable:
-                if is_last or self._held() is not None:
+                if is_last or self.held is not None:
                     raise
         raise AssertionError("the last try answers or raises")
 
@@ -105,7 +105,7 @@ class Database:
                 with self.connection(writing=True) as connection:
                     return act(connection)
             except _Again as again:
-                if tries == _TRIES - 1 or time.monotonic() > until or self._held() is not None:
+                if tries == _TRIES - 1 or time.monotonic() > until or self.held is not None:
                     raise StoreBusy(place=self.place, seconds=self._seconds) from again.__cause__
             except OutcomeUnknown:
                 if not safe or time.monotonic() > until:
@@ -119,7 +119,7 @@ class Database:
     @contextmanager
     def connection(self, *, writing: bool = False) -> Generator[Connection]:
         """One of the pool, in no transaction; inside a `transaction` of this thread, that one's."""
-        if (held := self._held()) is not None:
+        if (held := self.held) is not None:
             yield held
             return
         if writing and self.refusal:
@@ -131,7 +131,7 @@ class Database:
     def transaction(self, *, snapshot: bool = False) -> Generator[Connection]:
         """All that this thread asks and tells inside is one transaction; `snapshot`: it sees one moment, and writes
         nothing."""
-        if self._held() is not None:
+        if self.held is not None:
             raise StoreError("a transaction inside another")
         with self.connection(writing=not snapshot) as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if snapshot else "BEGIN")
@@ -152,7 +152,7 @@ class Database:
 
     def go_on(self) -> None:
         """In a transaction that takes long: each step of it has its own time."""
-        if (held := self._held()) is not None:
+        if (held := self.held) is not None:
             held.deadline = time.monotonic() + self._seconds
 
     def close(self) -> None:
@@ -170,7 +170,9 @@ class Database:
 
     # -- connections ---------------------------------------------------------------------------------------
 
-    def _held(self) -> Connection | None:
+    @property
+    def held(self) -> Connection | None:
+        """The connection of the transaction that this thread is in."""
         return getattr(self._bound, "connection", None)
 
     @contextmanager

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 
-from inmind.errors import Conflict, KeyReused, OutcomeUnknown
+from inmind.errors import Conflict, KeyReused
 from inmind.journal import Draft, Event, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
 from inmind.stores.postgres.adopting import Adopting
@@ -55,8 +55,12 @@ class PostgresStore:
         beside: Batch | None = None,
     ) -> Appended:
         stamp = microseconds(at)
-        batches = [Batch(stream, drafts, expected), *([beside] if beside else [])]
-        row = self._told(_request(batches, stamp, key), batches, safe=key is not None)
+        name, owner, version, events = _told(Batch(stream, drafts, expected), stamp)
+        values = [name, owner, version, stamp, key and key.value, key and key.request, events]
+        if beside is None:
+            row = self._appended("append", values, safe=key is not None)
+        else:
+            row = self._appended("append_beside", [*values, *_told(beside, stamp)], safe=key is not None)
         repeated, request, first, last, then = row
         if repeated and key is not None and request != key.request:
             raise KeyReused(key=key.named)
@@ -137,7 +141,7 @@ class PostgresStore:
         self.database.close()
 
     def _rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        if self._adopting is not None:
+        if self._adopting is not None and self._adopting.connection is self.database.held:
             self._adopting.flush()
         return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
 
@@ -145,41 +149,26 @@ class PostgresStore:
         """What may be put twice, since the second time changes nothing."""
         self.database.write(lambda connection: connection.execute(self._sql(name), values), safe=True)
 
-    def _told(self, request: str, batches: Sequence[Batch], *, safe: bool) -> tuple[Any, ...]:
+    def _appended(self, statement: str, values: Sequence[object], *, safe: bool) -> tuple[Any, ...]:
+        """`safe`: it has a key, so that asking again is safe where the answer got lost."""
+
         def tell(connection: Connection) -> tuple[Any, ...]:
             try:
-                row = connection.execute(self._sql("append"), (request,)).fetchone()
+                return connection.execute(self._sql(statement), values).fetchall()[0]
             except psycopg.Error as error:
                 if error.sqlstate != _OVERTAKEN:
                     raise
-                number, actual = (error.diag.message_detail or "1 0").split()
-                batch = batches[int(number) - 1]
-                raise Conflict(stream=batch.stream, expected=batch.expected, actual=int(actual)) from error
-            if row is None:
-                raise OutcomeUnknown(place=self.database.place, reason="no answer")
-            return row
+                actual, _, stream = (error.diag.message_detail or "").partition(" ")
+                expected = values[2] if stream == values[0] else values[9]
+                raise Conflict(stream=stream, expected=cast(int, expected), actual=int(actual)) from error
 
         return self.database.write(tell, safe=safe)
 
 
-def _request(batches: Sequence[Batch], stamp: int, key: Key | None) -> str:
-    """What `append` is told, as 0001_journal.sql says."""
-    return to_json(
-        {
-            "at": stamp,
-            "key": key.value if key else None,
-            "request": key.request if key else None,
-            "batches": [
-                {
-                    "stream": one.stream,
-                    "owner": owner_by(one.stream, one.drafts[0].what) if one.drafts and not one.expected else "",
-                    "expected": one.expected,
-                    "events": [(*row[2:5], *row[6:]) for row in rows_of(one, stamp)],
-                }
-                for one in batches
-            ],
-        }
-    )
+def _told(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
+    """A batch as the database is told of it: stream, owner, version, events."""
+    owner = owner_by(batch.stream, batch.drafts[0].what) if batch.drafts and not batch.expected else ""
+    return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in rows_of(batch, stamp)])
 
 
 def _number(value: int) -> int:

@@ -1,5 +1,10 @@
 -- name: append
-SELECT repeated, request, first, last, at FROM tenant.append($1::jsonb);
+SELECT repeated, request, first, last, at
+FROM tenant.append($1, $2, $3::bigint, $4::bigint, $5, $6, $7::jsonb);
+
+-- name: append_beside
+SELECT repeated, request, first, last, at
+FROM tenant.append_beside($1, $2, $3::bigint, $4::bigint, $5, $6, $7::jsonb, $8, $9, $10::bigint, $11::jsonb);
 
 -- name: events
 SELECT seq, at, kind, origin, trust, opens, sources, body
