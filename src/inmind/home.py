@@ -62,9 +62,11 @@ def is_database(place: object) -> bool:
 
 
 def checked_url(url: object, field: str) -> str:
-    if not isinstance(url, str) or not is_database(url) or not url.isprintable():
+    """One of which it can be told what is a password: what a driver says of others may well be part of it."""
+    if not isinstance(url, str) or not is_database(url) or not url.isprintable() or not _URL.fullmatch(url):
         value = shown_url(url) if isinstance(url, str) else url
-        raise InvalidInput(field=field, value=value, expected="the URL of a database, like postgresql://user@host/name")
+        expected = "the URL of a database, like postgresql://user:password@host/name, special characters as %XX"
+        raise InvalidInput(field=field, value=value, expected=expected)
     return url
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inmind.crystals.crystal import PRIVATE
+from inmind.errors import InvalidInput
 from inmind.frozen import frozen
-from inmind.home import SESSION, folder_of, opened_by
+from inmind.home import SESSION, folder_of, opened_by, somebody
 from inmind.journal import NOBODY, Event
 from inmind.stores.base import Store
 from inmind.stores.legacy import Legacy
@@ -53,6 +54,14 @@ def sessions_in(place: Place, *, cwd: str | None, resource: str | None) -> list[
 def resources_in(store: Store) -> Iterator[str]:
     """Everybody in particular: sessions that name nobody are strangers to each other."""
     return (owner for owner in store.owners() if owner not in ("", NOBODY) and not owner.startswith(PRIVATE))
+
+
+def is_known(store: Store, resource: object) -> bool:
+    """Is it one of these? What nobody can be called is not."""
+    try:
+        return bool(store.streams("", owner=somebody(resource)))
+    except InvalidInput:
+        return False
 
 
 def is_of(legacy: Legacy, cwd: str) -> bool:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 from inmind.afterwards import Afterwards
 from inmind.crystals.crystal import SOURCES
 from inmind.crystals.note import IMPORTANCE, checked_note
-from inmind.documents import OVERVIEW
+from inmind.documents import OVERVIEW, resolve
+from inmind.editing import SETTINGS, Editing, Page
 from inmind.entities.checkpoint import deserialize
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.errors import Closed, InvalidInput, ModelFailed, NotFound, UnsafeStorage
@@ -45,7 +46,7 @@ from inmind.journal import (
     SessionOpened,
     Titled,
 )
-from inmind.listing import SessionInfo, is_of, resources_in, sessions_in
+from inmind.listing import SessionInfo, is_known, is_of, resources_in, sessions_in
 from inmind.mind import Belongings, BelongingsFold, Mind, MindFold
 from inmind.overview import LANGUAGES, template
 from inmind.parts import Parts, Setup
@@ -278,13 +279,65 @@ class Memory:
 
     def knows(self, resource: str) -> bool:
         """Whether anything belongs to a resource: a session, or something that was written down for it."""
-        return bool(self._store.streams("", owner=somebody(resource)))
+        return is_known(self._store, resource)
 
     def belongings(self, resource: str) -> Belongings:
         """What a resource owns, shared by all of its sessions: its pages, its scratchpads, what it feels and dreams."""
         stream = self._belongings(checked_name(resource, "resource"))
         self._resource_files(resource, stream).take_in()
         return stream.state
+
+    # -- documents -----------------------------------------------------------------------------------------
+
+    def page(self, path: str, *, session: str | None = None, resource: str | None = None) -> Page:
+        """A document as it stands now, with whatever people have just written into its file.
+
+        overview.md, detail/… and archive/… are a session's; MEMORY.md and memory/scratch.md a resource's, which may be
+        named by one of its sessions; config.toml is everybody's.
+        """
+        if path in SETTINGS:
+            _check_unnamed(session, resource)
+            config = self._place.config(path)
+            return Page(path=path, text=config.text, version=config.version)
+        return self._editing(path, session, resource).read()
+
+    def edit(self, page: Page, text: str) -> Page:
+        """Write a document anew, as a person does in its file. Answers with the page as it is then.
+
+        If it has moved on since `page` was read, that is a Conflict with both texts, and nothing is overwritten.
+        """
+        if not isinstance(page, Page):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="page", value=page, expected="a Page, as `page` answers with")
+        if page.path in SETTINGS:
+            version = self._place.configure(text, base=page.version, at=self._clock(), name=page.path)
+            return replace(page, text=text, version=version)
+        return self._editing(page.path, page.session or None, page.resource or None).rewrite(page, text)
+
+    def _editing(self, path: str, session: str | None, resource: str | None) -> Editing[Mind] | Editing[Belongings]:
+        if self._closed:
+            raise Closed
+        if session is None:
+            scope, name = resolve(path)
+            if resource is None or scope == "thread":
+                whose = "session" if scope == "thread" else "resource"
+                raise InvalidInput(field=whose, expected=f"the {whose} whose {name} is meant")
+            return self._editing_shared(name, somebody(resource))
+        _check_unnamed(resource)
+        if session not in self:
+            raise NotFound(what="session", name=session, hint="a page is written in one that is there")
+        owner = self.session(session).resource
+        scope, name = resolve(path, alone=owner == NOBODY)
+        if scope == "resource":
+            return self._editing_shared(name, owner)
+        stream = self._stream(session)
+        opened = stream.state.opened
+        files = self._place.of_session(session, opened.cwd if opened else "", stream).files
+        return Editing(Page(path=name, text="", version=0, session=session), stream, files)
+
+    def _editing_shared(self, path: str, resource: str) -> Editing[Belongings]:
+        stream = self._belongings(resource)
+        blank = Page(path=path, text="", version=0, resource=resource)
+        return Editing(blank, stream, self._resource_files(resource, stream))
 
     # -- deep memory ---------------------------------------------------------------------------------------
 
@@ -794,6 +847,11 @@ def _handed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer,
 def _imported(legacy: Legacy) -> SessionImported:
     began = legacy.began.isoformat() if legacy.began else ""
     return SessionImported(file=legacy.file, began=began, model=legacy.model)
+
+
+def _check_unnamed(*owners: str | None) -> None:
+    if any(owner is not None for owner in owners):
+        raise InvalidInput(field="resource", value=owners[-1], expected="nothing beside it: it is known whose that is")
 
 
 def _unwatched(_done: int, _total: int) -> None:

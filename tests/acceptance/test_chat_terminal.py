@@ -22,8 +22,8 @@ from terminal import at_once, command
 from inmind import Memory, Session
 from inmind.doors.chat.conversation import STOPPED
 from inmind.doors.chat.keyboard import HISTORY
+from inmind.home import CONFIG
 from inmind.prompt.formats import FORMATS
-from inmind.settings import CONFIG
 
 pytestmark = pytest.mark.spec("I2")
 

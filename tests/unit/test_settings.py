@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from inmind.errors import InvalidInput
-from inmind.settings import CONFIG, Settings, settings_of
+from inmind.home import CONFIG
+from inmind.settings import Settings, settings_of
 
 
 @pytest.mark.spec("G15")

@@ -17,11 +17,12 @@ import apsw
 from inmind.crystals.embed import Embedder
 from inmind.doctor import database, dreams, model, pages, place, search, software, streams
 from inmind.doctor.finding import Examination, Finding, Verdict, in_order, with_sound
+from inmind.doctor.server import examine_server
 from inmind.doctor.steps import Steps
 from inmind.doctor.streams import Folded
 from inmind.errors import StoreBusy, StoreError
 from inmind.frozen import frozen
-from inmind.home import DATABASE, RESOURCE, SESSION, default_home
+from inmind.home import DATABASE, RESOURCE, SESSION, checked_url, default_home, default_place, is_database
 from inmind.mind import Belongings, Mind
 from inmind.stores.base import Clock
 from inmind.stores.looking import StoreLookedAt, Way, undisturbed
@@ -51,14 +52,17 @@ def examine(
     clock: Clock | None = None,
     watch: Watch | None = None,
 ) -> Examination:
-    """Everything that is wrong with a home: the given one, $INMIND_HOME, or ~/.inmind. Nothing there is changed by it.
+    """Everything that is wrong with a home: the given one, that of the environment, or ~/.inmind. Nothing there is
+    changed by it. Of a database, whether it can be worked with.
 
     Not `online`, nobody outside of this machine is asked anything. `embedder`: the one that the home is opened with.
     `watch` is told what is being looked at and how many events of it have been gone through, of how many; of 0 where
     that cannot be told.
     """
-    usual = default_home().expanduser().absolute()
-    where = usual if home is None else Path(home).expanduser().absolute()
+    named = default_place() if home is None else home
+    if isinstance(named, str) and is_database(named):
+        return examine_server(checked_url(named, "home"), online=online)
+    usual, where = default_home().expanduser().absolute(), Path(named).expanduser().absolute()
     steps = Steps(where, is_usual=where == usual)
     there = place.presence(where, steps)
     findings = [there, software.versions(), software.extras(), database.library(apsw.sqlite_lib_version())]

@@ -45,7 +45,8 @@ class Finding:
 
 @frozen(kw_only=True)
 class Examination:
-    home: Path
+    home: Path | str
+    """The folder, or the URL of the database without its password."""
     findings: tuple[Finding, ...]
     """By subject; of a check that found nothing wrong, one that says so."""
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from inmind.doctor.finding import Check, Finding, Subject
 from inmind.errors import InmindError, InvalidInput
+from inmind.home import CONFIG
 from inmind.models import Question, configured
-from inmind.settings import CONFIG, WITHHELD, ModelSettings, Settings, settings_of
+from inmind.settings import WITHHELD, ModelSettings, Settings, settings_of
 
 CONFIGURED = Check(Subject.PLACE, CONFIG)
 ENDPOINT = Check(Subject.MODEL, "endpoint")
@@ -34,12 +35,13 @@ def settings(home: Path) -> tuple[Settings | None, Finding]:
         told = settings_of(home)
     except InvalidInput as error:
         return None, CONFIGURED.trouble(
-            _refused(error), f"correct that in {path}, or move the file away: all of it has defaults"
+            refused(error), f"correct that in {path}, or move the file away: all of it has defaults"
         )
     return told, CONFIGURED.ok("every setting is known" if path.exists() else "none: all settings are the usual ones")
 
 
-def _refused(error: InvalidInput) -> str:
+def refused(error: InvalidInput) -> str:
+    """Which setting it is, and what it should be."""
     name = error.field.removeprefix("settings.")
     what = error.value if name == CONFIG else name if error.value is WITHHELD else f"{name} = {error.value!r}"
     return f"{what}: expected {error.expected}"

@@ -130,11 +130,17 @@ def _document(events: Sequence[Event], path: str) -> Document:
 def opened_at(url: str) -> InDatabase:
     """The memory of whoever the URL lets in, made if need be."""
     try:
-        from inmind.stores.postgres import PostgresIndex, PostgresStore
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("psycopg", "psycopg_pool"):
+        from inmind.stores.postgres import PostgresStore
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("psycopg"):
             raise
         expected = 'the extra that databases need: pip install "inmind[postgres]"'
         raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
     store = PostgresStore.open(url)
-    return InDatabase(store, shown=shown_url(url), index=lambda read: PostgresIndex(store, read))
+
+    def index(read: Read) -> Index:
+        from inmind.stores.postgres.index import PostgresIndex
+
+        return PostgresIndex(store, read)
+
+    return InDatabase(store, shown=shown_url(url), index=index)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inmind.doors.cli.endings import leave
-from inmind.doors.cli.terminal import AsJson, chosen_home, complete_resources, complete_sessions
+from inmind.doors.cli.terminal import AsJson, chosen_place, complete_resources, complete_sessions, settings_there
 from inmind.errors import InvalidInput, ModelFailed, NotFound
 
 if TYPE_CHECKING:
@@ -75,9 +75,8 @@ def chat(
     from inmind.doors.chat.workplace import Workplace
     from inmind.memory import Memory
     from inmind.server import WAITS, Server
-    from inmind.settings import settings_of
 
-    home, told = chosen_home(), settings_of(chosen_home()).model
+    told = settings_there().model
     screen = Screen(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
     wanted = Wanted(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
     found = endpoint_of(wanted, told, os.environ)
@@ -94,7 +93,7 @@ def chat(
         endpoint = completed(found, server, choose=screen.chooses if screen.interactive else None)
     except ModelFailed as error:
         leave(error.code, explained(error, found))
-    with Memory.open(home) as memory:
+    with Memory.open(chosen_place()) as memory:
         id = _session_id(memory, session, resource, go_on=go_on)
         refuses = None if allow_writes else screen.refuses
         workplace = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from inmind.doors.chat.interruptions import Interruptions
@@ -68,18 +68,25 @@ def piped(interruptions: Interruptions) -> Read:
 
 
 @contextmanager
-def remembered(home: Path) -> Generator[None]:
-    """A line editor with what was typed in earlier chats; without it where it cannot be had, or cannot be kept."""
+def remembered(home: Path | None) -> Generator[None]:
+    """A line editor with what was typed in earlier chats; without that where it cannot be had, or there is no home."""
     try:
         import readline
     except ImportError:  # Python can be built without it
         yield
         return
-    file = home / HISTORY
     readline.set_auto_history(False)
     readline.set_history_length(MOST_REMEMBERED)
     if "libedit" not in (readline.__doc__ or ""):  # Python turns it off: what is pasted would be a message a line
         readline.parse_and_bind("set enable-bracketed-paste on")
+    with nullcontext() if home is None else _kept_in(home / HISTORY):
+        yield
+
+
+@contextmanager
+def _kept_in(file: Path) -> Generator[None]:
+    import readline
+
     with suppress(OSError):
         _make_private(file)
         readline.read_history_file(file)

@@ -86,14 +86,14 @@ class Tool:
 
 
 class Workplace:
-    """`home`: where memory is kept, wherever it is. `refuses` says of a change why it may not be; None allows all.
+    """`home`: where memory is kept, if in a folder. `refuses` says of a change why it may not be; None allows all.
     `may_stop` is around all that a person may stop: looking, asking, and never the write itself."""
 
     def __init__(
         self,
         root: Path,
         *,
-        home: Path,
+        home: Path | None,
         refuses: Callable[[Change], str] | None = None,
         may_stop: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -105,7 +105,7 @@ class Workplace:
         tool = TOOLS[call.name]
         try:
             with self._may_stop():
-                self._ours = (self._home.stat(), *_statuses(self._home))
+                self._ours = (self._home.stat(), *_statuses(self._home)) if self._home else ()
                 decided = tool.decide(self, _checked(call, tool))
             if isinstance(decided, Outcome):
                 return decided
@@ -247,7 +247,7 @@ class Workplace:
     @contextmanager
     def _within(self, steps: Sequence[str], *, create: bool = False) -> Generator[int]:
         """The descriptor of a folder below the root, walked to without following a link."""
-        if self._root.is_relative_to(self._home):
+        if self._home is not None and self._root.is_relative_to(self._home):
             raise Unfit("This folder is where memory itself is kept: there are no files to work on.")
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         folder = os.open(self._root, flags & ~os.O_NOFOLLOW)

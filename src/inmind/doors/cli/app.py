@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Mapping[str, Entry]] = {
     },
     "Change": {
         "note": Entry(f"{CLI}.note:note", "Keep something for ever."),
+        "edit": Entry(f"{CLI}.edit:edit", "Edit a page, or config.toml, in $EDITOR."),
         "compact": Entry(f"{CLI}.compact:compact", "Take what is old out of what the model is sent."),
         "dream": Entry(f"{CLI}.dreams:dream", "Bring MEMORY.md up to date, and look at what was done to it."),
         "undo": Entry(f"{CLI}.undo:undo", "Take back the last change of a session."),
@@ -70,7 +71,7 @@ inmind sessions                          then: inmind show prompt SESSION
 claude mcp add inmind -- inmind mcp      in Claude Code"""
 
 
-OF_ALL = ("home", "debugging")
+OF_ALL = ("home", "db", "debugging")
 """Options of `inmind` itself that are taken behind a command's name too, where people write them."""
 
 
@@ -194,19 +195,23 @@ def options(
             metavar="DIR", readable=False, help="Where memory is kept; by default $INMIND_HOME, else ~/.inmind."
         ),
     ] = None,
+    db: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The database that memory is kept in instead; by default $INMIND_DB, if set."),
+    ] = None,
     debugging: Annotated[bool, typer.Option("--debug", help="Show what leads to a failure, and what goes on.")] = False,
     show_version: Annotated[  # noqa: ARG001 -- its callback has done the work
         bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    _heed(home, debugging)
+    _heed(home, db, debugging)
 
 
-def _heed(home: Path | str | None, debugging: bool) -> None:
+def _heed(home: Path | str | None, db: str | None, debugging: bool) -> None:
     from inmind.doors.cli.terminal import look_into
 
     debug(debugging)
-    look_into(None if home is None else Path(home))
+    look_into(None if home is None else Path(home), db)
 
 
 def _listed() -> Iterator[tuple[str, Entry]]:

@@ -18,13 +18,14 @@ import typer
 from inmind.doors.cli.terminal import (
     AsJson,
     OfResource,
-    chosen_home,
+    chosen_place,
     existing_memory,
     print_json,
     progress,
     say_lines,
 )
 from inmind.errors import InvalidInput
+from inmind.home import shown_url
 from inmind.memory import Memory
 from inmind.stores.files import make_private, sync_folder
 from inmind.text import counted, printable
@@ -76,10 +77,11 @@ def import_(
     """
     with _bundle(file) as bundle, _home_for_it() as memory, progress("importing") as watch:
         imported = memory.import_(bundle, only_new=only_new, watch=watch)
-        home = chosen_home()
+    place = chosen_place()
+    shown = shown_url(place) if isinstance(place, str) else str(place)
     if as_json:
-        return print_json({"home": str(home), **asdict(imported)})
-    return say_lines(_told_of_import(imported, home))
+        return print_json({"home": shown, **asdict(imported)})
+    return say_lines(_told_of_import(imported, shown))
 
 
 def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
@@ -122,7 +124,12 @@ def _home_for_it() -> Generator[Memory]:
     """The home; one that is not there yet is made aside, and gets its name when everything is in it."""
     from inmind.bundle.aside import aside, sweep
 
-    place = chosen_home().expanduser().absolute()
+    chosen = chosen_place()
+    if isinstance(chosen, str):
+        with Memory.open(chosen, embedder=None) as memory:
+            yield memory
+        return
+    place = chosen.expanduser().absolute()
     if os.path.exists(place):
         sweep(place)
         with Memory.open(place, embedder=None) as memory:
@@ -158,7 +165,7 @@ def _told_of_export(done: Exported) -> Iterator[str]:
         yield f"Left out: {name} (too large, no plain file, or one that differs from another only in case)"
 
 
-def _told_of_import(done: Imported, home: Path) -> Iterator[str]:
+def _told_of_import(done: Imported, home: str) -> Iterator[str]:
     if done.events or done.keys or done.kept:
         streams = f"{done.added} new, {done.extended} continued, {done.unchanged} as they were"
         yield f"Imported {counted(done.events, 'event')} into {home}; of its sessions and resources {streams}."
@@ -166,5 +173,7 @@ def _told_of_import(done: Imported, home: Path) -> Iterator[str]:
         yield f"All of it is in {home} already; nothing was changed."
     for name in done.kept:
         yield f"Put beside them: {name}"
+    for name in done.left_out:
+        yield f"Left out: {name} (a database has no files beside it)"
     if done.unsourced:
         yield f"{counted(done.unsourced, 'event')} came without what they were derived from."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inmind.doors.cli.endings import STORAGE
-from inmind.doors.cli.terminal import AsJson, chosen_home, console, print_json, progress
+from inmind.doors.cli.terminal import AsJson, chosen_place, console, print_json, progress
 from inmind.text import counted, printable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def doctor(
     from inmind.doctor import Verdict, examine
 
     with _Progress() as watch, _once():
-        found = examine(chosen_home(), online=not offline, watch=watch)
+        found = examine(chosen_place(), online=not offline, watch=watch)
     if as_json:
         print_json(
             {"home": str(found.home), "verdict": found.verdict, "findings": [asdict(one) for one in found.findings]}

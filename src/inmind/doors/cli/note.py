@@ -14,7 +14,7 @@ from inmind.doors.cli.terminal import (
     AsJson,
     OfResource,
     OfSession,
-    chosen_home,
+    chosen_place,
     existing_memory,
     known_session,
     one_of,
@@ -43,11 +43,13 @@ def note(
     if session is not None and resource is not None:
         raise InvalidInput(field="--resource", value=resource, expected="nothing beside --session")
     if resource is not None:
-        with Memory.open(chosen_home(), embedder=None) as memory:  # whoever is noted of need not have talked to anybody
+        with Memory.open(
+            chosen_place(), embedder=None
+        ) as memory:  # whoever is noted of need not have talked to anybody
             taken = memory.note(resource, _given(text), importance=importance, kind=kind, origin=Origin.USER)
     else:
         with existing_memory(embedder=None) as memory:
-            opened = known_session(memory, session or _last_used(memory))
+            opened = known_session(memory, session or last_used(memory))
             taken = opened.note(_given(text), importance=importance, kind=kind, origin=Origin.USER)
             resource = opened.resource
     if as_json:
@@ -56,11 +58,11 @@ def note(
     return None
 
 
-def _last_used(memory: Memory) -> str:
-    """The session that a note goes to where none is named."""
+def last_used(memory: Memory) -> str:
+    """The session that is meant where none is named."""
     info = memory.latest()
     if info is None:
-        hint = "`inmind sessions` lists those there are, --resource takes a note for somebody"
+        hint = "`inmind sessions` lists those there are, --session or --resource names one"
         raise NotFound(what="session in", name=str(Path.cwd()), hint=hint)
     return info.id
 

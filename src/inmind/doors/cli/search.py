@@ -68,7 +68,8 @@ def search(
 
 def _while_indexing(memory: Memory) -> AbstractContextManager[object]:
     """The first search of a home reads all of its journal, which takes a while where that is long."""
-    return nullcontext() if (memory.home / INDEX).exists() else progress("indexing")
+    is_made = memory.home is None or (memory.home / INDEX).exists()
+    return nullcontext() if is_made else progress("indexing")
 
 
 def _hit_as_json(hit: Hit) -> dict[str, Any]:

@@ -33,9 +33,9 @@ def sessions(
         check_known(memory, resource=resource)
         found = memory.sessions(cwd="." if here else None, resource=resource)
         if as_json:
-            return print_json([{**_fields(info), "folder": str(info.folder)} for info in found])
+            return print_json([{**_fields(info), "folder": info.folder and str(info.folder)} for info in found])
         if not found:
-            say(f"No such sessions in {memory.home}." if here or resource else f"No sessions in {memory.home} yet.")
+            say(f"No such sessions in {memory.place}." if here or resource else f"No sessions in {memory.place} yet.")
             return None
         whole = [Column(name, no_wrap=True) for name in ("session", "resource", "said", "calls", "last used (UTC)")]
         title, cwd = (

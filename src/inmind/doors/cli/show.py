@@ -9,11 +9,15 @@ from typing import Annotated
 import typer
 
 from inmind.doors.cli.compact import in_full, listed, say_compaction
+from inmind.doors.cli.edit import complete_paths
+from inmind.doors.cli.note import last_used
 from inmind.doors.cli.prompts import in_numbers
 from inmind.doors.cli.prompts import show as draw_prompt
 from inmind.doors.cli.resources import show_state
 from inmind.doors.cli.terminal import (
     AsJson,
+    OfResource,
+    OfSession,
     SessionId,
     console,
     existing_memory,
@@ -24,7 +28,9 @@ from inmind.doors.cli.terminal import (
     print_json,
     say,
 )
+from inmind.editing import SETTINGS
 from inmind.entities.block import block
+from inmind.errors import NotFound
 from inmind.journal import PromptPrepared, encode
 from inmind.memory import Memory
 from inmind.prompt.compacting.report import KeptItem
@@ -32,6 +38,7 @@ from inmind.prompt.intake import tool_names
 from inmind.prompt.report import Preview
 from inmind.scratchpad.block import text_of
 from inmind.session import Session
+from inmind.settings import Settings
 from inmind.text import counted, printable
 from inmind.tools import is_memory_tool
 
@@ -119,6 +126,25 @@ def show_overview(session: SessionId, as_json: AsJson = False) -> None:
         if as_json:
             return print_json({"overview": text})
         say(text.removesuffix("\n"))
+    return None
+
+
+@show.command("page")
+def show_page(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="As for `inmind edit`.", autocompletion=complete_paths)],
+    session: OfSession = None,
+    resource: OfResource = None,
+    as_json: AsJson = False,
+) -> None:
+    """A page of a session or a resource, or config.toml. As it stands now, word for word."""
+    with existing_memory(Settings() if path in SETTINGS else None, embedder=None) as memory:
+        named = session is not None or resource is not None or path in SETTINGS
+        page = memory.page(path, session=session if named else last_used(memory), resource=resource)
+        if not page.version:
+            raise NotFound(what="page", name=path, hint="`inmind edit` begins it")
+        if as_json:
+            return print_json({"path": page.path, "version": page.version, "text": page.text})
+        say(page.text.removesuffix("\n"))
     return None
 
 

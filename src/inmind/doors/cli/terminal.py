@@ -1,4 +1,4 @@
-"""What all commands do alike: look into a home without making one, and print what cannot act."""
+"""What all commands do alike: look into a memory without making one, and print what cannot act."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inmind.errors import InmindError, InvalidInput, NotFound
-from inmind.home import DATABASE, default_home
+from inmind.home import DATABASE, checked_url, default_place, shown_url
 from inmind.memory import Memory
+from inmind.settings import Settings, settings_of
 from inmind.text import printable
 
 if TYPE_CHECKING:
@@ -27,33 +28,48 @@ if TYPE_CHECKING:
 _MOST_LINE = 200
 """Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
 
-_home: Path | None = None
+_named: Path | str | None = None
 
 
-def look_into(home: Path | None) -> None:
-    """From now on, commands are about this home."""
-    global _home
-    _home = home
+def look_into(home: Path | None, db: str | None = None) -> None:
+    """From now on, commands are about this home, or this database."""
+    global _named
+    if home is not None and db is not None:
+        raise InvalidInput(field="--db", value=shown_url(db), expected="nothing beside --home")
+    _named = home if db is None else checked_url(db, "--db")
 
 
-def chosen_home() -> Path:
-    return _home or default_home()
+def chosen_place() -> Path | str:
+    """A home, or the URL of a database: as it was named, or else the usual one."""
+    return _named or default_place()
 
 
 @contextmanager
-def existing_memory(settings: dict[str, Any] | None = None, *, embedder: str | None = "auto") -> Generator[Memory]:
+def existing_memory(
+    settings: Settings | dict[str, Any] | None = None, *, embedder: str | None = "auto"
+) -> Generator[Memory]:
     """An existing home: looking into one must not make it. Whoever searches nothing waits for no embedder."""
-    home = chosen_home()
-    if not _is_there(home):
+    place = chosen_place()
+    if not _is_there(place):
         hint = "`inmind demo` shows one, `inmind chat` begins yours, --home or $INMIND_HOME names another"
-        raise NotFound(what="memory at", name=str(home), hint=hint)
-    with Memory.open(home, settings=settings, embedder=embedder) as memory:
+        raise NotFound(what="memory at", name=str(place), hint=hint)
+    with Memory.open(place, settings=settings, embedder=embedder) as memory:
         yield memory
 
 
-def _is_there(home: Path) -> bool:
+def settings_there() -> Settings:
+    """Of a memory that need not be there yet."""
+    place = chosen_place()
+    if isinstance(place, Path):
+        return settings_of(place)
+    with Memory.open(place, embedder=None) as memory:
+        return memory.settings
+
+
+def _is_there(place: Path | str) -> bool:
+    """A database that lets us in is one."""
     try:
-        return (home / DATABASE).exists()
+        return isinstance(place, str) or (place / DATABASE).exists()
     except OSError:  # there is something that we may not look into: whoever opens it is told why
         return True
 
@@ -74,7 +90,7 @@ def check_known(memory: Memory, *, session: str | None = None, resource: str | N
     """Whoever names one that is not there has mistyped it: to find nothing of it would say that there is nothing."""
     if session is not None and session not in memory:
         raise unknown("session", session, (info.id for info in memory.sessions()))
-    if resource is not None and resource not in memory.resources() and not memory.sessions(resource=resource):
+    if resource is not None and not memory.knows(resource) and not memory.sessions(resource=resource):
         raise unknown("resource", resource, memory.resources())
     if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
         raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, whose session {session!r} is")
@@ -89,16 +105,16 @@ def unknown(what: str, name: str, there: Iterable[str]) -> NotFound:
 
 def known_resource(memory: Memory, name: str | None) -> str:
     """The named one, if there is such a one; unnamed, the only one."""
+    if name is not None:
+        if not memory.knows(name):
+            raise unknown("resource", name, memory.resources())
+        return name
     there = memory.resources()
-    if name is None:
-        if len(there) == 1:
-            return there[0]
-        if there:
-            raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(there)}")
-        raise NotFound(what="resource in", name=str(memory.home), hint="no session names one yet")
-    if name not in there:
-        raise unknown("resource", name, there)
-    return name
+    if len(there) == 1:
+        return there[0]
+    if there:
+        raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(there)}")
+    raise NotFound(what="resource in", name=memory.place, hint="no session names one yet")
 
 
 def say(text: str) -> None:
@@ -179,10 +195,12 @@ def _completed(context: typer.Context, names: Callable[[Memory], Iterable[str]],
     A shell puts it on the command line as it is. So what would mean something there is not offered: names come from
     wherever sessions come from, and `$(…)` in one would be run.
     """
-    home = context.find_root().params.get("home")
-    look_into(Path(home) if home else None)
-    with suppress(InmindError, OSError), existing_memory(embedder=None) as memory:
-        return [name for name in names(memory) if name.startswith(begun) and _is_plain(name)]
+    given = context.find_root().params
+    home = given.get("home")
+    with suppress(InmindError, OSError):
+        look_into(Path(home) if home else None, given.get("db"))
+        with existing_memory(embedder=None) as memory:
+            return [name for name in names(memory) if name.startswith(begun) and _is_plain(name)]
     return []
 
 

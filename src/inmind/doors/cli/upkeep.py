@@ -57,7 +57,7 @@ def worker(
         raise InvalidInput(field="every", value=every, expected=f"more than 0 seconds, and at most {LONGEST:,}")
     with signals_go_to(_stop, signal.SIGINT, signal.SIGTERM), existing_memory() as memory:
         if not as_json:
-            say(f"Looking after {memory.home}, every {every:g} s.")
+            say(f"Looking after {memory.place}, every {every:g} s.")
         with suppress(KeyboardInterrupt):
             for done in _round_after_round(memory, every):
                 if as_json:

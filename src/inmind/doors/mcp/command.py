@@ -58,20 +58,20 @@ def mcp(
     Over stdin and stdout, for a client that starts it, as `claude mcp add inmind -- inmind mcp` tells one to.
 
     With --http at http://HOST:PORT/mcp, for clients that bring a token: the one in $INMIND_MCP_TOKEN, or else one that
-    is made and kept in the home. There a client says its project in its URL, as http://HOST:PORT/mcp?project=NAME.
+    is made and kept in the home; a database keeps none. There a client says its project in its URL, as http://HOST:PORT/mcp?project=NAME.
 
     Each project has a memory of its own, which is named after its folder, and none reaches another's.
     """
     _check_installed()
 
-    from inmind.doors.cli.terminal import chosen_home
+    from inmind.doors.cli.terminal import chosen_place
     from inmind.doors.mcp.keeper import Keeper
     from inmind.doors.mcp.places import Usual
     from inmind.doors.mcp.server import server_of
     from inmind.memory import Memory
 
     usual = Usual.of(os.environ, cwd=cwd, session=session, resource=resource, everybody=all_resources, here=not http)
-    with _closed_in_time(Memory.open(chosen_home())) as memory:
+    with _closed_in_time(Memory.open(chosen_place())) as memory:
         keeper = Keeper(memory)
         server = server_of(keeper, keeper.settled(usual))
         if not no_dreams:

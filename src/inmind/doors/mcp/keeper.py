@@ -102,7 +102,7 @@ class Keeper:
         if taken and (begun := self._found(place)) is not None:
             return begun  # by another call, in this very moment
         id = place.within if place.own or taken else place.session
-        return self.memory.session(id, resource=place.resource, cwd=place.folder or self.memory.home)
+        return self.memory.session(id, resource=place.resource, cwd=place.folder or self.memory.home or "/")
 
     def _found(self, place: Place) -> Session | None:
         """The one that is there, if it is whose it has to be. Of another's it is not even told that it is there."""
@@ -116,5 +116,9 @@ class Keeper:
 
     def _is_unclaimed(self, id: str, resource: str) -> bool:
         """Is it still one of the older single files, which would be whoever's opens it first?"""
-        older = find_legacy(self.memory.home, as_file(id))
-        return bool(older) and all(info.id != id for info in self.memory.sessions(resource=resource))
+        home = self.memory.home
+        return (
+            home is not None
+            and bool(find_legacy(home, as_file(id)))
+            and all(info.id != id for info in self.memory.sessions(resource=resource))
+        )

@@ -82,8 +82,7 @@ def read(uri: str, keeper: Keeper, usual: Usual, project: Project | None) -> tup
 
 
 def _memory(keeper: Keeper, usual: Usual, project: Project | None, name: str) -> str:
-    known = keeper.memory.resources() if usual.everybody else [usual.whose(project)]
-    if name not in known or name not in keeper.memory.resources():
+    if not (usual.everybody or name == usual.whose(project)) or not keeper.memory.knows(name):
         raise NotFound(what="resource", name=name, hint="nothing of it is open to you")
     documents = keeper.memory.belongings(name).documents
     return inert("\n".join(text for path in (STATE, SCRATCH) if (text := documents.text(path))) or NOTHING)
@@ -107,7 +106,9 @@ def _sessions(keeper: Keeper, usual: Usual, project: Project | None) -> str:
     found = keeper.memory.sessions(resource=whose)
     if whose == NOBODY:
         found = [info for info in found if info.id == usual.session]
-    return json.dumps([{**asdict(info), "folder": str(info.folder)} for info in found], ensure_ascii=False, indent=2)
+    return json.dumps(
+        [{**asdict(info), "folder": info.folder and str(info.folder)} for info in found], ensure_ascii=False, indent=2
+    )
 
 
 def _uri(kind: str, name: str) -> str:

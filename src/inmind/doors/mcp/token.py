@@ -31,10 +31,12 @@ class Token:
         return f"<Token in {self.kept_in}>"
 
 
-def token_of(home: Path, environment: Mapping[str, str]) -> Token:
-    """The operator's, or else the home's, which is made if there is none."""
+def token_of(home: Path | None, environment: Mapping[str, str]) -> Token:
+    """The operator's, or else the home's, which is made if there is none. A database has no place for one."""
     if VARIABLE in environment:
         return Token(value=_checked(environment[VARIABLE], f"${VARIABLE}"), kept_in=f"${VARIABLE}")
+    if home is None:
+        raise InvalidInput(field=f"${VARIABLE}", expected="a token of yours: a database keeps none")
     path = home / FILE
     _make(path)
     return Token(value=_checked(_read(path), str(path)), kept_in=str(path))

@@ -1,0 +1,101 @@
+"""A database on a server: whether it lets us in, keeps what it acknowledges, and has the tables that this inmind knows.
+
+Nothing is made or brought up by looking: whoever opens such a memory does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from inmind.doctor import model, software
+from inmind.doctor.finding import Check, Examination, Finding, Subject, in_order
+from inmind.errors import InvalidInput, StoreError
+from inmind.home import CONFIG, shown_url
+from inmind.settings import settings_in
+
+CONNECTION = Check(Subject.PLACE, "connection")
+DURABLE = Check(Subject.JOURNAL, "durability")
+SCHEMA = Check(Subject.JOURNAL, "schema")
+
+_DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
+
+
+def examine_server(url: str, *, online: bool) -> Examination:
+    findings = [software.versions(), software.extras(), *_looked_at(url, online=online)]
+    return Examination(home=shown_url(url), findings=in_order(findings))
+
+
+def _looked_at(url: str, *, online: bool) -> Iterator[Finding]:
+    try:
+        import psycopg
+
+        from inmind.stores.postgres.connection import connect, settings_of
+        from inmind.stores.postgres.database import LEAST_VERSION, MIGRATIONS
+    except ImportError:
+        yield CONNECTION.trouble("no database can be asked from here", '`pip install "inmind[postgres]"`')
+        return
+    try:
+        with connect(settings_of(url)) as connection:
+            yield _let_in(connection, url, LEAST_VERSION)
+            yield _durability(connection)
+            schema = _schema(connection, len(MIGRATIONS))
+            yield schema
+        if schema.verdict == "ok":
+            yield from _settings(url, online=online)
+    except (psycopg.Error, StoreError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        yield CONNECTION.trouble(
+            f"{shown_url(url)}: {reason}", "see to the server, or to the URL, and examine it again"
+        )
+
+
+def _let_in(connection: Any, url: str, least: int) -> Finding:
+    (version, role) = connection.execute("SELECT current_setting('server_version'), current_user").fetchone()
+    seen = f"{shown_url(url)} lets {role} in, PostgreSQL {version}"
+    if connection.info.server_version < least * 10_000:
+        return CONNECTION.trouble(seen, f"upgrade the server to PostgreSQL {least} or later")
+    return CONNECTION.ok(seen)
+
+
+def _durability(connection: Any) -> Finding:
+    """What it acknowledges must survive a loss of power."""
+    asked = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY($1)"
+    told = dict(connection.execute(asked, (list(_DURABLE),)).fetchall())
+    if off := [name for name in _DURABLE if told.get(name) == "off"]:
+        mend = "; ".join(f"ALTER SYSTEM SET {name} = on" for name in off)
+        return DURABLE.trouble(f"off: {', '.join(off)}", f"as its administrator, {mend}; SELECT pg_reload_conf()")
+    return DURABLE.ok(", ".join(f"{name} {told[name]}" for name in _DURABLE if name in told))
+
+
+def _schema(connection: Any, known: int) -> Finding:
+    (there,) = connection.execute("SELECT to_regclass(quote_ident(current_user) || '.inmind_steps')").fetchone()
+    if there is None:
+        return SCHEMA.warning("no memory yet: whoever opens it first makes it", "`inmind --db URL sessions`")
+    (have,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {there}").fetchone()  # noqa: S608 -- as the server spells it
+    if have > known:
+        seen = f"{have}, and this inmind knows {known}: it is read, and not written"
+        return SCHEMA.trouble(seen, "`pip install --upgrade inmind`")
+    if have < known:
+        return SCHEMA.warning(
+            f"{have}, to be brought to {known} by whoever opens it next", "`inmind --db URL sessions`"
+        )
+    return SCHEMA.ok(str(have))
+
+
+def _settings(url: str, *, online: bool) -> Iterator[Finding]:
+    """Those that its config.toml says; what nobody knows keeps everybody out."""
+    from inmind.stores.in_database import opened_at
+
+    place = opened_at(url)
+    try:
+        config = place.config()
+    finally:
+        place.store.close()
+    try:
+        told = settings_in(config.text)
+    except InvalidInput as error:
+        yield model.CONFIGURED.trouble(model.refused(error), f"`inmind --db URL edit {CONFIG}`")
+        return
+    yield model.CONFIGURED.ok("every setting is known" if config.version else "none: all settings are the usual ones")
+    yield model.endpoint(told.model, online=online)
