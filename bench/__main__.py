@@ -33,6 +33,7 @@ from bench import (
     vectors,
     wrapped,
 )
+from bench.postgres import append
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
@@ -53,6 +54,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "vectors": vectors.run,
     "search": search.run,
     "dreams": dreams.run,
+    "postgres-append": append.run,
 }
 
 

@@ -70,12 +70,15 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.going_on = folder / "going-on"
+        self.segment = 1
+        """Megabytes of a segment of a server's log; a power of two."""
         self._held: IO[bytes] | None = None
 
     @classmethod
-    def begin(cls) -> Run:
+    def begin(cls, *, on_disk: bool = False) -> Run:
+        """`on_disk`: where the system has its temporary files, however much memory there is."""
         roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
-        run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if roomy else None)))
+        run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if roomy and not on_disk else None)))
         run.folder.chmod(0o711)
         run._held = locked(run.going_on)
         return run
@@ -142,7 +145,7 @@ class Run:
         os.chown(making, owner, -1)
         asked = [self.programs() / "initdb", "-D", making, "-U", SUPERUSER, "--pwfile", password]
         asked += ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
-        asked += ["--wal-segsize=1", "--no-sync", "--no-instructions"]
+        asked += [f"--wal-segsize={self.segment}", "--no-sync", "--no-instructions"]
         to = keeper.somebody(owner)
         done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False, **to)
         assert done.returncode == 0, done.stderr

@@ -1,0 +1,133 @@
+"""The server that is measured: one of its own for each part, on a disk, set up as a small one is in production."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+sys.path.append(str(Path(__file__).parents[2] / "tests"))  # its servers are those that the tests run against
+
+import postgres
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+T = TypeVar("T")
+
+QUICK = os.environ.get("INMIND_BENCH_QUICK", "0") != "0"
+
+SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "2GB",
+    "max_wal_size": "8GB",
+    "random_page_cost": "1.1",
+    "effective_cache_size": "8GB",
+    "maintenance_work_mem": "512MB",
+    "dynamic_shared_memory_type": "posix",
+}
+SEGMENT = 16
+
+PROCESSES = multiprocessing.get_context("spawn")
+"""How clients are started: a process each, which shares nothing with this one."""
+
+
+def sized(usual: T, quick: T) -> T:
+    """A size as it is measured, or as it is tried."""
+    return quick if QUICK else usual
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A server with one fresh tenant."""
+
+    admin: str
+    tenant: str
+    server: postgres.Server | None
+
+    def ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """As the superuser, who sees everything."""
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            return connection.execute(query.encode(), values or None).fetchall()
+
+    @property
+    def schema(self) -> str:
+        return str(conninfo_to_dict(self.tenant)["user"])
+
+    def settle(self) -> None:
+        """Until nothing of what has been done so far goes on in the background of what is measured next."""
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+            connection.execute("CHECKPOINT")
+
+    def chill(self) -> bool:
+        """Leave nothing of the data in memory, neither the server's nor the system's. False where nobody can."""
+        if self.server is None or not hasattr(os, "posix_fadvise"):
+            return False
+        self.server.stop()
+        for path in self.server.data.rglob("*"):
+            if path.is_file():
+                descriptor = os.open(path, os.O_RDONLY)
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(descriptor)
+        self.server.start()
+        return True
+
+    def sizes(self) -> dict[str, tuple[int, int, int]]:
+        """Bytes of each table of the tenant, of its indexes, and its rows."""
+        return {name: (table, indexes, rows) for name, table, indexes, rows in self.ask(_SIZES, self.schema)}
+
+    @property
+    def said(self) -> str:
+        """What the numbers were measured on, for a note."""
+        version = self.ask("SHOW server_version")[0][0]
+        where = f"started for this, data in {_file_system()}" if self.server else f"given by ${postgres.GIVEN}"
+        told = f"PostgreSQL {version}, {where}, fsync and synchronous_commit on; {os.cpu_count()} cores for all of it."
+        return f"{told} Tried in small sizes: no result." if QUICK else told
+
+
+@contextmanager
+def ground() -> Generator[Ground]:
+    if given := os.environ.get(postgres.GIVEN):
+        with closing(postgres.Tenants(given)) as tenants, tenants.fresh() as url:
+            yield Ground(given, url, None)
+        return
+    run = postgres.Run.begin(on_disk=True)
+    run.segment = SEGMENT
+    try:
+        with run.server(**SETTINGS) as server:
+            server.start()
+            yield Ground(server.url(), _tenant(server), server)
+    finally:
+        run.end()
+
+
+def _tenant(server: postgres.Server) -> str:
+    """One that goes with its server, which may be restarted in between."""
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE bench LOGIN PASSWORD '{postgres.PASSWORD}'".encode())
+        connection.execute("GRANT CREATE ON DATABASE postgres TO bench")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    return server.url("bench")
+
+
+def _file_system() -> str:
+    folder = Path(os.environ.get("TMPDIR") or "/tmp").resolve()  # noqa: S108 -- it is only looked at
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()] if sys.platform == "linux" else []
+    on = [(len(place), kind) for _, place, kind, *_ in mounts if folder.is_relative_to(place)]
+    return max(on)[1] if on else "a temporary folder"
+
+
+_SIZES = """
+SELECT relname, pg_relation_size(pg_class.oid) + coalesce(pg_total_relation_size(nullif(reltoastrelid, 0)), 0),
+    pg_indexes_size(pg_class.oid), greatest(reltuples, 0)::bigint
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relkind IN ('r', 'p') AND nspname = %s ORDER BY relname
+"""
