@@ -6,20 +6,24 @@ through another one. What is said of a connection holds for one transaction.
 
 from __future__ import annotations
 
+import math
 import select
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg import RawCursor
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 
 T = TypeVar("T")
 
 IDLE = 20.0
 """Seconds after which a connection is asked whether it still leads anywhere: a firewall tells nobody what it drops."""
+
+PROBE = 3.0
+"""Seconds that it has to answer that."""
 
 NETWORK: dict[str, Any] = {
     "connect_timeout": 10,
@@ -27,6 +31,7 @@ NETWORK: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
 }
 """How long a silent network is believed, where a URL says nothing of it."""
 
@@ -47,6 +52,8 @@ class Connection(psycopg.Connection[Any]):
     """One that gives up at a deadline, whoever keeps it waiting: a lock, a slow disk or a network that swallows all."""
 
     deadline: float | None = None
+    grace: float = 0.0
+    made: float = 0.0
     used: float = 0.0
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Cursor:
@@ -54,42 +61,64 @@ class Connection(psycopg.Connection[Any]):
         return cast(Cursor, super().execute(query, params, **options))
 
     def wait(self, gen: Any, interval: float = WAIT, timeout: float | None = None) -> Any:
-        left = timeout
-        if self.deadline is not None:
-            rest = max(0.0, self.deadline - time.monotonic())
-            left = rest if timeout is None else min(rest, timeout)
-        return super().wait(gen, interval, left)
+        """At the deadline the server is told to let it be, and has a moment to say what has become of it: a statement
+        that waits would stand in its queue for ever, and nobody would know."""
+        if self.deadline is None or timeout is not None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, max(0.0, self.deadline - self.grace - time.monotonic()))
+        except psycopg.OperationalError as error:
+            if error.sqlstate or not self.grace or time.monotonic() < self.deadline - self.grace:
+                raise
+            if self.pgconn.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:
+                raise
+            self.made = -math.inf  # the order to stop may arrive late, and must not meet somebody else's statement
+            with suppress(psycopg.Error):
+                self.cancel_safe(timeout=self.grace / 2)
+            return super().wait(gen, interval, max(0.0, self.deadline - time.monotonic()))
 
     @contextmanager
-    def until(self, deadline: float) -> Generator[None]:
-        self.deadline = deadline
+    def until(self, deadline: float, *, grace: float = 0.0) -> Generator[None]:
+        """`grace`: seconds before it that are for finding out what became of a statement."""
+        self.deadline, self.grace = deadline, grace
         try:
             yield
         finally:
             self.deadline, self.used = None, time.monotonic()
 
 
-def check(connection: psycopg.Connection[Any]) -> None:
-    """Raises where it leads nowhere. One whose server has left has that in its mailbox: nobody else is asked for it."""
+def leads_somewhere(connection: Connection, until: float) -> bool:
+    """One whose server has left has that in its mailbox. One that was silent for long is asked."""
+    if connection.closed:
+        return False
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
     if poll.poll(0):
-        connection.close()
-        raise psycopg.OperationalError("the server has closed the connection")
-    if isinstance(connection, Connection) and time.monotonic() - connection.used > IDLE:
-        with connection.until(time.monotonic() + NETWORK["connect_timeout"]):
-            connection.execute("")
+        return False
+    now = time.monotonic()
+    if now - connection.used > IDLE:
+        try:
+            with connection.until(now + min(PROBE, (until - now) / 3)):
+                connection.execute("")
+        except psycopg.Error:
+            return False
+    return True
 
 
 def settings_of(url: str) -> str:
     """What a URL says, with what it leaves open."""
     told = conninfo_to_dict(url)
+    timeout_from_conninfo(told)
     usual: dict[str, Any] = {key: value for key, value in NETWORK.items() if key not in told}
     return make_conninfo(url, **{"application_name": "inmind", **usual} if "application_name" not in told else usual)
 
 
-def connect(conninfo: str) -> Connection:
-    return Connection.connect(conninfo, **OPTIONS)
+def connect(conninfo: str, until: float) -> Connection:
+    """The network counts in whole seconds here, two at least."""
+    wanted, left = timeout_from_conninfo(conninfo_to_dict(conninfo)), max(2, math.ceil(until - time.monotonic()))
+    connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(wanted, left))
+    connection.made = connection.used = time.monotonic()
+    return connection
 
 
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "cursor_factory": Cursor}

@@ -7,21 +7,18 @@ session's search path is.
 
 from __future__ import annotations
 
-import ctypes
 import random
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg import sql
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from inmind.errors import (
-    Closed,
     InvalidInput,
     OutcomeUnknown,
     ReadOnly,
@@ -31,8 +28,9 @@ from inmind.errors import (
     UnsafeStorage,
 )
 from inmind.stores.fork import tell_after_fork
-from inmind.stores.postgres.connection import OPTIONS, Connection, check, connect, settings_of, shown_place
-from inmind.stores.postgres.refusals import AGAIN, first_line, is_lost, translated
+from inmind.stores.postgres.connection import Connection, connect, settings_of, shown_place
+from inmind.stores.postgres.pool import Exhausted, Pool
+from inmind.stores.postgres.refusals import AGAIN, READ_ONLY, first_line, is_lost, translated
 from inmind.stores.statements import named, script
 
 T = TypeVar("T")
@@ -44,7 +42,8 @@ MOST = 10
 """Connections of one process."""
 
 LEAST_VERSION = 15
-_TRIES = 20
+_TRIES, _READS = 20, 3
+_GRACE = 1.0
 _PACKAGE = "inmind.stores.postgres"
 
 MIGRATIONS = ("0001_journal", "0002_index")
@@ -57,12 +56,10 @@ class Database:
     def __init__(self, url: str, *, seconds: float = SECONDS, most: int = MOST) -> None:
         try:
             self._conninfo, self.place = settings_of(url), shown_place(url)
-        except psycopg.Error as error:
-            raise InvalidInput(field="url", value="…", expected=f"postgresql://… ({first_line(error)})") from error
-        self._seconds, self._most = seconds, most
-        self._closed = False
-        self._lock = threading.Lock()
-        self._pool: ConnectionPool[Connection] | None = None
+        except psycopg.Error:  # whose words may be the whole of the URL, with its password
+            raise InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…") from None
+        self._seconds = seconds
+        self._pool = Pool(self._connected, most=most)
         self._bound = threading.local()
         self.refusal = ""
         """Why nothing is written here, where that is so for good."""
@@ -80,51 +77,61 @@ class Database:
         return statement
 
     def in_schema(self, statement: str) -> str:
-        return statement.replace("tenant.", f"{_quoted(self.schema)}.")
+        """Whatever the schema is called: its name may hold what ends a name, a text or a function elsewhere."""
+        name, around = _quoted(self.schema), "$inmind$"
+        while around in name:
+            around = f"{around[:-1]}_$"
+        in_a_text = name.replace("'", "''")
+        statement = statement.replace("$$", around).replace("'tenant.", f"'{in_a_text}.")
+        return statement.replace("tenant.", f"{name}.")
 
     # -- asking and telling --------------------------------------------------------------------------------
 
     def read(self, ask: Callable[[Connection], T]) -> T:
         """What is asked has no effect, so it is asked again where the connection has ended in the middle."""
-        for is_last in (False, False, True):
+        until = time.monotonic() + self._seconds
+        for tries in range(_READS):
             try:
-                with self.connection() as connection:
+                with self.connection(until=until) as connection:
                     return ask(connection)
-            except StoreUnavailable:
-                if is_last or self.held is not None:
+            except _Lost:
+                if tries == _READS - 1 or time.monotonic() > until:
                     raise
         raise AssertionError("the last try answers or raises")
 
     def write(self, act: Callable[[Connection], T], *, safe: bool = False) -> T:
         """One transaction, again where others stood in its way. `safe`: twice is the same as once, so that it is done
-        again too where nobody can tell whether it was done; else that is OutcomeUnknown.
+        again too where nobody can tell whether it was done; else that is OutcomeUnknown. Once nobody can tell, it stays
+        so until an answer comes: that a second try failed says nothing of the first.
         """
         until = time.monotonic() + self._seconds
+        unknown: OutcomeUnknown | None = None
         for tries in range(_TRIES):
             try:
-                with self.connection(writing=True) as connection:
+                with self.connection(writing=True, until=until) as connection:
                     return act(connection)
             except _Again as again:
-                if tries == _TRIES - 1 or time.monotonic() > until or self.held is not None:
-                    raise StoreBusy(place=self.place, seconds=self._seconds) from again.__cause__
-            except OutcomeUnknown:
+                if tries == _TRIES - 1 or time.monotonic() > until:
+                    raise unknown or StoreBusy(place=self.place, seconds=self._seconds) from again.__cause__
+            except OutcomeUnknown as lost:
+                unknown = lost
                 if not safe or time.monotonic() > until:
                     raise
-            except StoreUnavailable:
-                if tries == 0 or not safe or time.monotonic() > until:
+            except StoreError as error:
+                if unknown is None:
                     raise
-            time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to part those who collide
-        raise StoreBusy(place=self.place, seconds=self._seconds)
+                if time.monotonic() > until:
+                    raise unknown from error
+            _part(tries)
+        raise unknown or StoreBusy(place=self.place, seconds=self._seconds)
 
     @contextmanager
-    def connection(self, *, writing: bool = False) -> Generator[Connection]:
+    def connection(self, *, writing: bool = False, until: float | None = None) -> Generator[Connection]:
         """One of the pool, in no transaction; inside a `transaction` of this thread, that one's."""
         if (held := self.held) is not None:
             yield held
             return
-        if writing and self.refusal:
-            raise ReadOnly(place=self.place, reason=self.refusal)
-        with self._taken() as connection, self._told(connection, writing=writing):
+        with self._lent(writing=writing, until=until) as connection, self._told(connection, writing=writing):
             yield connection
 
     @contextmanager
@@ -133,22 +140,14 @@ class Database:
         nothing."""
         if self.held is not None:
             raise StoreError("a transaction inside another")
-        with self.connection(writing=not snapshot) as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if snapshot else "BEGIN")
-            self._bound.connection = connection
-            try:
-                yield connection
-                connection.deadline = time.monotonic() + self._seconds
-                self._bound.connection = None
+        with self._lent(writing=not snapshot) as connection:
+            # Where the connection ends before it is asked to commit, nothing of it stands.
+            with self._told(connection, writing=not snapshot, undecided=False):
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if snapshot else "BEGIN")
+                with self._holding(connection):
+                    yield connection
+            with self._told(connection, writing=not snapshot), self._timed(connection):
                 connection.execute("COMMIT")
-            except BaseException:
-                self._bound.connection = None
-                if not connection.closed:
-                    try:
-                        connection.execute("ROLLBACK")
-                    except psycopg.Error:
-                        connection.close()
-                raise
 
     def go_on(self) -> None:
         """In a transaction that takes long: each step of it has its own time."""
@@ -156,17 +155,11 @@ class Database:
             held.deadline = time.monotonic() + self._seconds
 
     def close(self) -> None:
-        with self._lock:
-            pool, self._pool, self._closed = self._pool, None, True
-        if pool is not None:
-            pool.close()
+        self._pool.close()
 
     def after_fork(self) -> None:
-        """Its connections are the parent's: they must not even be closed here, which would say good-bye for it."""
-        if self._pool is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pool))
-            self._pool = None
-        self._lock, self._bound = threading.Lock(), threading.local()
+        self._pool.after_fork()
+        self._bound = threading.local()
 
     # -- connections ---------------------------------------------------------------------------------------
 
@@ -176,81 +169,84 @@ class Database:
         return getattr(self._bound, "connection", None)
 
     @contextmanager
-    def _taken(self) -> Generator[Connection]:
-        pool = self._usable()
-        failed = pool.get_stats().get("connections_errors", 0)
+    def _holding(self, connection: Connection) -> Generator[None]:
+        bound = self._bound
+        bound.connection = connection
         try:
-            connection = pool.getconn(timeout=self._seconds)
-        except PoolTimeout as error:
-            if pool.get_stats().get("connections_errors", 0) > failed:
-                raise StoreUnavailable(place=self.place, reason="no connection could be made") from error
-            raise StoreBusy(place=self.place, seconds=self._seconds) from error
-        except PoolClosed as error:
-            raise Closed from error
-        except psycopg.Error as error:
-            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-        try:
-            with connection.until(time.monotonic() + self._seconds):
-                yield connection
+            yield
+        except BaseException:
+            with suppress(psycopg.Error), connection.until(time.monotonic() + self._grace):
+                connection.execute("ROLLBACK")
+            raise
         finally:
-            if not connection.closed and connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                connection.close()
-            pool.putconn(connection)
+            bound.connection = None
 
     @contextmanager
-    def _told(self, connection: Connection, *, writing: bool) -> Generator[None]:
+    def _lent(self, *, writing: bool, until: float | None = None) -> Generator[Connection]:
+        if writing and self.refusal:
+            raise ReadOnly(place=self.place, reason=self.refusal)
+        until = time.monotonic() + self._seconds if until is None else until
+        try:
+            connection = self._pool.lend(until)
+        except Exhausted as error:
+            raise StoreBusy(place=self.place, seconds=self._seconds) from error
+        try:
+            with connection.until(until, grace=self._grace):
+                yield connection
+        finally:
+            self._pool.take_back(connection)
+
+    def _timed(self, connection: Connection) -> AbstractContextManager[None]:
+        return connection.until(time.monotonic() + self._seconds, grace=self._grace)
+
+    @property
+    def _grace(self) -> float:
+        return min(_GRACE, self._seconds / 4)
+
+    @contextmanager
+    def _told(self, connection: Connection, *, writing: bool, undecided: bool = True) -> Generator[None]:
+        """`undecided`: when the connection ends here, what was told may stand or not."""
         try:
             yield
         except psycopg.Error as error:
-            lost = is_lost(error, connection)
-            if lost:
+            reason = first_line(error)
+            if is_lost(error, connection):
                 connection.close()
-            if lost and writing:
-                raise OutcomeUnknown(place=self.place, reason=first_line(error)) from error
+                self._pool.drop_idle()
+                if writing and undecided:
+                    raise OutcomeUnknown(place=self.place, reason=reason) from error
+                raise _Lost(place=self.place, reason=reason) from error
             if error.sqlstate in AGAIN and writing:
-                raise _Again from error
+                raise _Again(place=self.place, seconds=self._seconds) from error
+            if error.sqlstate == READ_ONLY:  # another server may be the one that writes now
+                connection.close()
+                self._pool.drop_idle()
             raise translated(error, place=self.place, seconds=self._seconds, writing=writing) from error
 
-    def _usable(self) -> ConnectionPool[Connection]:
-        with self._lock:
-            if self._closed:
-                raise Closed
-            if self._pool is None:
-                self._pool = ConnectionPool(
-                    self._conninfo,
-                    connection_class=Connection,
-                    kwargs=OPTIONS,
-                    min_size=0,
-                    max_size=self._most,
-                    num_workers=1,
-                    timeout=self._seconds,
-                    reconnect_timeout=self._seconds,
-                    check=check,
-                    configure=self._examined,
-                    open=True,
-                    name="inmind",
-                )
-            return self._pool
+    def _connected(self, until: float) -> Connection:
+        try:
+            connection = connect(self._conninfo, until)
+        except psycopg.Error as error:
+            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
+        try:
+            with connection.until(until):
+                self._examine(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, psycopg.Error):
+                raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
+            raise
+        return connection
 
     # -- opening -------------------------------------------------------------------------------------------
 
     def _opened(self) -> str:
-        try:
-            connection = connect(self._conninfo)
-        except psycopg.Error as error:
-            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-        try:
-            with connection.until(time.monotonic() + self._seconds):
-                self._examined(connection)
-                self.schema = cast(str, connection.execute("SELECT current_user::text").get)
-                self._migrate(connection)
-        except psycopg.Error as error:
-            raise translated(error, place=self.place, seconds=self._seconds, writing=True) from error
-        finally:
-            connection.close()
+        with self._lent(writing=False) as connection, self._told(connection, writing=True, undecided=False):
+            self.schema = cast(str, connection.execute("SELECT current_user::text").get)
+            self._migrate(connection)
         return self.schema
 
-    def _examined(self, connection: Connection) -> None:
+    def _examine(self, connection: Connection) -> None:
         """Does the server keep what it acknowledges? Asked of each connection, since a role or a pooler may differ."""
         version = connection.info.server_version // 10_000
         if version < LEAST_VERSION:
@@ -293,8 +289,16 @@ class Database:
         _run(connection, self.in_schema(script("steps", package=_PACKAGE)))
 
 
-class _Again(Exception):
+class _Again(StoreBusy):
     """Others stood in the way of a transaction, and nothing of it stands."""
+
+
+class _Lost(StoreUnavailable):
+    """The connection ended in the middle, and nothing has come of it."""
+
+
+def _part(tries: int) -> None:
+    time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to part those who collide
 
 
 _DURABLE = ("fsync", "synchronous_commit", "full_page_writes")

@@ -13,6 +13,8 @@ from inmind.errors import Damaged, ReadOnly, StorageFull, StoreBusy, StoreError,
 AGAIN = ("40001", "40P01")
 """Two transactions stood in each other's way, and this one was chosen to give way."""
 
+READ_ONLY = "25006"
+
 _BUSY = ("55P03", "57014", "53300", "53200", "53400", *AGAIN)
 _GONE = ("3F000", "42P01", "42703", "42883", "42704")
 _ENDS = ("57P01", "57P02", "57P03", "57P04", "57P05")
@@ -32,7 +34,7 @@ def translated(error: psycopg.Error, *, place: str, seconds: float, writing: boo
         return StoreBusy(place=place, seconds=seconds)
     if state in ("53100", "53000"):
         return StorageFull(place=place)
-    if state == "25006":
+    if state == READ_ONLY:
         return ReadOnly(place=place, reason="the server takes no writes just now")
     if state == "42501":
         return UnsafeStorage(place=place, reason=f"this role may not do that ({reason})")
