@@ -819,7 +819,7 @@ def _in_folder(home: Path, settings: object) -> tuple[Place, Settings]:
 
 
 def _in_database(url: object, settings: object) -> tuple[Place, Settings]:
-    from inmind.settings import settings_in
+    from inmind.settings import Settings, settings_in
     from inmind.stores.in_database import opened_at
 
     place = opened_at(checked_url(url, "home"))
