@@ -33,7 +33,7 @@ from bench import (
     vectors,
     wrapped,
 )
-from bench.postgres import append
+from bench.postgres import append, sessions
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
@@ -55,6 +55,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "search": search.run,
     "dreams": dreams.run,
     "postgres-append": append.run,
+    "postgres-sessions": sessions.run,
 }
 
 

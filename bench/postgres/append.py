@@ -9,15 +9,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection
 from random import Random
-from threading import Barrier
 from time import perf_counter_ns
-from typing import Any
 
 import psycopg
 
-from bench.postgres.ground import PROCESSES, Ground, ground, sized
+from bench.postgres.crowd import Together, crowd
+from bench.postgres.ground import Ground, ground, sized
 from bench.store import NOTE
 from bench.table import Row, Table
 from bench.talk import prose
@@ -126,22 +124,12 @@ def _run(race: Race, course: dict[str, Contender]) -> None:
 
 def _together(there: Ground) -> Table:
     """In rounds: everybody appends, then everybody inserts. Nobody of one kind has to wait for the other."""
-    race = Race()
-    barrier = PROCESSES.Barrier(CLIENTS)
-    clients: list[tuple[Any, Connection[Any, Any]]] = []
-    for number in range(CLIENTS):
-        here, away = PROCESSES.Pipe()
-        process = PROCESSES.Process(target=_client, args=(there.tenant, number, barrier, away), daemon=True)
-        process.start()
-        clients.append((process, here))
-    spans: dict[str, list[float]] = {"append": [], "bare": []}
-    for process, here in clients:
-        samples, lasted = here.recv()
-        process.join()
+    race, spans = Race(), dict[str, list[float]]()
+    for samples, lasted in crowd(CLIENTS, _client, there.tenant):
         for name, taken in samples.items():
+            spans.setdefault(name, []).append(lasted[name])
             for seconds in taken:
                 race.enter(name, seconds)
-            spans[name].append(lasted[name])
     each = ROUNDS * IN_A_ROUND * CLIENTS
     rate = {name: each / max(lasted) for name, lasted in spans.items()}
     rows = [
@@ -158,7 +146,8 @@ def _together(there: Ground) -> Table:
     )
 
 
-def _client(url: str, number: int, barrier: Barrier, away: Connection[Any, Any]) -> None:
+def _client(number: int, together: Together, url: str) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Its samples, and how long it was at them."""
     happened = SIZES["a note of 90 bytes"]
     store, bare = PostgresStore.open(url), Bare(url, happened)
     ours = Ours(store, f"client {number}", happened)
@@ -170,7 +159,7 @@ def _client(url: str, number: int, barrier: Barrier, away: Connection[Any, Any])
     gc.disable()
     for _ in range(ROUNDS):
         for name, act in acts.items():
-            barrier.wait(60)
+            together.wait()
             begun = perf_counter_ns()
             for _ in range(IN_A_ROUND):
                 start = perf_counter_ns()
@@ -179,7 +168,7 @@ def _client(url: str, number: int, barrier: Barrier, away: Connection[Any, Any])
             lasted[name] += (perf_counter_ns() - begun) / 1e9
     store.close()
     bare.close()
-    away.send((samples, lasted))
+    return samples, lasted
 
 
 # -- rows -------------------------------------------------------------------------------------------------------

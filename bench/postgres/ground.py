@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 from collections.abc import Generator
@@ -33,9 +32,6 @@ SETTINGS = {
     "dynamic_shared_memory_type": "posix",
 }
 SEGMENT = 16
-
-PROCESSES = multiprocessing.get_context("spawn")
-"""How clients are started: a process each, which shares nothing with this one."""
 
 
 def sized(usual: T, quick: T) -> T:
