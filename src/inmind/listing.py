@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from inmind.crystals.crystal import PRIVATE
 from inmind.errors import InvalidInput
 from inmind.frozen import frozen
 from inmind.home import SESSION, folder_of, opened_by, somebody
-from inmind.journal import NOBODY, Event
-from inmind.stores.base import Store
+from inmind.journal import NOBODY
+from inmind.stores.base import Begun, Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.place import Place
 
@@ -39,16 +40,52 @@ class SessionInfo:
     """The session that it was spawned from."""
 
 
-def sessions_in(place: Place, *, cwd: str | None, resource: str | None) -> list[SessionInfo]:
-    """The most recently used first: those that began in a folder, or belong to a resource, where these are named."""
-    store = place.store
-    streams = store.streams(SESSION, owner=None if resource in (None, NOBODY) else resource)
-    firsts = [first for stream in streams if _fits(first := _first(store, stream), cwd, resource)]
-    found = [_info(place, first) for first in firsts]
+LATELY = 200
+"""Sessions among which those that are looked for are nearly always: only if they are not, all there are are gone
+through."""
+
+
+def sessions_in(
+    place: Place, *, cwd: str | None, resource: str | None, most: int | None = None, children: bool = True
+) -> list[SessionInfo]:
+    """The most recently used first: those that began in a folder, or belong to a resource, where these are named.
+
+    So many at most; without those that were spawned from another, if wanted so.
+    """
+
+    def fits(begun: Begun) -> bool:
+        opened = opened_by(begun.first)
+        here, theirs = cwd is None or opened.cwd == cwd, resource is None or opened.resource == resource
+        return here and theirs and (children or not opened.parent)
+
+    found: list[tuple[str, Begun | Legacy]] = [
+        (one.updated.isoformat(), one) for one in _begun(place.store, resource, fits, most)
+    ]
     if resource is None:  # those of the older kind belong to nobody yet
-        known = {stream.removeprefix(SESSION) for stream in streams}
-        found += [_legacy_info(one) for one in place.all_older(but=known) if cwd is None or is_of(one, cwd)]
-    return sorted(found, key=lambda info: info.updated, reverse=True)
+        older = place.all_older(but=_Known(place.store))
+        found += [(one.changed.isoformat(), one) for one in older if cwd is None or is_of(one, cwd)]
+    found.sort(key=itemgetter(0), reverse=True)
+    return [_legacy_info(one) if isinstance(one, Legacy) else _info(place, one) for _, one in found[:most]]
+
+
+def _begun(store: Store, resource: str | None, fits: Callable[[Begun], bool], most: int | None) -> Sequence[Begun]:
+    owner = None if resource in (None, NOBODY) else resource
+    if most is not None:
+        lately = store.begun(SESSION, owner=owner, most=max(most, LATELY))
+        found = [one for one in lately if fits(one)]
+        if len(found) >= most or len(lately) < max(most, LATELY):
+            return found[:most]
+    return [one for one in store.begun(SESSION, owner=owner) if fits(one)][:most]
+
+
+class _Known:
+    """The ids of sessions that are in the journal."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __contains__(self, id: object) -> bool:
+        return self._store.version(f"{SESSION}{id}") > 0
 
 
 def resources_in(store: Store) -> Iterator[str]:
@@ -69,19 +106,10 @@ def is_of(legacy: Legacy, cwd: str) -> bool:
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
-def _first(store: Store, stream: str) -> Event:
-    (first,) = store.read(stream, until=1)
-    return first
-
-
-def _fits(first: Event, cwd: str | None, resource: str | None) -> bool:
-    opened = opened_by(first)
-    return (cwd is None or opened.cwd == cwd) and (resource is None or opened.resource == resource)
-
-
-def _info(place: Place, first: Event) -> SessionInfo:
+def _info(place: Place, begun: Begun) -> SessionInfo:
     """The journal says whose it is; what it adds up to is told at a glance."""
-    id, opened, said = first.stream.removeprefix(SESSION), opened_by(first), place.glance(first)
+    first = begun.first
+    id, opened, said = first.stream.removeprefix(SESSION), opened_by(first), place.glance(begun)
     return SessionInfo(
         id=id,
         title=said.title,

@@ -256,22 +256,27 @@ class Memory:
         session.restore(data)
         return session
 
-    def sessions(self, *, cwd: str | Path | None = None, resource: str | None = None) -> list[SessionInfo]:
+    def sessions(
+        self, *, cwd: str | Path | None = None, resource: str | None = None, limit: int | None = None
+    ) -> list[SessionInfo]:
         """The sessions of this home, the most recently used first; older single-file ones among them.
 
-        With `cwd`, those that began in this folder; with `resource`, those that belong to it.
+        With `cwd`, those that began in this folder; with `resource`, those that belong to it; with `limit`, so many.
         """
         here = None if cwd is None else working_directory(cwd)
         owner = None if resource is None else checked_name(resource, "resource")
-        return sessions_in(self._place, cwd=here, resource=owner)
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise InvalidInput(field="limit", value=limit, expected="a whole number of 1 or more")
+        return sessions_in(self._place, cwd=here, resource=owner, most=limit)
 
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
         """The session to go on with in a folder, the current one by default: the most recently used.
 
         Those that were spawned from another are passed over: a sub-agent's talk is nobody's to go on with.
         """
-        found = self.sessions(cwd=working_directory(cwd), resource=resource)
-        return next((info for info in found if not info.parent), None)
+        owner = None if resource is None else checked_name(resource, "resource")
+        found = sessions_in(self._place, cwd=working_directory(cwd), resource=owner, most=1, children=False)
+        return found[0] if found else None
 
     def resources(self) -> list[str]:
         """Everybody whom something belongs to here: by sessions of theirs, or by what was written down for them."""

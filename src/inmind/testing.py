@@ -12,7 +12,7 @@ from itertools import islice
 
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.journal import Draft, Event, Happened, decode, encode, microseconds, moment
-from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.base import Adopted, Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, owner_by
 
 
 @dataclass
@@ -129,6 +129,12 @@ class InMemoryStore:
         with self._open():
             names = (name for name in self._events if name.startswith(prefix))
             return sorted(name for name in names if owner in (None, self._owner(name)))
+
+    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
+        with self._open():
+            streams = [events for name in self.streams(prefix, owner=owner) if (events := self._events[name])]
+            found = [Begun(events[0], len(events), events[-1].at) for events in streams]
+            return sorted(found, key=lambda one: one.updated, reverse=True)[:most]
 
     def summary(self, stream: str) -> Summary:
         with self._open():

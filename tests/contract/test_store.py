@@ -38,6 +38,7 @@ from inmind.journal import (
     Item,
     MessageAdded,
     Origin,
+    SessionOpened,
     Skill,
     StateLine,
     Stub,
@@ -392,6 +393,25 @@ def test_all_stores_sort_and_find_streams_alike(tmp_path: Path) -> None:
         store.close()
 
 
+def test_streams_are_listed_by_what_they_began_with_the_last_written_first(store: Store) -> None:
+    opened = [Draft(what=SessionOpened(resource=name, cwd="/"), origin=Origin.OPERATOR) for name in ("ada", "lin")]
+    for stream, draft, at in (
+        ("session/b", opened[0], WHEN),
+        ("session/a", opened[0], WHEN),
+        ("session/c", opened[1], LATER),
+    ):
+        store.append(stream, [draft], expected=0, at=at)
+    append(store, "x", stream="session/b", at=LATER)
+    append(store, stream="session/keys", key=Key("k", "r"))
+    append(store, "y", stream="other", at=LATER)
+    found = [(one.first.stream, one.first.seq, one.version, one.updated) for one in store.begun("session/")]
+    assert found == [("session/b", 1, 2, LATER), ("session/c", 1, 1, LATER), ("session/a", 1, 1, WHEN)]
+    assert [one.first.what for one in store.begun("session/", owner="ada")] == [opened[0].what] * 2
+    assert [one.first.stream for one in store.begun("session/", most=2)] == ["session/b", "session/c"]
+    assert [one.first.stream for one in store.begun("session/", owner="ada", most=1)] == ["session/b"]
+    assert [*store.begun("session/", owner="nobody"), *store.begun("none")] == []
+
+
 def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
     store.append("s", [a_message("1"), a_draft("2"), a_message("3")], expected=0, at=WHEN)
     store.append("s", [a_message("4")], expected=3, at=LATER)
@@ -674,6 +694,7 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "receipts": lambda store: store.receipts("s", most=1),
     "adopting": lambda store: adopt(store),
     "streams": lambda store: store.streams(""),
+    "begun": lambda store: store.begun(""),
     "summary": lambda store: store.summary("s"),
     "keep_snapshot": lambda store: store.keep_snapshot("s", Snapshot(1, 1, "")),
     "snapshot": lambda store: store.snapshot("s", fold=1),

@@ -85,6 +85,15 @@ class Summary:
 
 
 @frozen
+class Begun:
+    """A stream as it stands in a list: what it began with, how far it goes, and when something last happened there."""
+
+    first: Event
+    version: int
+    updated: datetime
+
+
+@frozen
 class Published:
     """What a live file was last made to show: the digest of its text ("" for none), and the journal's state then.
 
@@ -193,6 +202,11 @@ class Store(Protocol):
 
     def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
         """Names of the streams that begin with the prefix, sorted; of one owner's, where one is named."""
+        ...
+
+    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
+        """The streams that begin with the prefix and have events, the last written first, and so many at most; of one
+        owner's, where one is named."""
         ...
 
     def summary(self, stream: str) -> Summary:

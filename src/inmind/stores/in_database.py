@@ -18,7 +18,7 @@ from inmind.home import CONFIG, SETTINGS, shown_url
 from inmind.journal import Configured, Draft, Event, Origin
 from inmind.mind import Belongings, Mind
 from inmind.settings import settings_in
-from inmind.stores.base import Store
+from inmind.stores.base import Begun, Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.meta import Glance, brought_up
 from inmind.stores.place import Views
@@ -80,8 +80,8 @@ class InDatabase:
     def folder(self, id: str, cwd: str) -> None:
         """It has none."""
 
-    def glance(self, first: Event) -> Glance:
-        return brought_up(Glance(), self.store, first.stream)
+    def glance(self, begun: Begun) -> Glance:
+        return brought_up(Glance(), self.store, begun)
 
     def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as a place has it
         return False

@@ -14,7 +14,6 @@ from inmind.home import (
     INDEX,
     SESSION,
     as_file,
-    belongs_to,
     place_of,
     resource_folder,
     resources_in,
@@ -22,7 +21,7 @@ from inmind.home import (
 )
 from inmind.journal import Event, digest
 from inmind.mind import Belongings, Mind
-from inmind.stores.base import Store
+from inmind.stores.base import Begun, Store
 from inmind.stores.files import Folder, Found
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
 from inmind.stores.meta import Glance, MetaFile, brought_up, glance
@@ -105,10 +104,9 @@ class InFolder:
         for owner in resources_in(self.home):
             if resource in ("", owner):
                 self.of_resource(owner, belongings(owner)).take_in()
-        for name in self.store.streams(SESSION):
-            (first,) = self.store.read(name, until=1)
-            if resource in ("", belongs_to(first)) and place_of(self.home, first).exists():
-                self._take_in_session(first, minds(name.removeprefix(SESSION)))
+        for begun in self.store.begun(SESSION, owner=resource or None):
+            if place_of(self.home, begun.first).exists():
+                self._take_in_session(begun.first, minds(begun.first.stream.removeprefix(SESSION)))
 
     def _take_in_session(self, first: Event, stream: Stream[Mind]) -> None:
         folder = self._folder(place_of(self.home, first))
@@ -118,8 +116,8 @@ class InFolder:
     def folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
 
-    def glance(self, first: Event) -> Glance:
-        return brought_up(glance(self._folder(place_of(self.home, first))), self.store, first.stream)
+    def glance(self, begun: Begun) -> Glance:
+        return brought_up(glance(self._folder(place_of(self.home, begun.first))), self.store, begun)
 
     def has_files_of(self, resource: str) -> bool:
         return resource_folder(self.home, resource).exists()

@@ -34,7 +34,7 @@ from inmind.journal import (
 )
 from inmind.mind import MOST_TITLE, Mind, title_after
 from inmind.prompt.formats.values import check_text, is_object
-from inmind.stores.base import Store
+from inmind.stores.base import Begun, Store
 from inmind.stores.files import Folder
 from inmind.stores.stream import Stream
 from inmind.text import shortened
@@ -74,20 +74,21 @@ def glance(folder: Folder) -> Glance:
     return Glance(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
 
 
-def brought_up(said: Glance, store: Store, stream: str) -> Glance:
+def brought_up(said: Glance, store: Store, begun: Begun) -> Glance:
     """What the file says, as far as it is as new as the journal, which is asked for the rest; where there is no file,
     for all of it."""
-    if not said.version or said.version != store.version(stream):
-        summary = store.summary(stream)
+    stream = begun.first.stream
+    if said.version != begun.version:
+        kinds = store.summary(stream).kinds
         said = replace(
             said,
-            messages=summary.kinds.get(MessageAdded.kind, 0),
-            calls=summary.kinds.get(PromptPrepared.kind, 0),
-            updated=summary.updated.isoformat(),
+            messages=kinds.get(MessageAdded.kind, 0),
+            calls=kinds.get(PromptPrepared.kind, 0),
+            updated=begun.updated.isoformat(),
         )
     if said.messages and not said.title:
         with suppress(Damaged):  # whoever opens it is told; a list goes on
-            title, model = _called(store, stream, store.version(stream))
+            title, model = _called(store, stream, begun.version)
             said = replace(said, title=title, model=said.model or model)
     return said
 

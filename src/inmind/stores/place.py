@@ -17,7 +17,7 @@ from inmind.frozen import frozen
 from inmind.home import CONFIG
 from inmind.journal import Event
 from inmind.mind import Belongings, Mind
-from inmind.stores.base import Store
+from inmind.stores.base import Begun, Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.meta import Glance
 from inmind.stores.stream import Stream
@@ -114,8 +114,8 @@ class Place(Protocol):
         """Of a session."""
         ...
 
-    def glance(self, first: Event) -> Glance:
-        """A session as it stands in a list, by its first event."""
+    def glance(self, begun: Begun) -> Glance:
+        """What a list shows of a session."""
         ...
 
     def has_files_of(self, resource: str) -> bool:

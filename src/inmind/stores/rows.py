@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from inmind.errors import Damaged, shown
 from inmind.journal import KINDS, Event, Origin, Trust, decode, encode, microseconds, moment, to_json
-from inmind.stores.base import Appended, Batch, Key, Receipt
+from inmind.stores.base import Appended, Batch, Begun, Key, Receipt
 
 log = logging.getLogger("inmind")
 
@@ -46,6 +46,11 @@ def as_row(event: Event) -> tuple[object, ...]:
         _sources(event.sources),
         encode(event.what),
     )
+
+
+def begun_of(row: Sequence[Any]) -> Begun:
+    stream, version, updated, *first = row
+    return Begun(first=event_of(stream, first), version=version, updated=moment(updated))
 
 
 def receipt_of(stream: str, key: str, row: Sequence[Any]) -> Receipt:

@@ -39,10 +39,10 @@ from inmind.errors import (
 )
 from inmind.home import INDEX, RESOURCES, SESSIONS
 from inmind.journal import Draft, Event, microseconds, moment, to_json
-from inmind.stores.base import Adopted, Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.base import Adopted, Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, owner_by
 from inmind.stores.files import LOCK, create_private
 from inmind.stores.fork import Connected
-from inmind.stores.rows import as_row, event_of, readable, receipt_of, rows_of
+from inmind.stores.rows import as_row, begun_of, event_of, readable, receipt_of, rows_of
 from inmind.stores.statements import named, script
 
 log = logging.getLogger("inmind")
@@ -249,6 +249,12 @@ class SqliteStore(Connected):
         with self._reading() as connection:
             rows = connection.execute(_sql("stream_names"), (prefix, f"{prefix}\U0010ffff", owner)).fetchall()
         return [name for (name,) in rows]
+
+    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
+        bounds = (prefix, f"{prefix}\U0010ffff", owner, -1 if most is None else most)
+        with self._reading() as connection:
+            rows = connection.execute(_sql("begun"), bounds).fetchall()
+        return [begun_of(row) for row in rows]
 
     def summary(self, stream: str) -> Summary:
         with self._reading() as connection:

@@ -23,6 +23,7 @@ from inmind.text import printable
 def sessions(
     here: Annotated[bool, typer.Option("--here", help="Only those that began in the current folder.")] = False,
     resource: OfResource = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="So many, at most.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the sessions of this home, the most recently used first."""
@@ -31,7 +32,7 @@ def sessions(
         from rich.text import Text
 
         check_known(memory, resource=resource)
-        found = memory.sessions(cwd="." if here else None, resource=resource)
+        found = memory.sessions(cwd="." if here else None, resource=resource, limit=limit)
         if as_json:
             return print_json([{**_fields(info), "folder": info.folder and str(info.folder)} for info in found])
         if not found:

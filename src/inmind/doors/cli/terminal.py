@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _MOST_LINE = 200
 """Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
 
+MOST_OFFERED = 1_000
+"""Sessions among which one is looked for that somebody may mean: those last used."""
+
 _named: Path | str | None = None
 
 
@@ -89,7 +92,7 @@ def known_session(memory: Memory, id: str) -> Session:
 def check_known(memory: Memory, *, session: str | None = None, resource: str | None = None) -> None:
     """Whoever names one that is not there has mistyped it: to find nothing of it would say that there is nothing."""
     if session is not None and session not in memory:
-        raise unknown("session", session, (info.id for info in memory.sessions()))
+        raise unknown("session", session, (info.id for info in memory.sessions(limit=MOST_OFFERED)))
     if resource is not None and not memory.knows(resource) and not memory.sessions(resource=resource):
         raise unknown("resource", resource, memory.resources())
     if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
@@ -209,7 +212,7 @@ def _is_plain(name: str) -> bool:
 
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
-    return _completed(context, lambda memory: [info.id for info in memory.sessions()], incomplete)
+    return _completed(context, lambda memory: [info.id for info in memory.sessions(limit=MOST_OFFERED)], incomplete)
 
 
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:

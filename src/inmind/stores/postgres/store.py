@@ -16,11 +16,11 @@ import psycopg
 
 from inmind.errors import Conflict, KeyReused
 from inmind.journal import Draft, Event, microseconds, moment, to_json
-from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, owner_by
 from inmind.stores.postgres.adopting import Adopting
 from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import MOST, SECONDS, Database
-from inmind.stores.rows import event_of, readable, receipt_of, rows_of
+from inmind.stores.rows import begun_of, event_of, readable, receipt_of, rows_of
 
 _FOREVER = 2**63 - 1
 _OVERTAKEN = "IM001"
@@ -119,6 +119,11 @@ class PostgresStore:
         bounds = (prefix, f"{prefix}\U0010ffff")
         rows = self._rows("stream_names", bounds) if owner is None else self._rows("stream_names_of", (*bounds, owner))
         return [name for (name,) in rows]
+
+    def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
+        bounds = (prefix, f"{prefix}\U0010ffff", most)
+        rows = self._rows("begun", bounds) if owner is None else self._rows("begun_of", (*bounds, owner))
+        return [begun_of(row) for row in rows]
 
     def summary(self, stream: str) -> Summary:
         rows = self._rows("summary", (stream,))

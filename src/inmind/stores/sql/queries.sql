@@ -9,6 +9,15 @@ INSERT INTO streams (name) VALUES (?1) RETURNING id;
 -- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
 SELECT name FROM streams WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY name;
 
+-- name: begun
+SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
+    opening.opens, opening.sources, opening.body
+FROM streams
+JOIN events AS opening ON opening.stream = streams.id AND opening.seq = 1
+JOIN events AS latest ON latest.stream = streams.id
+    AND latest.seq = (SELECT max(seq) FROM events WHERE stream = streams.id)
+WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY latest.at DESC, name LIMIT ?4;
+
 -- name: belong
 UPDATE streams SET owner = ?2 WHERE id = ?1;
 

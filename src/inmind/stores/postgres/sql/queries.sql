@@ -46,6 +46,22 @@ SELECT name FROM tenant.streams WHERE name >= $1 AND name < $2 ORDER BY name;
 SELECT streams.name FROM tenant.streams JOIN tenant.owners ON owners.id = streams.owner
 WHERE owners.name = $3 AND streams.name >= $1 AND streams.name < $2 ORDER BY streams.name;
 
+-- name: begun
+SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
+    opening.opens, opening.sources, opening.body
+FROM tenant.streams
+JOIN tenant.events AS opening ON (opening.owner, opening.stream, opening.seq) = (streams.owner, streams.id, 1)
+JOIN tenant.events AS latest ON (latest.owner, latest.stream, latest.seq) = (streams.owner, streams.id, streams.version)
+WHERE streams.name >= $1 AND streams.name < $2 ORDER BY latest.at DESC, streams.name LIMIT $3;
+
+-- name: begun_of
+SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
+    opening.opens, opening.sources, opening.body
+FROM tenant.owners JOIN tenant.streams ON streams.owner = owners.id
+JOIN tenant.events AS opening ON (opening.owner, opening.stream, opening.seq) = (streams.owner, streams.id, 1)
+JOIN tenant.events AS latest ON (latest.owner, latest.stream, latest.seq) = (streams.owner, streams.id, streams.version)
+WHERE owners.name = $4 AND streams.name >= $1 AND streams.name < $2 ORDER BY latest.at DESC, streams.name LIMIT $3;
+
 -- name: summary
 SELECT kind, count(*), max(at)
 FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id

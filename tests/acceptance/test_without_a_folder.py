@@ -1,0 +1,259 @@
+"""A memory in a database: no folder, no live files, the same sessions; documents and settings are edited by calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import assistant, user
+
+from inmind import Memory, Origin, Session, Trust, aio
+from inmind.editing import Page
+from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.home import checked_url, default_place, shown_url
+from inmind.settings import Settings
+from inmind.stores.in_database import InDatabase
+from inmind.stores.index import Index
+from inmind.testing import InMemoryStore, ManualClock
+
+Reopen = Callable[[], Memory]
+
+
+class StandIn:
+    """A store without a folder that needs no server, and outlives the memory that was opened on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = InMemoryStore()
+        self._index = folder / "index.db"
+
+    def open(self, clock: ManualClock) -> Memory:
+        self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened anew
+        place = InDatabase(self.store, shown="in memory", index=lambda read: Index(self._index, self.store, read))
+        return Memory(place, clock=clock, embedder=None)
+
+
+@pytest.fixture(params=["stand-in", "postgres"])
+def reopen(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> Generator[Reopen]:
+    """Opens the memory, and closes the one before."""
+    monkeypatch.chdir(tmp_path)
+    opened: list[Memory] = []
+    place = StandIn(tmp_path) if request.param == "stand-in" else str(request.getfixturevalue("tenant_url"))
+
+    def again() -> Memory:
+        for memory in opened:
+            memory.close()
+        made = place.open(clock) if isinstance(place, StandIn) else Memory.open(place, clock=clock, embedder=None)
+        opened.append(made)
+        return made
+
+    yield again
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def nowhere(reopen: Reopen) -> Memory:
+    return reopen()
+
+
+@pytest.fixture
+def talk(nowhere: Memory) -> Session:
+    session = nowhere.session("support-42", resource="ada", cwd="/website")
+    session.prepare([user("Where is my order?"), assistant("On its way."), user("When?")])
+    return session
+
+
+def a_reply(model: str) -> dict[str, Any]:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2}
+    return {"model": model, "choices": [{"index": 0, "message": assistant("Tomorrow.")}], "usage": usage}
+
+
+def test_a_session_is_the_same_and_leaves_no_file_anywhere(talk: Session, nowhere: Memory, tmp_path: Path) -> None:
+    talk.write("overview.md", "# Mine\n- a fact\n")
+    talk.note("Ada prefers tabs")
+    talk.scratchpad.update("half way there")
+    nowhere.flush()
+    assert (nowhere.home, talk.overview, talk.resource) == (None, "# Mine\n- a fact\n", "ada")
+    assert "Ada prefers tabs" in str(talk.prepare([user("Where is my order?")]).messages)
+    assert [path.name for path in tmp_path.rglob("*") if not path.name.startswith("index.db")] == []
+
+
+def test_what_was_written_is_there_again_for_whoever_opens_it_next(talk: Session, reopen: Reopen) -> None:
+    talk.write("overview.md", "# Mine\n- a fact\n")
+    talk.write("detail/order.md", "W-118\n")
+    again = reopen().session("support-42")
+    assert again.overview.startswith("# Mine\n- a fact\n")
+    assert again.read("detail/order.md") == "W-118\n"
+    assert [entry.wire["content"] for entry in again.mind.line] == ["Where is my order?", "On its way.", "When?"]
+
+
+def test_sessions_are_listed_by_what_the_journal_says_of_them(talk: Session, nowhere: Memory) -> None:
+    talk.record(a_reply("some-model"))
+    nowhere.session("quiet", resource="lin", cwd="/elsewhere")
+    nowhere.session("stranger")
+    [info] = nowhere.sessions(resource="ada")
+    assert (info.id, info.title, info.model, info.messages, info.calls) == (
+        "support-42",
+        "Where is my order?",
+        "some-model",
+        4,
+        1,
+    )
+    assert (info.folder, info.cwd, info.resource, info.legacy) == (None, "/website", "ada", False)
+    assert {one.id for one in nowhere.sessions()} == {"support-42", "quiet", "stranger"}
+    assert [one.id for one in nowhere.sessions(cwd="/elsewhere")] == ["quiet"]
+    assert [one.id for one in nowhere.sessions(resource="default")] == ["stranger"]
+    assert nowhere.resources() == ["ada", "lin"]
+    assert [nowhere.knows(name) for name in ("ada", "lin", "adda", "default", "", "a\nb")] == [True, True] + 4 * [False]
+    assert "support-42" in nowhere
+    assert "support-43" not in nowhere
+    talk.rename("The order of Ada")
+    assert nowhere.sessions(resource="ada")[0].title == "The order of Ada"
+    latest = nowhere.latest(cwd="/website")
+    assert latest is not None
+    assert latest.id == "support-42"
+
+
+def test_a_title_and_a_model_are_found_in_a_long_session(talk: Session, nowhere: Memory) -> None:
+    talk.record(a_reply("old-model"))
+    for turn in range(60):
+        talk.add([assistant(f"answer {turn}"), user(f"question {turn}")])
+        talk.observe("get_order", {"id": "W-118"}, {"order": {"id": "W-118", "name": f"{turn}"}})
+    [info] = nowhere.sessions()
+    assert (info.title, info.model, info.messages) == (talk.mind.title, "old-model", 124)
+
+
+# -- pages -------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_written_as_a_person_writes_its_file(talk: Session, nowhere: Memory) -> None:
+    page = nowhere.page("overview.md", session="support-42")
+    assert (page.text, page.version > 0) == (talk.overview, True)
+    edited = nowhere.edit(page, "# Mine\n")
+    assert nowhere.page("overview.md", session="support-42") == edited
+    assert talk.overview == "# Mine\n"
+    last = talk.journal()[-1]
+    assert (last.origin, last.trust) == (Origin.FILE, Trust.PERSON)
+    assert nowhere.edit(edited, "# Mine\n").version == edited.version
+
+
+@pytest.mark.spec("J3")
+def test_whoever_is_slower_is_told_both_texts_and_overwrites_nothing(talk: Session, nowhere: Memory) -> None:
+    page = nowhere.page("overview.md", session="support-42")
+    nowhere.edit(page, "# Theirs\n")
+    with pytest.raises(Conflict) as told:
+        nowhere.edit(page, "# Mine\n")
+    assert (told.value.mine, told.value.theirs, told.value.code) == ("# Mine\n", "# Theirs\n", "CONFLICT")
+    assert talk.overview == "# Theirs\n"
+
+
+def test_a_page_that_is_not_there_yet_is_begun_once(nowhere: Memory) -> None:
+    blank = nowhere.page("MEMORY.md", resource="ada")
+    assert (blank.text, blank.version, nowhere.knows("ada")) == ("", 0, False)
+    nowhere.edit(blank, "# Ada\n")
+    assert nowhere.page("MEMORY.md", resource="ada").text == "# Ada\n"
+    with pytest.raises(Conflict):
+        nowhere.edit(blank, "# Another\n")
+    nowhere.session("s", resource="ada")
+    assert nowhere.page("MEMORY.md", session="s").resource == "ada"
+    detail = nowhere.edit(nowhere.page("detail/x.md", session="s"), "x\n")
+    assert nowhere.session("s").read("detail/x.md") == detail.text
+
+
+def test_notes_of_nobody_in_particular_are_a_page_of_their_session(nowhere: Memory) -> None:
+    nowhere.session("alone").note("likes tea")
+    page = nowhere.page("memory/scratch.md", session="alone")
+    assert (page.session, page.resource) == ("alone", "")
+    assert "likes tea" in page.text
+
+
+def test_what_a_person_saves_among_lines_of_a_dream_is_trusted_no_more_than_these(nowhere: Memory) -> None:
+    nowhere.note("ada", "Ada lives in Berlin", importance=0.9)
+    assert nowhere.dream("ada").status == "done"
+    page = nowhere.page("MEMORY.md", resource="ada")
+    nowhere.edit(page, f"{page.text}\n- by hand\n")
+    assert nowhere.belongings("ada").documents.by_path["MEMORY.md"].trust is Trust.AGENT
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (("overview.md", None, None), InvalidInput),
+        (("overview.md", None, "ada"), InvalidInput),
+        (("overview.md", "nobody-here", None), NotFound),
+        (("MEMORY.md", "support-42", "ada"), InvalidInput),
+        (("../config.toml", "support-42", None), InvalidPath),
+        (("MEMORY.md", None, "default"), InvalidInput),
+        (("config.toml", "support-42", None), InvalidInput),
+        (("config.toml", None, "ada"), InvalidInput),
+    ],
+)
+def test_a_page_that_cannot_be_meant_is_refused(
+    talk: Session, nowhere: Memory, asked: tuple[str, str | None, str | None], error: type[Exception]
+) -> None:
+    path, session, resource = asked
+    before = talk.journal()
+    with pytest.raises(error):
+        nowhere.page(path, session=session, resource=resource)
+    assert talk.journal() == before
+
+
+@pytest.mark.spec("J3", "P34")
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800", "x" * 1_048_577])
+def test_a_text_that_no_page_can_hold_is_refused_and_nothing_is_written(
+    talk: Session, nowhere: Memory, text: str
+) -> None:
+    for path, session in (("overview.md", "support-42"), ("config.toml", None)):
+        page = nowhere.page(path, session=session)
+        with pytest.raises(InvalidInput):
+            nowhere.edit(page, text)
+        assert nowhere.page(path, session=session) == page
+    with pytest.raises(InvalidInput, match="page: expected a Page"):
+        nowhere.edit("overview.md", "x")  # pyright: ignore[reportArgumentType] -- hosts are not all typed
+
+
+# -- settings ----------------------------------------------------------------------------------------------
+
+
+def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Memory, reopen: Reopen) -> None:
+    assert nowhere.settings == Settings()
+    first = nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false\n")
+    with pytest.raises(Conflict) as told:
+        nowhere.edit(Page(path="config.toml", text="", version=0), "[dream]\nenabled = true\n")
+    assert told.value.theirs == first.text
+    second = nowhere.edit(first, "[dream]\nenabled = false\nmin_crystals = 9\n")
+    assert (second.version > first.version, nowhere.page("config.toml")) == (True, second)
+    if isinstance(place := nowhere._place.store, InMemoryStore):  # pyright: ignore[reportPrivateUsage] -- which of the two
+        assert place.version("settings") == 2
+        return
+    assert (reopen().settings.dream.enabled, reopen().settings.dream.min_crystals) == (False, 9)
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("text", ["dream = [", "[dream]\nenabeld = true\n", '[dream]\nenabled = "no"\n'])
+def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(
+    nowhere: Memory, home: Path, text: str
+) -> None:
+    with pytest.raises(InvalidInput) as told:
+        nowhere.edit(nowhere.page("config.toml"), text)
+    home.mkdir()
+    (home / "config.toml").write_text(text)
+    with pytest.raises(InvalidInput) as said:
+        Memory.open(home)
+    assert str(told.value) == str(said.value)
+    assert nowhere.page("config.toml").version == 0
+
+
+def test_settings_are_nobodys_session_resource_or_crystal(nowhere: Memory) -> None:
+    nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false # teapot\n")
+    assert (nowhere.sessions(), nowhere.resources()) == ([], [])
+    assert nowhere.search("teapot") == []
