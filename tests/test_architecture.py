@@ -31,11 +31,12 @@ entities scratchpad overview history crystals state affect
 dream prompt settings
 mind
 stores models embedders
+matrices
 afterwards attention deep desk notebook relief testing tools
 parts listing editing
 hands family archivist chronicle consolidator books recollection dreams bundle
 feelings
-session gathering lease
+session gathering lease allowance
 dreamer housekeeping
 memory
 aio

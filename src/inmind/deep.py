@@ -8,9 +8,9 @@ search never waits for more than a moment of that, and finds by words what has n
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from heapq import nlargest
@@ -30,11 +30,11 @@ from inmind.documents import OVERVIEW
 from inmind.errors import Damaged, InmindError, ModelFailed, NotFound
 from inmind.frozen import frozen
 from inmind.journal import Event, MessageAdded, microseconds, moment
+from inmind.matrices import Matrices
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Text
 from inmind.stores.base import Clock, Store
 from inmind.stores.following import Read
-from inmind.stores.fork import tell_after_fork
 from inmind.stores.index import COMMON, Holding, Index, Scope
 from inmind.stores.numbers import best_passages, conversation_of, crystal_of, place_of, series_of
 from inmind.stores.records import Record, passages_of
@@ -124,7 +124,7 @@ def _on_a_sound_index(asked: Callable[Concatenate[DeepMemory, P], T]) -> Callabl
         index = deep._index  # pyright: ignore[reportPrivateUsage] -- it is the class's own
         for _ in range(MOST_INDEXES - 1):
             try:
-                before = index.identity()
+                before = index.seen_identity()
                 try:
                     answer = asked(deep, *args, **kwargs)
                 except NotFound:
@@ -134,7 +134,7 @@ def _on_a_sound_index(asked: Callable[Concatenate[DeepMemory, P], T]) -> Callabl
                     if index.identity() == before:
                         return answer
             except Damaged as error:
-                if error.place != str(index.path):
+                if error.place != index.place:
                     raise
                 index.start_anew(error.reason)
         return asked(deep, *args, **kwargs)
@@ -151,34 +151,26 @@ class DeepMemory:
         self._rests_until = 0.0
         self.behind = False
         """There was not time enough to embed all that a search could have found by its meaning."""
-        self._matrices: dict[int, _Matrix] = {}
+        self._measuring = index.measuring or Matrices(index)
         self._hidden_of: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
-        self._lock = threading.Lock()
-        tell_after_fork(self)
-
-    def after_fork(self) -> None:
-        """A thread of the parent may have been filling a matrix: the child makes its own."""
-        self._lock = threading.Lock()
-        self._matrices.clear()
 
     # -- asking --------------------------------------------------------------------------------------------
 
     @_on_a_sound_index
     def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
         """The best answers, the best first; of some resources, or of all there are."""
-        self._index.catch_up()
-        self._embed_for_a_moment()
+        self._index.catch_up(resources)
+        wanted = self._index.resources() if resources is None else resources
+        scopes = self._index.scopes(wanted, embedder=self.embedder.name if self.embedder else "")
+        scopes = self._embedded_for_a_moment(scopes)
         now = query.as_of or self._clock()
-        found: list[_Answer] = []
-        for name in self._index.resources() if resources is None else resources:
-            if scope := self._index.scope(name):
-                found += self._ranked(query, scope, now)
+        found = [one for scope in scopes for one in self._ranked(query, scope, now)]
         return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)), query)
 
     @_on_a_sound_index
     def crystal(self, id: str) -> Crystal:
         """One crystal, as it stands now."""
-        self._index.catch_up()
+        self._catch_up_with([id])
         record = self._index.known(id)
         if record is None:
             raise NotFound(what="crystal", name=id)
@@ -187,28 +179,28 @@ class DeepMemory:
     @_on_a_sound_index
     def record(self, id: str) -> Record | None:
         """What the index knows of a crystal."""
-        self._index.catch_up()
+        self._catch_up_with([id])
         return self._index.known(id)
 
     @_on_a_sound_index
     def written(self, resource: str) -> list[Crystal]:
         """All that was written down in a resource."""
-        self._index.catch_up()
+        self._index.catch_up([resource])
         scope = self._index.scope(resource)
         records = self._index.written(scope) if scope else []
         texts = self._texts(records)
-        return [record.crystal(texts.get(record.number, ""), resource) for record in records]
+        return [record.crystal(texts.get(record.made, ""), resource) for record in records]
 
     @_on_a_sound_index
     def of_events(self, events: Sequence[str]) -> list[Record]:
         """What the index knows of the crystals of some events."""
-        self._index.catch_up()
+        self._catch_up_with(events)
         return self._index.of_events(events)
 
     @_on_a_sound_index
     def fresh(self, resource: str, since: datetime, most: int) -> int:
         """How many crystals a resource has that were said since then, of at most so many."""
-        self._index.catch_up()
+        self._index.catch_up([resource])
         scope = self._index.scope(resource)
         return self._index.fresh(scope, since, most) if scope else 0
 
@@ -224,8 +216,14 @@ class DeepMemory:
         return self._index.resources()
 
     @_on_a_sound_index
-    def catch_up(self) -> None:
-        self._index.catch_up()
+    def catch_up(self, resources: Sequence[str] | None = None) -> None:
+        """Of some resources, or of all there are."""
+        self._index.catch_up(resources)
+
+    @_on_a_sound_index
+    def with_news(self, *, after: str = "", most: int) -> list[str]:
+        """Resources of which something has happened that is not found yet: so many, by name, behind one."""
+        return self._index.with_news(after, most)
 
     @_on_a_sound_index
     def forget_other_vectors(self) -> None:
@@ -236,10 +234,14 @@ class DeepMemory:
     def close(self) -> None:
         self._index.close()
 
+    def _catch_up_with(self, ids: Iterable[str]) -> None:
+        """Whosever these crystals or events are."""
+        self._index.catch_up_streams({id.rpartition("#")[0] for id in ids})
+
     def _ranked(self, query: Query, scope: Scope, now: datetime) -> list[_Answer]:
-        question = asked(query.text, now=now, speakers=self._index.speakers(scope))
+        question = asked(query.text, now=now, speakers=scope.speakers)
         found = self._found(question, query, scope)
-        field = Field(self._visible(found.own, query), conversation_of)
+        field = Field(self._visible(found.own, query, scope), conversation_of)
         records = {record.number: record for record in self._candidates(field, question, query, scope)}
         placed = [_placed(record, now, query) for record in records.values()]
         return [
@@ -257,19 +259,19 @@ class DeepMemory:
             if not question.words
         ]
 
-    def _visible(self, own: dict[int, float], query: Query) -> dict[int, float]:
+    def _visible(self, own: dict[int, float], query: Query, scope: Scope) -> dict[int, float]:
         """Without what this query may not find: it must not bring up what stands beside it."""
         if query.as_of is None and not query.without:
             return own
         best = nlargest(_wide(2 * LOOKED_AT, query), own, key=own.__getitem__)
-        unseen = {record.number for record in self._index.records(best) if not _is_visible(record, query)}
+        unseen = {record.number for record in self._index.records(scope.id, best) if not _is_visible(record, query)}
         return {number: worth for number, worth in own.items() if number not in unseen}
 
     def _hidden(self, scope: Scope, query: Query) -> frozenset[int]:
         """Crystals that are found no more. As of an earlier day others were: then each is looked at by itself."""
         if query.as_of is not None or not scope.hidden:
             return frozenset()
-        mark = (self._index.identity(), scope.hidden)
+        mark = (scope.index, scope.hidden)
         known = self._hidden_of.get(scope.id)
         if known is None or known[0] != mark:
             known = self._hidden_of[scope.id] = (mark, self._index.hidden(scope))
@@ -277,11 +279,11 @@ class DeepMemory:
 
     def _holding(self, scope: Scope, query: Query, words: Iterable[str]) -> dict[str, Holding]:
         """Where words stand that can be found. A word that very many hold is looked up only where no other is."""
-        found = {word: self._index.holding(scope, word, every=query.narrow) for word in words}
+        found = self._index.holding(scope, words, every=query.narrow)
         if not query.narrow:
             found = {word: held for word, held in found.items() if held.count < COMMON} or found
         hidden = self._hidden(scope, query)
-        inside = self._index.series_of(f"session/{query.session}") if query.session else None
+        inside = self._index.series_of(scope, f"session/{query.session}") if query.session else None
         if not hidden and inside is None:
             return found
         return {
@@ -313,9 +315,10 @@ class DeepMemory:
 
     def _meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
         """How close the closest crystals are, and how close one has to be to be closer than others."""
-        if self.embedder is None or not query.text.strip() or self._resting:
+        if self.embedder is None or not self._finds_meaning or not query.text.strip() or self._resting:
             return {}, 0.0
-        if self.behind and self._index.behind(self.embedder.name, scope, FEW_LEFT) == FEW_LEFT:
+        lags = scope.newest > scope.embedded
+        if lags and len(self._index.unembedded(self.embedder.name, scope.id, FEW_LEFT)) == FEW_LEFT:
             return {}, 0.0  # what has a vector must not outrank what will have one
         began = time.monotonic()
         try:
@@ -323,18 +326,16 @@ class DeepMemory:
         except InmindError as error:
             self._rest(error, since=began)
             return {}, 0.0
-        with self._lock:
-            matrix = self._matrix(self.embedder, scope)
-            held, near = len(matrix), matrix.nearest(vector, _wide(BEST_BY_MEANING, query))
+        near = self._measuring.nearest(self.embedder.name, scope, list(vector), _wide(BEST_BY_MEANING, query))
         meaning: dict[int, float] = {}
         hidden = self._hidden(scope, query)
-        for passage, cosine in near:
+        for passage, cosine in near.passages:
             crystal = crystal_of(passage)
             if crystal not in meaning and crystal not in hidden:
                 meaning[crystal] = cosine
                 best.setdefault(crystal, place_of(passage))
-        usual = min(BEST_BY_MEANING, held // 2)
-        return meaning, max(near[usual - 1][1] if held >= FEW else 0.0, UNRELATED)
+        usual = min(BEST_BY_MEANING, near.among // 2)
+        return meaning, max(near.passages[usual - 1][1] if near.among >= FEW else 0.0, UNRELATED)
 
     def _candidates(self, field: Field, question: Asked, query: Query, scope: Scope) -> list[Record]:
         """Those worth a closer look, that stand and pass the filters: a narrow query looks at more to find enough."""
@@ -345,23 +346,31 @@ class DeepMemory:
             numbers = self._index.amid(scope, _any_time(query), IN_SPAN)
         found: list[Record] = []
         for start in range(0, len(numbers), AT_A_TIME):
-            seen = [one for one in self._index.records(numbers[start : start + AT_A_TIME]) if _is_visible(one, query)]
+            records = self._index.records(scope.id, numbers[start : start + AT_A_TIME])
+            seen = [one for one in records if _is_visible(one, query)]
             found += [one for one in seen if not query.narrow or query.allows(one.crystal("", ""))]
             if query.narrow and len(found) >= LOOKED_AT:
                 break
         return found
 
     def _shown(self, best: Sequence[_Answer], query: Query) -> list[Hit]:
-        talking = [one.record.number for one in best if conversation_of(one.record.number) is not None]
-        around = self._index.records(number + step for number in talking for step in (-1, 1))
-        near = {record.number: record for record in around if _is_visible(record, query)}
-        texts = self._texts([*(one.record for one in best), *near.values()])
-        lines = {number: beside(record.crystal(texts.get(number, ""), ""), AROUND) for number, record in near.items()}
+        beside_them: dict[int, list[int]] = {}
+        for one in best:
+            if conversation_of(one.record.number) is not None:
+                beside_them.setdefault(one.record.resource, []).extend(one.record.number + step for step in (-1, 1))
+        around = [record for of, numbers in beside_them.items() for record in self._index.records(of, numbers)]
+        near = [record for record in around if _is_visible(record, query)]
+        texts = self._texts([*(one.record for one in best), *near])
+        lines = {
+            (record.resource, record.number): beside(record.crystal(texts.get(record.made, ""), ""), AROUND)
+            for record in near
+        }
         hits: list[Hit] = []
         for one in best:
-            number, text = one.record.number, texts.get(one.record.number, "")
+            of, number, text = one.record.resource, one.record.number, texts.get(one.record.made, "")
             parts = passages(text)
-            before, after = (lines.get(number + step, "") if number in talking else "" for step in (-1, 1))
+            talks = conversation_of(number) is not None
+            before, after = (lines.get((of, number + step), "") if talks else "" for step in (-1, 1))
             hits.append(
                 Hit(
                     crystal=self._as_known(one.record, query).crystal(text, one.resource),
@@ -378,15 +387,14 @@ class DeepMemory:
         return record.as_known(query.as_of, self._index.known(record.superseded_by)) if query.as_of else record
 
     def _crystal(self, record: Record) -> Crystal:
-        names = {scope.id: scope.name for name in self._index.resources() if (scope := self._index.scope(name))}
-        return record.crystal(self._text(record), names.get(record.resource, ""))
+        return record.crystal(self._text(record), self._index.name_of(record.resource))
 
     def _text(self, record: Record) -> str:
-        return self._texts([record]).get(record.number, "")
+        return self._texts([record]).get(record.made, "")
 
     def _texts(self, records: Iterable[Record]) -> dict[int, str]:
-        """The words of crystals, out of the journal; lines that stand close together are read together."""
-        wanted = {(record.event, record.part): record.number for record in records}
+        """The words of crystals, by `made`, out of the journal; lines that stand close together are read together."""
+        wanted = {(record.event, record.part): record.made for record in records}
         named = {event for event, _ in wanted}
         texts: dict[int, str] = {}
         for stream, first, last in _runs(named):
@@ -412,48 +420,60 @@ class DeepMemory:
     # -- vectors -------------------------------------------------------------------------------------------
 
     @_on_a_sound_index
-    def embed(self, *, seconds: float | None = None) -> bool:
-        """Make vectors of what has none yet, as long as there is time. True when nothing is left to do."""
-        if self.embedder is None:
+    def embed(self, resources: Sequence[str] | None = None, *, seconds: float | None = None) -> bool:
+        """Make vectors of what has none yet, of some resources or of all, as long as there is time. True when nothing
+        is left to do.
+        """
+        if self.embedder is None or not self._finds_meaning:
             return True
-        self._index.catch_up()
-        return self._embed_all(self.embedder, seconds)
-
-    def _embed_all(self, embedder: Embedder, seconds: float | None) -> bool:
-        began = time.monotonic()
-        together = EMBEDDED_TOGETHER if seconds is None else 8
-        while records := self._index.unembedded(embedder.name, together):
-            self._embed(embedder, records)
-            if seconds is not None and time.monotonic() - began > seconds:
+        until = None if seconds is None else time.monotonic() + seconds
+        self._index.catch_up(resources)
+        if resources is not None:
+            scopes = self._index.scopes(resources, embedder=self.embedder.name)
+            return self._embed_all(self.embedder, [scope.id for scope in scopes], until)
+        while lagging := self._index.lagging(self.embedder.name, EMBEDDED_TOGETHER):
+            if not self._embed_all(self.embedder, lagging, until):
                 return False
         return True
 
-    def _embed(self, embedder: Embedder, records: Sequence[Record]) -> None:
-        import numpy as np  # comes with whatever brought the embedder
+    def _embed_all(self, embedder: Embedder, resources: Iterable[int], until: float | None) -> bool:
+        together = EMBEDDED_TOGETHER if until is None else 8
+        for resource in resources:
+            while records := self._index.unembedded(embedder.name, resource, together):
+                self._embed(embedder, resource, records)
+                if until is not None and time.monotonic() > until:
+                    return False
+        return True
 
-        wanted = [
-            (record.resource, number, text)
-            for record in records
-            if not record.gone
-            for number, text in passages_of(record, self._text(record))
-        ]
-        rows = _embedded(embedder, [text for _, _, text in wanted])
-        made = [
-            (resource, number, np.asarray(row, np.float16).tobytes())
-            for (resource, number, _), row in zip(wanted, rows, strict=True)
-            if row is not None
-        ]
-        self._index.embedded(embedder.name, upto=records[-1].made, vectors=made)
+    def _embed(self, embedder: Embedder, resource: int, records: Sequence[Record]) -> None:
+        standing = [record for record in records if not record.gone]
+        texts = self._texts(standing)
+        wanted = [one for record in standing for one in passages_of(record, texts.get(record.made, ""))]
+        rows = _embedded(embedder, [text for _, text in wanted])
+        made = [(passage, list(row)) for (passage, _), row in zip(wanted, rows, strict=True) if row is not None]
+        self._index.embedded(embedder.name, resource, upto=records[-1].made, vectors=made)
 
-    def _embed_for_a_moment(self) -> None:
-        if self.embedder is None or self._resting:
-            return
-        began = time.monotonic()
+    def _embedded_for_a_moment(self, scopes: Sequence[Scope]) -> Sequence[Scope]:
+        """The same, those embedded for which there was time."""
+        if not self._finds_meaning or self.embedder is None or self._resting:
+            return scopes
+        began, done = time.monotonic(), list(scopes)
+        self.behind = False
         try:
-            self.behind = not self._embed_all(self.embedder, PATIENCE)
+            for place, scope in enumerate(scopes):
+                if scope.newest > scope.embedded:
+                    if not self._embed_all(self.embedder, [scope.id], began + PATIENCE):
+                        self.behind = True
+                        break
+                    done[place] = replace(scope, embedded=scope.newest)
         except InmindError as error:
             self.behind = True
             self._rest(error, since=began)
+        return done
+
+    @property
+    def _finds_meaning(self) -> bool:
+        return self.embedder is not None and self._index.takes_vectors
 
     @property
     def _resting(self) -> bool:
@@ -464,14 +484,6 @@ class DeepMemory:
         log.warning("searching by words alone: %s", error)
         if time.monotonic() - since > PATIENCE:
             self._rests_until = time.monotonic() + REST
-
-    def _matrix(self, embedder: Embedder, scope: Scope) -> _Matrix:
-        matrix = self._matrices.get(scope.id)
-        index = self._index.identity()
-        if matrix is None or (matrix.embedder, matrix.index) != (embedder.name, index):
-            matrix = self._matrices[scope.id] = _Matrix(embedder, index)
-        matrix.refresh(self._index, scope)
-        return matrix
 
 
 def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[float] | None]:
@@ -496,33 +508,6 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[float] 
     if not any(row is not None for row in rows):
         raise ModelFailed(reason="the embedder takes none of what it is given")
     return rows
-
-
-class _Matrix:
-    """The vectors of one resource in memory, following those of the index."""
-
-    def __init__(self, embedder: Embedder, index: bytes) -> None:
-        from inmind.embedders.nearest import Nearest
-
-        self.embedder, self.index = embedder.name, index
-        self._nearest: Nearest = Nearest(embedder.dimensions)
-        self._upto = 0
-
-    def refresh(self, index: Index, scope: Scope) -> None:
-        import numpy as np
-
-        while rows := index.vectors(self.embedder, scope, after=self._upto, most=10_000):
-            numbers = np.frombuffer(b"".join(vector for _, _, vector in rows), np.float16)
-            self._nearest.add([passage for _, passage, _ in rows], numbers.reshape(len(rows), -1))
-            self._upto = rows[-1][0]
-
-    def __len__(self) -> int:
-        return len(self._nearest)
-
-    def nearest(self, vector: Iterable[float], most: int) -> list[tuple[int, float]]:
-        import numpy as np
-
-        return self._nearest.nearest(np.asarray(vector, np.float32), most)
 
 
 def _runs(events: Iterable[str]) -> list[tuple[str, int, int]]:

@@ -20,7 +20,8 @@ from torture.harness import Running, ask, together
 
 from inmind import Memory
 from inmind.errors import NotFound, UnsafeStorage
-from inmind.stores.index import VERSION, Index
+from inmind.stores.index import VERSION
+from inmind.stores.sqlite_index import SqliteIndex
 
 pytestmark = pytest.mark.spec("M39")
 
@@ -199,10 +200,10 @@ def test_an_index_that_another_makes_anew_amid_a_question_is_asked_again(
     home: Path, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
     noted(home)
-    caught_up, remade = Index.catch_up, list[Path]()
+    caught_up, remade = SqliteIndex.catch_up, list[Path]()
 
-    def and_then_another_came(index: Index) -> bool:
-        news = caught_up(index)
+    def and_then_another_came(index: SqliteIndex, resources: Any = None) -> bool:
+        news = caught_up(index, resources)
         if len(remade) < 2:
             remade.append(home)
             make_anew(home)
@@ -210,7 +211,7 @@ def test_an_index_that_another_makes_anew_amid_a_question_is_asked_again(
 
     with Memory.open(home, embedder=None) as memory:
         assert found(memory) == FOUND
-        monkeypatch.setattr(Index, "catch_up", and_then_another_came)
+        monkeypatch.setattr(SqliteIndex, "catch_up", and_then_another_came)
         if question == "search":
             assert found(memory) == FOUND
         else:

@@ -47,9 +47,9 @@ class InFolder:
         return str(self.home)
 
     def index(self, read: Read) -> Index:
-        from inmind.stores.index import Index
+        from inmind.stores.sqlite_index import SqliteIndex
 
-        return Index(self.home / INDEX, self.store, read)
+        return SqliteIndex(self.home / INDEX, self.store, read)
 
     # -- settings ------------------------------------------------------------------------------------------
 

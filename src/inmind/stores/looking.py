@@ -25,8 +25,9 @@ from inmind.errors import UnsafeStorage
 from inmind.frozen import frozen
 from inmind.stores.base import Snapshot, Store
 from inmind.stores.following import FOLLOWED, Read
-from inmind.stores.index import AT_A_TIME, VERSION, Index
+from inmind.stores.index import AT_A_TIME, VERSION
 from inmind.stores.sqlite import MIGRATIONS, SqliteStore, journal_mode
+from inmind.stores.sqlite_index import SqliteIndex
 from inmind.stores.statements import named
 
 BUSY_SECONDS = 5.0
@@ -135,12 +136,11 @@ class IndexStanding:
     behind: int
     """Events that it has not taken in yet, of at most AT_A_TIME."""
     crystals: int
-    """The number of its newest crystal."""
     embedders: dict[str, int]
-    """Which have made vectors, and up to which crystal."""
+    """Which have made vectors, and how many crystals each has been through."""
 
 
-class IndexLookedAt(Index):
+class IndexLookedAt(SqliteIndex):
     """The index of a home as it is: not caught up, and not made anew."""
 
     def __init__(self, way: Way, store: Store, read: Read) -> None:
@@ -155,7 +155,7 @@ class IndexLookedAt(Index):
             return IndexStanding(
                 is_ours=True,
                 behind=len(self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME)),
-                crystals=connection.execute(_sql("newest")).get,
+                crystals=connection.execute(_sql("many_crystals")).get,
                 embedders=dict(connection.execute(_sql("embedders")).fetchall()),
             )
 

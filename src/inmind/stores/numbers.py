@@ -1,8 +1,8 @@
 """The numbers of crystals and passages, which carry what ranking needs most.
 
-A crystal's number is its series and its place there, so its neighbours are the numbers beside it; a passage's number is
-its crystal's, its place there and how long it is. So a word is looked up by reading one list of numbers, and nothing is
-joined. Series of conversations are odd.
+They are a resource's own. A crystal's number is its series and its place there, so its neighbours are the numbers
+beside it; a passage's number is its crystal's, its place there and how long it is. So a word is looked up by reading
+one list of numbers, and nothing is joined. Series of conversations are odd.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ MOST_PASSAGES = 1 << _PASSAGES
 def crystal_at(series: int, place: int) -> int:
     """The number of what stands at a place of a series."""
     return (series << _PLACES) | place
+
+
+def next_series(count: int, *, talk: bool) -> int:
+    """The number of a resource's series, which is its so manyth. Those of conversations are odd."""
+    return 2 * count + talk
 
 
 def is_full(length: int) -> bool:

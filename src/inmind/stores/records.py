@@ -13,9 +13,6 @@ from inmind.crystals.passages import passages
 from inmind.crystals.words import words
 from inmind.journal import NOBODY, Origin, Trust, microseconds, moment
 from inmind.stores.numbers import MOST_PASSAGES, passage_at
-from inmind.stores.statements import named
-
-_sql = named("index")
 
 
 class Record(NamedTuple):
@@ -118,11 +115,10 @@ def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
     ]
 
 
-def known(connection: Any, id: str) -> Record | None:
-    """By its id: that of its event, and of a part the number behind a full stop."""
+def named_by(id: str) -> tuple[str, int] | None:
+    """The event that an id of a crystal names, and of a part the number behind a full stop."""
     named = _ID.fullmatch(id)
-    row = connection.execute(_sql("known"), (named[1], int(named[2] or 0))).fetchone() if named else None
-    return Record(*row) if row else None
+    return (named[1], int(named[2] or 0)) if named else None
 
 
 _ID = re.compile(r"([^\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")

@@ -10,24 +10,28 @@ CREATE TABLE resources (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     passages INTEGER NOT NULL DEFAULT 0,
-    hidden INTEGER NOT NULL DEFAULT 0
+    hidden INTEGER NOT NULL DEFAULT 0,
+    newest INTEGER NOT NULL DEFAULT 0
 ) STRICT;
--- What stands in order: the conversation of a session, the notes of a resource, the parts of a page.
+-- What stands in order: the conversation of a session, the notes of a resource, the parts of a page. `shows`: memory has
+-- shown something there.
 CREATE TABLE series (
-    id INTEGER PRIMARY KEY,
+    resource INTEGER NOT NULL,
+    id INTEGER NOT NULL,
     stream TEXT NOT NULL,
     name TEXT NOT NULL,
-    resource INTEGER NOT NULL REFERENCES resources (id),
-    length INTEGER NOT NULL DEFAULT 0,
-    asks INTEGER NOT NULL DEFAULT 0,
+    length INTEGER NOT NULL,
+    asks INTEGER NOT NULL,
+    shows INTEGER NOT NULL,
+    PRIMARY KEY (resource, id),
     UNIQUE (stream, name)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 -- `made` only grows, so vectors can follow it. `number` says which series a crystal stands in, and at which place. `gone`
 -- is when it was taken back, or said anew. `named`: the speaker is the message's own word, and not only what its text
 -- begins with. `ends` is the end that was declared for it; `valid_to` may be one that came with what was said since.
 CREATE TABLE crystals (
     made INTEGER PRIMARY KEY,
-    number INTEGER NOT NULL UNIQUE,
+    number INTEGER NOT NULL,
     event TEXT NOT NULL,
     part INTEGER NOT NULL,
     resource INTEGER NOT NULL,
@@ -55,18 +59,14 @@ CREATE TABLE crystals (
     merged_into TEXT NOT NULL DEFAULT '',
     lineage TEXT,
     lifecycle TEXT NOT NULL DEFAULT 'generated',
-    UNIQUE (event, part)
+    UNIQUE (event, part),
+    UNIQUE (resource, number)
 ) STRICT;
+CREATE INDEX crystals_by_resource ON crystals (resource);
 -- What was taken back, merged or has faded. `resources.hidden` counts how often that changed, so that whoever holds on to
 -- these numbers knows when to ask again.
 CREATE INDEX crystals_hidden ON crystals (resource, number)
 WHERE gone IS NOT NULL OR lifecycle IN ('archived', 'expired');
-CREATE TRIGGER crystals_shown_or_hidden AFTER UPDATE OF gone, lifecycle ON crystals
-WHEN (old.gone IS NULL AND old.lifecycle NOT IN ('archived', 'expired'))
-    <> (new.gone IS NULL AND new.lifecycle NOT IN ('archived', 'expired'))
-BEGIN
-    UPDATE resources SET hidden = hidden + 1 WHERE id = new.resource;
-END;
 CREATE INDEX crystals_by_time ON crystals (resource, at);
 CREATE TABLE speakers (
     resource INTEGER NOT NULL,
@@ -76,9 +76,10 @@ CREATE TABLE speakers (
 ) STRICT, WITHOUT ROWID;
 -- Runs of words that memory has shown in a conversation.
 CREATE TABLE shown (
+    resource INTEGER NOT NULL,
     series INTEGER NOT NULL,
     run INTEGER NOT NULL,
-    PRIMARY KEY (series, run)
+    PRIMARY KEY (resource, series, run)
 ) STRICT, WITHOUT ROWID;
 -- Passages that hold a word, as numbers of 8 bytes end to end, a few together so that adding one is cheap. A word is
 -- one resource's, so that one resource's search never meets another's passages.
@@ -89,18 +90,21 @@ CREATE TABLE held (
     passages BLOB NOT NULL,
     PRIMARY KEY (resource, word, chunk)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE embedders (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    upto INTEGER NOT NULL DEFAULT 0
-) STRICT;
+CREATE TABLE embedders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+-- Up to which crystal of a resource an embedder has been through.
+CREATE TABLE embedded (
+    embedder INTEGER NOT NULL,
+    resource INTEGER NOT NULL,
+    upto INTEGER NOT NULL,
+    PRIMARY KEY (embedder, resource)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE vectors (
     made INTEGER PRIMARY KEY,
     embedder INTEGER NOT NULL,
     resource INTEGER NOT NULL,
     passage INTEGER NOT NULL,
     numbers BLOB NOT NULL,
-    UNIQUE (embedder, passage)
+    UNIQUE (embedder, resource, passage)
 ) STRICT;
 CREATE INDEX vectors_by_resource ON vectors (embedder, resource, made);
 
@@ -117,27 +121,40 @@ SELECT upto, event, at FROM followed;
 UPDATE followed SET upto = ?1, event = ?2, at = ?3;
 
 -- name: resource
-SELECT id, passages, hidden FROM resources WHERE name = ?1;
+SELECT id FROM resources WHERE name = ?1;
 
 -- name: resource_names
-SELECT name FROM resources ORDER BY id;
+SELECT name FROM resources ORDER BY name;
+
+-- name: name_of
+SELECT name FROM resources WHERE id = ?1;
+
+-- name: scopes
+SELECT resources.id, resources.name, passages, hidden,
+    (SELECT json_group_array(name) FROM (
+        SELECT name FROM speakers WHERE resource = resources.id AND messages > 1 ORDER BY messages DESC, name LIMIT ?3)),
+    newest, coalesce(embedded.upto, 0), identity
+FROM json_each(?1) AS wanted JOIN resources ON resources.name = wanted.value CROSS JOIN followed
+LEFT JOIN embedders ON embedders.name = ?2
+LEFT JOIN embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id;
 
 -- name: add_resource
 INSERT INTO resources (name) VALUES (?1) RETURNING id;
 
 -- name: grow_resource
-UPDATE resources SET passages = passages + ?2 WHERE id = ?1;
+UPDATE resources SET passages = passages + ?2, hidden = hidden + ?3,
+    newest = (SELECT coalesce(max(made), 0) FROM crystals WHERE resource = ?1) WHERE id = ?1;
 
--- name: series
-SELECT id, resource, length, asks FROM series WHERE stream = ?1 AND name = ?2;
+-- name: series_of_streams
+SELECT stream, name, id, length, asks, shows, resource FROM series
+WHERE stream IN (SELECT value FROM json_each(?1));
 
--- name: add_series
--- Conversations have odd numbers, so that a number alone tells whether its neighbours belong to it.
-INSERT INTO series (id, stream, name, resource)
-VALUES ((SELECT coalesce(max(id), 0) / 2 * 2 + 2 FROM series) + ?4, ?1, ?2, ?3) RETURNING id;
+-- name: many_series
+SELECT coalesce(max(id), 0) / 2 FROM series WHERE resource = ?1;
 
--- name: grow_series
-UPDATE series SET length = ?2, asks = ?3 WHERE id = ?1;
+-- name: keep_series
+INSERT INTO series (resource, id, stream, name, length, asks, shows) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (resource, id) DO UPDATE SET length = excluded.length, asks = excluded.asks, shows = excluded.shows;
 
 -- name: add_crystal
 INSERT INTO crystals (number, event, part, resource, kind, source, origin, trust, at, role, speaker, named, words,
@@ -151,84 +168,84 @@ SELECT chunk, length(passages) FROM held WHERE resource = ?1 AND word = ?2 ORDER
 INSERT INTO held (resource, word, chunk, passages) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (resource, word, chunk) DO UPDATE SET passages = CAST(passages || excluded.passages AS BLOB);
 
+-- name: holding
+-- Passages that hold a word, the newest chunk first.
+SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
+
 -- name: overtake
 -- An earlier word on the same thing, in the same series, is found no more.
-UPDATE crystals SET gone = ?4 WHERE number BETWEEN ?1 AND ?2 AND about = ?3 AND gone IS NULL;
+UPDATE crystals SET gone = ?5 WHERE resource = ?1 AND number BETWEEN ?2 AND ?3 AND about = ?4 AND gone IS NULL
+RETURNING made;
 
 -- name: of_stream
-SELECT made, event, about FROM crystals WHERE event > ?1 AND event < ?2;
+SELECT resource, made, event, about, gone FROM crystals WHERE event > ?1 AND event < ?2;
 
 -- name: stand
--- With a time, since when it does no longer: the first one stays.
-UPDATE crystals SET gone = CASE WHEN ?2 IS NOT NULL THEN coalesce(gone, ?2) END WHERE made = ?1;
+-- With a time, since when it does no longer.
+UPDATE crystals SET gone = ?3 WHERE made = ?2 AND resource = ?1;
 
 -- name: count_speaker
-INSERT INTO speakers (resource, name, messages) VALUES (?1, ?2, 1)
-ON CONFLICT (resource, name) DO UPDATE SET messages = messages + 1;
-
--- name: speakers
-SELECT name FROM speakers WHERE resource = ?1 AND messages > 1 ORDER BY messages DESC LIMIT ?2;
+INSERT INTO speakers (resource, name, messages) VALUES (?1, ?2, ?3)
+ON CONFLICT (resource, name) DO UPDATE SET messages = messages + excluded.messages;
 
 -- name: show
-INSERT OR IGNORE INTO shown (series, run) VALUES (?1, ?2);
+INSERT OR IGNORE INTO shown (resource, series, run) VALUES (?1, ?2, ?3);
 
--- name: is_shown
-SELECT 1 FROM shown WHERE series = ?1 AND run = ?2;
-
--- name: anything_shown
-SELECT 1 FROM shown WHERE series = ?1 LIMIT 1;
+-- name: are_shown
+SELECT run FROM shown WHERE resource = ?1 AND series = ?2 AND run IN (SELECT value FROM json_each(?3));
 
 -- name: hidden
 SELECT number FROM crystals WHERE resource = ?1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'));
 
 -- name: series_of
-SELECT id FROM series WHERE stream = ?1;
-
--- name: holding
--- Passages that hold a word, the newest first.
-SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
+SELECT id FROM series WHERE resource = ?1 AND stream = ?2;
 
 -- name: placed
-SELECT * FROM crystals WHERE number IN (SELECT value FROM json_each(?1));
+SELECT * FROM crystals WHERE resource = ?1 AND number IN (SELECT value FROM json_each(?2)) ORDER BY number;
 
 -- name: known
 SELECT * FROM crystals WHERE event = ?1 AND part = ?2;
 
 -- name: of_events
-SELECT * FROM crystals WHERE event IN (SELECT value FROM json_each(?1));
+SELECT * FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
+
+-- name: befallen
+SELECT * FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
 -- name: fresh
 SELECT count(*) FROM (SELECT 1 FROM crystals WHERE resource = ?1 AND at > ?2 AND gone IS NULL LIMIT ?3);
 
 -- name: amid
-SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone IS NULL ORDER BY at DESC LIMIT ?4;
+SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone IS NULL
+ORDER BY at DESC, made DESC LIMIT ?4;
 
 -- name: after_crystal
-UPDATE crystals SET accesses = ?2, accessed = ?3, valid_to = ?4, superseded_by = ?5, merged_into = ?6, lineage = ?7,
-    lifecycle = ?8 WHERE made = ?1;
+UPDATE crystals SET accesses = ?3, accessed = ?4, valid_to = ?5, superseded_by = ?6, merged_into = ?7, lineage = ?8,
+    lifecycle = ?9 WHERE made = ?2 AND resource = ?1;
 
 -- name: written
 -- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
 -- their own, and take no part in merging.
-SELECT crystals.* FROM crystals JOIN series ON series.id = crystals.number >> 20
+SELECT crystals.* FROM crystals JOIN series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = ?1 AND rtrim(series.name, char(1)) = 'notes' AND gone IS NULL ORDER BY made;
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
-SELECT * FROM crystals WHERE +resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL AND importance < 0.2
+SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL AND importance < 0.2
     AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
--- name: embedder
-SELECT id, upto FROM embedders WHERE name = ?1;
-
 -- name: embedders
-SELECT name, upto FROM embedders ORDER BY name;
+-- How many crystals each has been through.
+SELECT embedders.name, count(crystals.made) FROM embedders
+LEFT JOIN embedded ON embedded.embedder = embedders.id
+LEFT JOIN crystals ON crystals.resource = embedded.resource AND crystals.made <= embedded.upto
+GROUP BY embedders.name ORDER BY embedders.name;
 
--- name: newest
-SELECT coalesce(max(made), 0) FROM crystals;
+-- name: many_crystals
+SELECT count(*) FROM crystals;
 
 -- name: add_embedder
-INSERT INTO embedders (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET upto = upto RETURNING id, upto;
+INSERT INTO embedders (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id;
 
 -- name: other_embedders
 SELECT id FROM embedders WHERE name <> ?1;
@@ -236,21 +253,29 @@ SELECT id FROM embedders WHERE name <> ?1;
 -- name: drop_vectors
 DELETE FROM vectors WHERE embedder = ?1;
 
+-- name: drop_marks
+DELETE FROM embedded WHERE embedder = ?1;
+
 -- name: drop_embedder
 DELETE FROM embedders WHERE id = ?1;
 
--- name: unembedded
-SELECT * FROM crystals WHERE made > ?1 ORDER BY made LIMIT ?2;
+-- name: lagging
+SELECT resources.id FROM resources LEFT JOIN embedders ON embedders.name = ?1
+LEFT JOIN embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
+WHERE newest > coalesce(embedded.upto, 0) ORDER BY resources.id LIMIT ?2;
 
--- name: unembedded_of
--- The plus sign keeps SQLite from going through all that the resource has.
-SELECT count(*) FROM (SELECT 1 FROM crystals WHERE made > ?1 AND +resource = ?2 LIMIT ?3);
+-- name: unembedded
+SELECT * FROM crystals WHERE resource = ?2 AND made > coalesce(
+    (SELECT upto FROM embedded JOIN embedders ON embedders.id = embedder WHERE name = ?1 AND resource = ?2), 0)
+ORDER BY made LIMIT ?3;
 
 -- name: embedded_upto
-UPDATE embedders SET upto = ?2 WHERE id = ?1;
+INSERT INTO embedded (embedder, resource, upto) VALUES (?1, ?2, ?3)
+ON CONFLICT (embedder, resource) DO UPDATE SET upto = max(upto, excluded.upto);
 
 -- name: add_vector
 INSERT OR REPLACE INTO vectors (embedder, resource, passage, numbers) VALUES (?1, ?2, ?3, ?4);
 
 -- name: vectors
-SELECT made, passage, numbers FROM vectors WHERE embedder = ?1 AND resource = ?2 AND made > ?3 ORDER BY made LIMIT ?4;
+SELECT made, passage, numbers FROM vectors
+WHERE embedder = (SELECT id FROM embedders WHERE name = ?1) AND resource = ?2 AND made > ?3 ORDER BY made LIMIT ?4;
