@@ -19,6 +19,7 @@ from inmind.journal import (
     DreamBegun,
     DreamFailed,
     Dreamt,
+    DreamUnderway,
     DreamUndone,
     Event,
     NoteTaken,
@@ -69,7 +70,7 @@ def found(memory: Memory, text: str, *, resource: str = ADA) -> bool:
 
 
 def in_order(memory: Memory, *, resource: str = ADA) -> None:
-    """Each dream has one end at most, and only the one that has begun last comes to it."""
+    """Each dream has one end at most, and only the one that has begun last comes to it, or to any stage before it."""
     running = 0
     ended: set[int] = set()
     for event in events_of(memory, resource):
@@ -81,6 +82,8 @@ def in_order(memory: Memory, *, resource: str = ADA) -> None:
                 assert dream == running, f"dream {dream} has ended, and dream {running} had begun since"
                 ended.add(dream)
                 running = 0
+            case what if isinstance(what, DreamUnderway):
+                assert what.dream == running, f"dream {what.dream} went on, and dream {running} had begun since"
             case _:
                 pass
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 
 from inmind.crystals.crystal import Crystal
 from inmind.deep import DeepMemory
@@ -135,6 +136,7 @@ class Dreamer:
         gathered, proposal = self._left(lease) or self._thought_up(lease, asked)
         lease.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.take_in()
+        gathered = _asking_once(gathered)
         self._check(lease, gathered, proposal)
         lease.enter("commit")
         self._commit(lease, gathered, proposal)
@@ -369,6 +371,11 @@ class _Made:
     """Events that it makes of what people typed among the notes."""
     theirs: dict[str, int]
     """What people wrote on the page and no crystal has yet, with the numbers of the events that it makes of them."""
+
+
+def _asking_once(gathered: Gathered) -> Gathered:
+    """What a search finds takes long to be told, and the commit comes right behind the check."""
+    return replace(gathered, material=replace(gathered.material, finds=cache(gathered.material.finds)))
 
 
 def _typed(gathered: Gathered, owned: Belongings) -> Iterator[Draft]:

@@ -258,6 +258,15 @@ def dreamt(**members: object) -> Made:
     return body_of("dreamt", dream=1, by="rules", upto=0, position=0, **members)
 
 
+def gathered(**members: object) -> Made:
+    told = {"dream": 1, "until": AT, "upto": 0, "position": 0, "at": AT, **members}
+    return body_of("dream_gathered", **told)
+
+
+def proposed(*edits: object) -> Made:
+    return body_of("dream_proposed", dream=1, until=AT, edits=edits)
+
+
 def opened_in(cwd: object, **members: object) -> Made:
     return lines(lambda all: all[0].update(body=json.dumps({"resource": "ada", "cwd": cwd, **members})))
 
@@ -363,6 +372,16 @@ LINES: dict[str, tuple[Made, str]] = {
     "a skill of no time": (dreamt(skills=[["x", 1, 1, "never"]]), "line 3"),
     "a note that is none": (dreamt(notes=["#" + "9" * 5_000]), "is no note"),
     "a dream until nobody knows when": (body_of("dream_begun", trigger="asked", until=""), "line 3"),
+    "a dream taken until nobody knows when": (body_of("dream_taken", dream=1, until="", holder="x"), "line 3"),
+    "a dream that was gathered at no time": (gathered(at="2026-01-01T00:00:00"), "has no zone"),
+    "a dream that has gathered what comes later": (gathered(position=10**6), "a dream of what comes later"),
+    "a dream that has gathered itself": (gathered(upto=3), "a dream of what comes later, up to event 3"),
+    "an edit that is none": (proposed(["burn"]), "'burn' is no edit"),
+    "an edit of no section": (proposed(["add", [], "Nowhere", "x"]), "'Nowhere' is not a valid Section"),
+    "an edit that is a text": (proposed("add"), "line 3"),
+    "an edit with NUL": (proposed(["retire", ["x"], "", "", [], 0, "", "", 0, "\0"]), "without NUL"),
+    "an edit of two lines that is of one": (proposed(["retire", ["x", "y"]]), "line 3"),
+    "a verdict that is none": (body_of("dream_checked", dream=1, until=AT, verdicts=[["share", "yes"]]), "verdicts[0]"),
     "a folder with NUL": (opened_in("/a\x00b"), "line 1"),
     "a folder that is a number": (opened_in(5), "cwd is of type int"),
     "a language that there is not": (opened_in("/", language="tlh"), "'tlh' is none of the languages"),

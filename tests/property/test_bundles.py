@@ -28,12 +28,14 @@ from inmind.journal import (
     TRUST_OF,
     DocumentWritten,
     Draft,
+    DreamProposed,
     Dreamt,
     EntitiesSeen,
     Event,
     Happened,
     MessageAdded,
     Origin,
+    ProposedEdit,
     SessionOpened,
     Trust,
     encode,
@@ -59,6 +61,13 @@ PAYLOADS: st.SearchStrategy[Happened] = st.one_of(
         lambda seen: NUL not in encode(seen)
     ),
     st.builds(Dreamt, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
+    st.builds(
+        DreamProposed,
+        dream=st.integers(1, 9),
+        until=TIMES.map(datetime.isoformat),
+        edits=st.lists(TEXTS.map(lambda text: ProposedEdit(op="add", section="The Bond", text=text))).map(tuple),
+        tokens=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    ),
 )
 
 

@@ -18,9 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from inmind import Memory
 from inmind.documents import SCRATCH, STATE
+from inmind.dream.dreaming import LEASE, NEXT
 from inmind.dreamer import PHASES
 from inmind.errors import Conflict, NotFound
-from inmind.journal import Crystallised, Dreamt
+from inmind.journal import Crystallised, DreamProposed, Dreamt
 from inmind.mind import BelongingsFold
 from inmind.notes import notes_in
 from inmind.state.room import MOST_CHARACTERS
@@ -74,6 +75,7 @@ class Dreaming(RuleBasedStateMachine):
 
     @rule()
     def dreams(self) -> None:
+        self.goes_on()
         dream = self.memory.dream("ada")
         assert dream.status == "done", dream
         assert accounted(self.memory, taken_off=self.taken_off).waiting == []
@@ -92,6 +94,24 @@ class Dreaming(RuleBasedStateMachine):
     def dreams_and_is_called_off(self, phase: str) -> None:
         self.dream_disturbed(phase, lambda: self.memory.call_off_dream("ada"))
         assert self.memory.dreams("ada")[0].status == self.unless_committed(phase)
+
+    @rule(phase=st.sampled_from(PHASES[:-1]))
+    def dreams_and_dies(self, phase: str) -> None:
+        """Its memory is closed, so that not even its end can be told; and then nobody hears of it for long enough."""
+        self.goes_on()
+        with Memory.open(self.home, clock=self.clock, embedder=None) as other:
+
+            def die(now: str, _: str) -> None:
+                if now == phase:
+                    other.close()
+                    raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                other.dream("ada", watch=die)
+        left = self.memory.belongings("ada").dreams.running
+        assert left is not None
+        assert NEXT[left.stage] == phase
+        self.clock.advance(seconds=LEASE.total_seconds())
 
     @rule()
     def takes_a_dream_back(self) -> None:
@@ -174,6 +194,7 @@ class Dreaming(RuleBasedStateMachine):
 
     def dreams_the_same_of_the_same(self) -> None:
         """Dreams are made of nothing but the journal and the time."""
+        self.goes_on()
         self.look()
         self.memory.close()
         pages: list[str] = []
@@ -188,7 +209,22 @@ class Dreaming(RuleBasedStateMachine):
                 assert without_header(again) == without_header(pages[-1]), "twice is as good as once"
         assert pages[0] == pages[1]
 
+    def goes_on(self) -> None:
+        """With what was left in the middle, if anything was: what was proposed by then is what comes of it."""
+        left = self.memory.belongings("ada").dreams.running
+        if left is None:
+            return
+        proposed = self.proposals()
+        dream = self.memory.dream("ada")
+        assert dream.status == "done", dream
+        assert (dream.id == left.dream) == left.keeps(self.clock.now)
+        assert self.proposals() - proposed == (not left.proposed or dream.id != left.dream)
+
+    def proposals(self) -> int:
+        return sum(isinstance(event.what, DreamProposed) for event in events_of(self.memory))
+
     def dream_disturbed(self, phase: str, disturb: Any) -> None:
+        self.goes_on()
         self.memory.dream("ada", watch=lambda now, _: disturb() if now == phase else None)
 
     def unless_committed(self, phase: str) -> str:

@@ -231,8 +231,8 @@ def dream_without_room(voice: Voice, *, home: str, room: int) -> list[str]:
 
 
 def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) -> Memory:
-    """With a dreamer for whom no time passes, and who is called by it: how long a dream took, and whose it was, stands in
-    the journal, which is compared."""
+    """With a dreamer for whom no time passes, and who is called by it: how long a dream took, and whose it was, stands
+    in the journal, which is compared."""
 
     def called(_: int) -> str:
         return str(at)

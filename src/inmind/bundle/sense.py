@@ -98,6 +98,7 @@ def refuse_nonsense(what: Happened) -> None:
             for edit in edits:
                 of_row(edit)
                 _check_moment(edit.at)
+                checked_text(edit.topic + edit.keywords)
         case Dreamt() | DreamUndone():
             _check_dreamt(what)
         case _:

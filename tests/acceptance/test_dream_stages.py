@@ -1,0 +1,429 @@
+"""Each stage of a dream is in the journal: whoever dreams may die behind any of them, and the next one goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dreamt import accounted, events_of, folder_of, in_order, shown, text_of, without_header
+from torture import stages
+from torture.harness import SECONDS, Running, ask, run
+from torture.stages import COST, LATER, NOON, NOTES, Paid
+
+from inmind import Memory
+from inmind.documents import SCRATCH, STATE
+from inmind.dream.dreaming import KEEPS, LEASE
+from inmind.errors import DreamRunning
+from inmind.journal import Draft, DreamBegun, DreamGathered, DreamProposed, DreamTaken, Happened, Origin
+from inmind.testing import ManualClock
+
+UNPAID = ("begun", "gathered")
+PAID = ("proposed", "checked")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("stages") / "home"
+    ask(stages.begin, home=str(home))
+    return home
+
+
+@pytest.fixture(scope="module")
+def undisturbed(begun: Path) -> dict[str, Any]:
+    folder = begun.parent / "undisturbed"
+    return ask(stages.dream, home=copied(begun, folder), calls=str(folder / "calls"))
+
+
+@pytest.fixture
+def home(begun: Path, tmp_path: Path) -> str:
+    return copied(begun, tmp_path)
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    """A line for each time that the model was asked, by whomever."""
+    return tmp_path / "calls"
+
+
+def copied(begun: Path, folder: Path) -> str:
+    return str(shutil.copytree(begun, folder / "home"))
+
+
+def asked(calls: Path) -> int:
+    return len(calls.read_text().splitlines()) if calls.exists() else 0
+
+
+def killed(home: str, calls: Path, stage: str, key: str | None = None, *, minutes: int = 0) -> None:
+    given: dict[str, Any] = {"home": home, "calls": str(calls), "stage": stage, "key": key, "minutes": minutes}
+    ended = run(stages.end_behind, how="SIGKILL", **given)
+    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.said
+
+
+def opened(home: str, calls: Path, clock: ManualClock | None = None) -> Memory:
+    return Memory.open(home, clock=clock or ManualClock(LATER), embedder=None, model=Paid(str(calls)))
+
+
+@pytest.fixture
+def left(home: str, calls: Path) -> Iterator[Callable[[str], Memory]]:
+    """A memory in which a dream has died behind a stage, as somebody finds it when nobody holds that any more."""
+    memories: list[Memory] = []
+
+    def died(stage: str) -> Memory:
+        killed(home, calls, stage)
+        memories.append(opened(home, calls))
+        return memories[0]
+
+    yield died
+    for memory in memories:
+        memory.close()
+
+
+# -- killed ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, "tonight"])
+@pytest.mark.parametrize("stage", [*UNPAID, *PAID])
+@pytest.mark.spec("G7", "J1", "J9", "K20", "K22")
+def test_a_dream_killed_behind_a_stage_is_finished_by_the_next_and_the_model_is_asked_once(
+    home: str, calls: Path, undisturbed: dict[str, Any], stage: str, key: str | None
+) -> None:
+    killed(home, calls, stage, key)
+    assert asked(calls) == (stage in PAID)
+    with opened(home, calls) as memory:
+        running = memory.belongings("ada").dreams.running
+        assert running is not None
+        assert (running.stage, running.dream, len(running.holder)) == (stage, undisturbed["dream"], 16)
+        assert (running.began, running.until) == (NOON, NOON + LEASE)
+    found = ask(stages.dream, home=home, calls=str(calls), key=key, later=True)
+    assert asked(calls) == 1
+    pages = found.pop("page"), undisturbed["page"]
+    assert without_header(pages[0]) == without_header(pages[1])
+    assert (pages[0] == pages[1]) == (stage in PAID), "by the time of which it was proposed"
+    again = {"gathered": 1, "checked": 1}.get(stage, 0)  # told once more by whoever went on
+    expected = {**undisturbed, "taken": 1, "version": undisturbed["version"] + 1 + again}
+    assert found == {name: value for name, value in expected.items() if name != "page"}
+
+
+@pytest.mark.spec("G7", "J9")
+def test_the_key_of_a_dream_that_was_killed_behind_its_commit_answers_with_it_and_does_nothing(
+    home: str, calls: Path, undisturbed: dict[str, Any]
+) -> None:
+    killed(home, calls, "committed", key="tonight")
+    for _ in range(2):
+        assert ask(stages.dream, home=home, calls=str(calls), key="tonight", later=True) == undisturbed
+    assert asked(calls) == 1
+    with opened(home, calls) as memory:
+        memory.session("shop", resource="ada", cwd="/w").read(STATE)
+        shown(memory)
+
+
+@pytest.mark.parametrize("stage", [*UNPAID, *PAID])
+@pytest.mark.spec("G7", "K20", "K22")
+def test_while_it_holds_nobody_goes_on_with_it_by_its_key_or_without(home: str, calls: Path, stage: str) -> None:
+    killed(home, calls, stage, key="tonight")
+    clock = ManualClock(NOON + LEASE - timedelta(seconds=1))
+    with opened(home, calls, clock) as memory:
+        for key in ("tonight", "another", None):
+            with pytest.raises(DreamRunning):
+                memory.dream("ada", key=key)
+        clock.advance(seconds=1)
+        finished = memory.dream("ada", key="tonight")
+        assert finished.status == "done"
+        assert memory.dream("ada", key="tonight") == finished
+        other = memory.dream("ada", key="another")
+        assert (other.id > finished.id, other.notes) == (True, ())
+    assert asked(calls) == 2, "for each of the two dreams"
+
+
+@pytest.mark.spec("G7", "J9", "K20")
+def test_of_several_who_find_it_at_once_one_goes_on(home: str, calls: Path) -> None:
+    killed(home, calls, "proposed")
+    actors = [Running(stages.dream_at_once, home=home, calls=str(calls)) for _ in range(3)]
+    try:
+        for actor in actors:
+            actor.hear_until("waiting")
+        for actor in actors:
+            actor.go_on()
+        heard = [(actor, actor.hear()) for actor in actors]
+        ahead = [actor for actor, words in heard if words == ["waiting"]]
+        assert len(ahead) == 1, heard
+        ahead[0].go_on()
+    finally:
+        ended = [actor.finish() for actor in actors]
+    assert sorted(one.answer for one in ended) == ["DREAM_RUNNING", "DREAM_RUNNING", "done"]
+    assert asked(calls) == 1
+
+
+@pytest.mark.spec("G7", "J9")
+def test_one_that_is_killed_again_and_again_is_still_one_dream_and_paid_for_once(
+    home: str, calls: Path, undisturbed: dict[str, Any]
+) -> None:
+    """As a job is that is tried again, each time by a worker that dies."""
+    ends = ("begun", "gathered", "proposed", "proposed", "checked", "checked")
+    for minutes, stage in enumerate(ends):
+        killed(home, calls, stage, key="job", minutes=minutes)
+    with opened(home, calls, ManualClock(NOON + len(ends) * LEASE)) as memory:
+        assert memory.belongings("ada").dreams.failures == 5
+        dream = memory.dream("ada", key="job")
+        assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", COST)
+        assert memory.belongings("ada").dreams.failures == 0
+        assert accounted(memory).waiting == []
+        in_order(memory)
+    assert asked(calls) == 1
+
+
+# -- stopped, and back again ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", [*UNPAID, *PAID])
+@pytest.mark.spec("G7", "J9", "K20")
+def test_whoever_comes_back_when_another_has_taken_over_changes_nothing(
+    home: str, calls: Path, undisturbed: dict[str, Any], stage: str
+) -> None:
+    old = Running(stages.end_behind, home=home, calls=str(calls), stage=stage, how="SIGSTOP")
+    try:
+        old.hear_until("ending")
+        wait_until_stopped(old)
+        found = ask(stages.dream, home=home, calls=str(calls), later=True)
+        files = contents(home)
+        os.kill(old.pid, signal.SIGCONT)
+        ended = old.finish()
+    finally:
+        old.kill()
+    assert ended.answer == found, "it tells of the dream as the other has finished it"
+    assert (found["ends"], found["taken"], found["notes"]) == (1, 1, len(NOTES))
+    assert contents(home) == files
+    assert without_header(found["page"]) == without_header(undisturbed["page"])
+    assert asked(calls) == (2 if stage == "gathered" else 1), "who was about to ask finds out while it does"
+    assert found["spent"] == sum(COST)
+
+
+@pytest.mark.spec("G7", "K20")
+def test_whoever_comes_back_while_the_other_is_still_at_it_changes_nothing(home: str, calls: Path) -> None:
+    old = Running(stages.end_behind, home=home, calls=str(calls), stage="proposed", how="SIGSTOP")
+    other = Running(stages.dream_at_once, home=home, calls=str(calls))
+    try:
+        old.hear_until("ending")
+        wait_until_stopped(old)
+        other.hear_until("waiting")
+        other.go_on()
+        other.hear_until("waiting")  # in the middle of it
+        os.kill(old.pid, signal.SIGCONT)
+        ended = old.finish()
+        other.go_on()
+    finally:
+        old.kill()
+        finished = other.finish()
+    assert (ended.answer["status"], ended.answer["ends"]) == ("abandoned", 0), "by its own clock, which stands still"
+    assert finished.answer == "done"
+    with opened(home, calls) as memory:
+        in_order(memory)
+        assert [dream.status for dream in memory.dreams("ada")] == ["done"]
+    assert asked(calls) == 1
+
+
+def wait_until_stopped(actor: Running) -> None:
+    deadline = time.monotonic() + SECONDS
+    while Path(f"/proc/{actor.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < deadline, "it never stopped"
+        time.sleep(0.001)
+
+
+def contents(home: str) -> dict[str, str]:
+    return {path: (folder_of(home) / path).read_text("utf-8") for path in (STATE, SCRATCH)}
+
+
+# -- what others do before somebody goes on -----------------------------------------------------------------------
+
+
+@pytest.mark.spec("G7", "J9")
+def test_a_note_that_was_taken_since_waits_where_a_proposal_is_gone_on_with(left: Callable[[str], Memory]) -> None:
+    memory = left("proposed")
+    late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
+    dream = memory.dream("ada")
+    assert (len(dream.notes), dream.inputs and dream.inputs["rebased"]) == (len(NOTES), True)
+    assert accounted(memory).waiting == [late]
+    assert memory.dream("ada").notes == (late,)
+
+
+@pytest.mark.spec("G7", "J9")
+def test_nothing_but_its_own_stages_does_not_make_it_rebased(left: Callable[[str], Memory]) -> None:
+    dream = left("checked").dream("ada")
+    assert dream.inputs is not None
+    assert dream.inputs["rebased"] is False
+
+
+@pytest.mark.spec("A5", "G7", "J9")
+def test_what_people_typed_since_is_never_taken_for_what_was_proposed(home: str, calls: Path) -> None:
+    """What has no event yet goes by its place, and somebody has put something else there."""
+    notes = folder_of(home) / SCRATCH
+    notes.write_text(f"{notes.read_text('utf-8')}\nThe dog of Ben is called Blaise, and Pascal is a cat.\n", "utf-8")
+    killed(home, calls, "proposed")
+    text = notes.read_text("utf-8")
+    notes.write_text(f"Budgie Babbage bites.\n\n{text.replace('Blaise', 'Bernoulli')}", "utf-8")
+    with opened(home, calls) as memory:
+        dream = memory.dream("ada")
+        assert (dream.id > 0, dream.status, asked(calls)) == (True, "done", 1)
+        every_line_is_made_of_what_it_says(memory)
+        assert memory.dream("ada").status == "done"
+        page = text_of(memory, STATE)
+        assert "Budgie Babbage bites." in page
+        assert "Bernoulli" in page
+        assert accounted(memory).waiting == []
+        every_line_is_made_of_what_it_says(memory)
+
+
+def every_line_is_made_of_what_it_says(memory: Memory) -> None:
+    for line in memory.belongings("ada").dreams.lines.values():
+        sources = " ".join(memory.crystal(source).text for source in line.sources)
+        assert names(line.text) <= names(sources), (line, sources)
+
+
+def names(text: str) -> set[str]:
+    return {name for name in ("Pascal", "Blaise", "Bernoulli", "Budgie", "Babbage", "Ada", "Ben") if name in text}
+
+
+@pytest.mark.spec("G7", "G13", "J9")
+def test_one_that_is_called_off_before_anybody_goes_on_is_over_and_was_paid_for_once(
+    left: Callable[[str], Memory], calls: Path
+) -> None:
+    memory = left("proposed")
+    (dream,) = memory.dreams("ada")
+    assert (dream.status, dream.phase, dream.by, dream.tokens) == ("abandoned", "check", "paid", COST)
+    assert memory.call_off_dream("ada")
+    (dream,) = memory.dreams("ada")
+    assert (dream.status, dream.phase, dream.tokens) == ("failed", "check", COST)
+    assert memory.belongings("ada").dreams.spent_on(LATER) == sum(COST)
+    assert memory.dream("ada").id > dream.id
+    assert asked(calls) == 2
+    assert memory.belongings("ada").dreams.spent_on(LATER) == 2 * sum(COST)
+
+
+@pytest.mark.spec("G7", "J9")
+def test_one_that_is_called_off_by_whoever_went_on_was_paid_for_once(left: Callable[[str], Memory]) -> None:
+    memory = left("proposed")
+    stopped: list[str] = []
+
+    def watch(phase: str, _: str) -> None:
+        stopped.append(phase)
+
+    dream = memory.dream("ada", watch=watch, cancelled=lambda: "commit" in stopped)
+    assert (dream.status, dream.phase, dream.tokens) == ("failed", "commit", COST)
+    assert memory.belongings("ada").dreams.spent_on(LATER) == sum(COST)
+    assert len(accounted(memory).waiting) == len(NOTES)
+
+
+@pytest.mark.spec("G7", "G13", "J9")
+def test_one_that_stands_on_a_dream_that_was_taken_back_is_not_gone_on_with(home: str, calls: Path) -> None:
+    first = ask(stages.dream, home=home, calls=str(calls))
+    killed(home, calls, "proposed")
+    with opened(home, calls) as memory:
+        assert memory.undo_dream("ada").id == first["dream"]
+        (left, _) = memory.dreams("ada")
+        assert (left.status, left.reason) == ("failed", f"dream {first['dream']} was taken back, on which it stands")
+        again = memory.dream("ada")
+        assert (again.id > left.id, len(again.notes)) == (True, len(NOTES))
+        in_order(memory)
+    assert asked(calls) == 3
+
+
+# -- what is not gone on with, or not from there ------------------------------------------------------------------
+
+
+@pytest.mark.spec("G7", "J9", "K22")
+def test_what_was_proposed_a_day_ago_is_given_up_and_was_paid_for_all_the_same(home: str, calls: Path) -> None:
+    killed(home, calls, "proposed")
+    with opened(home, calls, ManualClock(NOON + KEEPS)) as memory:
+        made = memory.dream("ada")
+        (dream, left) = memory.dreams("ada")
+        assert (dream, left.status, left.tokens) == (made, "abandoned", COST)
+        assert memory.belongings("ada").dreams.spent_on(NOON + KEEPS) == sum(COST)
+    assert asked(calls) == 2
+
+
+@pytest.mark.spec("G7", "J9")
+def test_its_key_goes_on_with_it_however_old_it_is_and_gathers_anew_what_is_too_old(home: str, calls: Path) -> None:
+    killed(home, calls, "proposed", key="tonight")
+    clock = ManualClock(NOON + KEEPS)
+    with opened(home, calls, clock) as memory:
+        late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
+        (left,) = memory.dreams("ada")
+        dream = memory.dream("ada", key="tonight")
+        assert (dream.id, dream.status, late in dream.notes) == (left.id, "done", True)
+        assert dream.tokens == (2 * COST[0], 2 * COST[1]), "all that was paid for it"
+        assert memory.belongings("ada").dreams.spent_on(clock.now) == sum(COST), "on that day"
+    assert asked(calls) == 2
+
+
+@pytest.mark.spec("G7", "J9")
+def test_a_proposal_that_names_what_is_not_there_is_not_believed(
+    home: str, calls: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever gathered read the page of notes in another way: its places are not ours."""
+    with opened(home, calls, ManualClock(NOON)) as memory:
+        until, upto, at = (NOON + LEASE).isoformat(), len(events_of(memory)), NOON.isoformat()
+        dream = happened(memory, DreamBegun(trigger="asked", until=until, by="paid", holder="other"))
+        happened(memory, DreamGathered(dream=dream, until=until, upto=upto, position=0, at=at, typed="of another"))
+        happened(memory, DreamProposed(dream=dream, until=until, by="paid", tokens=COST))
+    with opened(home, calls) as memory:
+        made = memory.dream("ada")
+        assert (made.id, made.status, made.tokens) == (dream, "done", (2 * COST[0], 2 * COST[1]))
+        assert len(made.notes) == len(NOTES)
+    assert f"what was proposed in dream {dream} of ada names what is not there" in caplog.text
+    assert asked(calls) == 1
+
+
+def happened(memory: Memory, what: Happened) -> int:
+    store, name = memory._store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
+    return store.append(name, [Draft(what=what, origin=Origin.DREAM)], expected=store.version(name), at=NOON).last
+
+
+# -- elsewhere ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("G7", "J9", "M40")
+def test_one_that_was_left_in_the_middle_is_gone_on_with_in_another_home(
+    left: Callable[[str], Memory], calls: Path, tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    left("proposed").export(tmp_path / "moved.inmind")
+    with opened(str(tmp_path / "other"), calls) as memory:
+        memory.session("before", resource="ben").note("Something else came first")
+        memory.import_(tmp_path / "moved.inmind")
+        dream = memory.dream("ada")
+        assert (dream.id, dream.status) == (undisturbed["dream"], "done")
+        assert text_of(memory, STATE) == undisturbed["page"]
+        assert accounted(memory).waiting == []
+    assert asked(calls) == 1
+
+
+@pytest.mark.spec("G7", "M40")
+def test_what_is_proposed_of_words_that_no_page_can_hold_is_taken_elsewhere_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "here", embedder=None) as memory:
+        said = [{"role": "user", "content": "I prefer tea \x00 over any coffee"}]
+        memory.session("shop", resource="ada", cwd="/w").add(said)
+        assert "I prefer tea" in memory.dream("ada").after
+        memory.export(tmp_path / "moved.inmind")
+    with Memory.open(tmp_path / "there", embedder=None) as memory:
+        assert memory.import_(tmp_path / "moved.inmind").resources == 1
+
+
+@pytest.mark.spec("G3", "J9")
+def test_upkeep_goes_on_with_what_was_left_without_waiting_for_the_next_dream(
+    left: Callable[[str], Memory], calls: Path
+) -> None:
+    memory = left("proposed")
+    clock = memory._clock  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(clock, ManualClock)
+    assert memory.upkeep().dreams == (), "a process has to have been there for five minutes"
+    clock.advance(seconds=300)
+    (dream,) = memory.upkeep().dreams
+    assert (dream.status, dream.trigger, dream.by) == ("done", "asked", "paid")
+    assert any(isinstance(event.what, DreamTaken) for event in events_of(memory))
+    assert asked(calls) == 1

@@ -1,0 +1,155 @@
+"""A dream that is stopped right behind one of its stages, in a process of its own, and those who find it so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from dreamt import accounted, events_of, in_order, text_of
+from torture.harness import Voice
+
+from inmind import Memory
+from inmind.documents import STATE
+from inmind.dream.dreaming import LEASE
+from inmind.errors import DreamRunning
+from inmind.journal import DreamProposed, Dreamt, DreamTaken
+from inmind.models import Question, Reply
+from inmind.testing import ManualClock
+
+NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
+LATER = NOON + LEASE + timedelta(seconds=1)
+
+BEHIND = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit", "committed": "index"}
+"""What a dream enters as soon as a stage is in the journal."""
+
+COST = (900, 100)
+
+NOTES = (
+    "Ada prefers tabs over spaces",
+    "The API migration is due on 20 March 2026",
+    "Ben is on holiday until 27 March 2026",
+    "The cat of Ada is called Pascal",
+)
+
+
+class Paid:
+    """A model that writes down, outside of all memory, that it was asked. It says two notes in its own words; the rest
+    is left to rules."""
+
+    name = "paid"
+
+    def __init__(self, calls: str) -> None:
+        self._calls = Path(calls)
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        with self._calls.open("a") as calls:
+            calls.write("asked\n")
+        told = {
+            word: found[0]
+            for word in ("Pascal", "tabs")
+            if (found := re.findall(rf"\b([NC]\d+)\b[^\n]*{word}", question.prompt))
+        }
+        said = {"Pascal": "Pascal is what the cat of Ada is called", "tabs": "Ada prefers tabs over any spaces"}
+        edits = [
+            {"op": "add", "section": "The Bond", "text": said[word], "sources": [label]} for word, label in told.items()
+        ]
+        return Reply(text=json.dumps({"edits": edits}), tokens=COST)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is after a dream."""
+
+    dream: int
+    status: str
+    by: str
+    tokens: tuple[int, int]
+    page: str
+    notes: int
+    ends: int
+    taken: int
+    proposed: int
+    spent: int
+    version: int
+
+
+def begin(voice: Voice, *, home: str) -> None:
+    with opened(home, "", NOON) as memory:
+        session = memory.session("shop", resource="ada", cwd="/w")
+        for text in NOTES:
+            session.note(text)
+    voice.tell("begun")
+
+
+def dream(voice: Voice, *, home: str, calls: str, key: str | None = None, later: bool = False) -> dict[str, Any]:
+    """Undisturbed; `later`: when no lease of noon holds any more."""
+    with opened(home, calls, LATER if later else NOON) as memory:
+        made = memory.dream("ada", key=key)
+        voice.tell("done")
+        in_order(memory)
+        accounted(memory)
+        return told(memory, made.id)
+
+
+def end_behind(
+    voice: Voice, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
+) -> dict[str, Any]:
+    """With a signal that nothing can catch, so many minutes past noon; who is only stopped by it may go on some day."""
+
+    def stop(phase: str, _: str) -> None:
+        if phase == BEHIND[stage]:
+            voice.tell("ending", stage)
+            os.kill(os.getpid(), getattr(signal, how))
+
+    with opened(home, calls, NOON + timedelta(minutes=minutes)) as memory:
+        made = memory.dream("ada", watch=stop, key=key)
+        return told(memory, made.id)
+
+
+def dream_at_once(voice: Voice, *, home: str, calls: str) -> str:
+    """All of them find it at the same moment; whoever has it stays in the middle until the test lets it go."""
+    with opened(home, calls, LATER) as memory:
+        voice.wait()
+        try:
+            return memory.dream("ada", watch=_staying(voice)).status
+        except DreamRunning as error:
+            return error.code
+
+
+def _staying(voice: Voice) -> Callable[[str, str], None]:
+    def stay(phase: str, _: str) -> None:
+        if phase == "commit":
+            voice.wait()
+
+    return stay
+
+
+def told(memory: Memory, dream: int) -> dict[str, Any]:
+    made = next(one for one in memory.dreams("ada") if one.id == dream)
+    happened = [event.what for event in events_of(memory)]
+    return asdict(
+        Found(
+            dream=dream,
+            status=made.status,
+            by=made.by,
+            tokens=made.tokens,
+            page=text_of(memory, STATE),
+            notes=len(made.notes),
+            ends=sum(isinstance(what, Dreamt) for what in happened),
+            taken=sum(isinstance(what, DreamTaken) for what in happened),
+            proposed=sum(isinstance(what, DreamProposed) for what in happened),
+            spent=memory.belongings("ada").dreams.spent_on(NOON),
+            version=len(happened),
+        )
+    )
+
+
+def opened(home: str, calls: str, at: datetime) -> Memory:
+    return Memory.open(home, clock=ManualClock(at), embedder=None, model=Paid(calls) if calls else None)
