@@ -81,6 +81,19 @@ class Ground:
         return {name: (table, indexes, rows) for name, table, indexes, rows in self.ask(_SIZES, self.schema)}
 
     @property
+    def room(self) -> int:
+        """Bytes of all tables of the tenant with their indexes."""
+        return sum(table + indexes for table, indexes, _ in self.sizes().values())
+
+    @property
+    def logged(self) -> int:
+        """Bytes that the server's log has had so far."""
+        return int(self.ask("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0])
+
+    def count(self, table: str) -> int:
+        return self.ask(f"SELECT count(*) FROM {self.schema}.{table}")[0][0]
+
+    @property
     def said(self) -> str:
         """What the numbers were measured on, for a note."""
         version = self.ask("SHOW server_version")[0][0]

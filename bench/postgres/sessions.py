@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from bench.postgres.crowd import Together, crowd
-from bench.postgres.ground import ground, sized
+from bench.postgres.ground import Ground, ground, sized
 from bench.table import Row, Table
 from bench.talk import Message, exchanges
 from bench.timing import Race, spoken
@@ -22,6 +22,7 @@ from inmind import Memory, Session
 PROCESSES = (1, 2, 4, 8)
 SESSIONS = sized(240, 24)
 SECONDS = sized(8.0, 1.5)
+WEIGHED = sized(1_000, 50)
 BEFORE = 10
 """Turns that each session has had."""
 
@@ -34,38 +35,57 @@ KINDS = {
 
 
 def run() -> list[Table]:
-    rows: list[Row] = []
     with ground() as there:
-        for kind, what in KINDS.items():
-            alone = 0.0
-            for processes in PROCESSES:
-                race, turns = Race(), 0
-                for taken in crowd(processes, _host, there.tenant, kind, processes):
-                    turns += len(taken)
-                    for seconds in taken:
-                        race.enter("turn", seconds)
-                rate = turns / SECONDS
-                alone = alone or rate
-                shares = f"a turn {spoken(race.median('turn'))} p50, {spoken(race.p99('turn'))} p99"
-                rows.append(
-                    Row(
-                        what=f"{what}, {processes} process{'es' if processes > 1 else ''}",
-                        measured=f"{rate:,.0f} a second, {rate / alone:.2f}x one process ({shares})",
-                        figures={
-                            "rate": rate,
-                            "against_one": rate / alone,
-                            "p50": race.median("turn"),
-                            "p99": race.p99("turn"),
-                        },
-                    )
+        return [_taken(there), _weighed(there)]
+
+
+def _taken(there: Ground) -> Table:
+    rows: list[Row] = []
+    for kind, what in KINDS.items():
+        alone = 0.0
+        for processes in PROCESSES:
+            race = Race()
+            for taken in crowd(processes, _host, there.tenant, kind, processes):
+                for seconds in taken:
+                    race.enter("turn", seconds)
+            p50, p99, rate = race.median("turn"), race.p99("turn"), len(race.samples["turn"]) / SECONDS
+            alone = alone or rate
+            times = f", {rate / alone:.2f}x one" if processes > 1 else ""
+            rows.append(
+                Row(
+                    what=f"{what}: {processes}",
+                    measured=f"{rate:,.0f} a second{times} (a turn {spoken(p50)} p50, {spoken(p99)} p99)",
+                    figures={"rate": rate, "against_one": rate / alone, "p50": p50, "p99": p99},
                 )
-        said = there.said
-    title = f"turns a second through one database: prepare and record, {SESSIONS} sessions, {SECONDS:g} s each"
+            )
+    title = f"turns a second through one database, by processes, {SESSIONS} sessions, {SECONDS:g} s each"
     note = (
-        f"A turn: {BEFORE} turns and more of 1 KB in the host's list, prepare with a message more, record of a reply; "
-        "two commits at least. The server and all processes share this machine's cores, so that is where it levels off."
+        f"A turn: prepare with {BEFORE} turns and more of 1 KB in the host's list and a message more, record of the "
+        "reply. The server and all processes share this machine's cores, and that is where it levels off."
     )
-    return [Table(title, rows, [note, said])]
+    return Table(title, rows, [note, there.said])
+
+
+def _weighed(there: Ground) -> Table:
+    """What a turn leaves behind: in tables, and in the log that goes to backups and standbys."""
+    with Memory.open(there.tenant, embedder=None) as memory:
+        session = _opened(memory, "weighed", 1, 0)
+        _turn(session, 0)
+        before = there.room, there.logged, there.count("events")
+        for passed in range(1, WEIGHED + 1):
+            _turn(session, passed)
+        after = there.room, there.logged, there.count("events")
+    kept, logged, events = ((late - early) / WEIGHED for early, late in zip(before, after, strict=True))
+    said = sum(len(message["content"]) for message in _TURNS[2:4])
+    rows = [
+        Row(what="events", measured=f"{events:.1f}", figures={"events": events}),
+        Row(what="bytes that were said", measured=f"{said:,}", figures={"said": said}),
+        Row(what="bytes in tables and indexes", measured=f"{kept:,.0f}", figures={"kept": kept}),
+        Row(what="bytes of WAL", measured=f"{logged:,.0f}", figures={"logged": logged}),
+    ]
+    return Table(
+        f"what one turn leaves, a mean of {WEIGHED:,}", rows, ["Without the index of deep memory.", there.said]
+    )
 
 
 def _host(number: int, together: Together, url: str, kind: str, processes: int) -> list[float]:
