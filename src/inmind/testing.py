@@ -12,7 +12,19 @@ from itertools import islice
 
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.journal import Draft, Event, Happened, decode, encode, microseconds, moment
-from inmind.stores.base import Adopted, Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.base import (
+    Adopted,
+    Appended,
+    Batch,
+    Begun,
+    Key,
+    Published,
+    Receipt,
+    Snapshot,
+    Summary,
+    Window,
+    owner_by,
+)
 
 
 @dataclass
@@ -38,6 +50,7 @@ class InMemoryStore:
         self._keys: dict[tuple[str, str], tuple[str, Appended]] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._published: dict[str, dict[str, Published]] = {}
+        self._allowances: dict[tuple[str, int], int] = {}
         self._closed = False
 
     def append(
@@ -160,6 +173,22 @@ class InMemoryStore:
     def mark_published(self, stream: str, path: str, shown: Published) -> None:
         with self._open():
             self._published.setdefault(stream, {})[path] = shown
+
+    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+        with self._open():
+            if (used := self.used(window) + amount) > most:
+                return False
+            self._allowances[window.name, window.stamp] = used
+            return True
+
+    def settle(self, window: Window, amount: int) -> None:
+        with self._open():
+            if (window.name, window.stamp) in self._allowances:
+                self._allowances[window.name, window.stamp] = max(0, self.used(window) + amount)
+
+    def used(self, window: Window) -> int:
+        with self._open():
+            return self._allowances.get((window.name, window.stamp), 0)
 
     def close(self) -> None:
         self._closed = True

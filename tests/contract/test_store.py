@@ -46,7 +46,7 @@ from inmind.journal import (
     Verdict,
 )
 from inmind.stores import sqlite as sqlite_store
-from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Store
+from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Store, Window
 from inmind.stores.sqlite import MIGRATIONS, SqliteStore
 from inmind.testing import InMemoryStore
 
@@ -935,6 +935,79 @@ def test_every_step_of_the_schema_that_has_a_file_is_taken() -> None:
     """A step that is written and not listed leaves older versions in the belief that they know every kind of event."""
     files = (Path(sqlite_store.__file__).parent / "sql").glob("0*.sql")
     assert sorted(file.stem for file in files) == list(MIGRATIONS)
+
+
+# -- allowances --------------------------------------------------------------------------------------------
+
+A_MINUTE = Window("calls", WHEN.replace(second=0, microsecond=0), timedelta(minutes=1))
+
+
+@pytest.mark.spec("B47")
+def test_no_more_is_allowed_than_there_may_be(store: Store) -> None:
+    assert [store.allow(A_MINUTE, 2, most=5) for _ in range(3)] == [True, True, False]
+    assert store.used(A_MINUTE) == 4
+    assert store.allow(A_MINUTE, 1, most=5)
+    assert not store.allow(A_MINUTE, 1, most=5)
+
+
+@pytest.mark.spec("B47")
+def test_what_is_more_than_all_there_may_be_is_refused_at_once(store: Store) -> None:
+    assert not store.allow(A_MINUTE, 6, most=5)
+    assert store.used(A_MINUTE) == 0
+
+
+@pytest.mark.spec("B47")
+def test_each_window_and_each_name_is_counted_by_itself(store: Store) -> None:
+    after = dataclasses.replace(A_MINUTE, start=A_MINUTE.end)
+    other = dataclasses.replace(A_MINUTE, name="tokens")
+    assert all(store.allow(one, 5, most=5) for one in (A_MINUTE, after, other))
+    assert [store.used(one) for one in (A_MINUTE, after, other)] == [5, 5, 5]
+
+
+@pytest.mark.spec("B47")
+def test_what_was_used_after_all_is_what_counts(store: Store) -> None:
+    store.allow(A_MINUTE, 5, most=5)
+    store.settle(A_MINUTE, -3)
+    assert store.used(A_MINUTE) == 2
+    store.settle(A_MINUTE, 9)
+    assert store.used(A_MINUTE) == 11
+    assert not store.allow(A_MINUTE, 0, most=10)
+    store.settle(A_MINUTE, -99)
+    assert store.used(A_MINUTE) == 0
+    store.settle(dataclasses.replace(A_MINUTE, name="never asked for"), 1)
+
+
+def test_windows_that_are_long_over_leave_nothing(store: Store) -> None:
+    store.allow(A_MINUTE, 5, most=5)
+    later = dataclasses.replace(A_MINUTE, start=A_MINUTE.start + timedelta(minutes=4))
+    store.allow(later, 1, most=5)
+    if not isinstance(store, InMemoryStore):
+        assert store.used(A_MINUTE) == 0
+    assert store.used(later) == 1
+
+
+def test_a_moment_is_in_one_window_of_each_length() -> None:
+    assert Window.at(WHEN, "calls", timedelta(minutes=1)) == A_MINUTE
+    day = Window.at(WHEN, "tokens", timedelta(days=1))
+    assert (day.start, day.end) == (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    assert Window.at(WHEN.astimezone(timezone(timedelta(hours=5))), "tokens", timedelta(days=1)) == day
+
+
+@pytest.mark.spec("B47")
+def test_however_many_ask_at_once_no_more_is_allowed(store: Store) -> None:
+    allowed: list[bool] = []
+    together = threading.Barrier(8)
+
+    def ask() -> None:
+        together.wait()
+        allowed.extend(store.allow(A_MINUTE, 1, most=20) for _ in range(5))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sum(allowed), store.used(A_MINUTE)) == (20, 20)
 
 
 # -- the trace that tells two stores apart ------------------------------------------------------------------

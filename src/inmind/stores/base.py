@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from inmind.crystals.crystal import owner_of
 from inmind.frozen import frozen
 from inmind.home import RESOURCE
-from inmind.journal import Draft, Event, Happened, SessionOpened
+from inmind.journal import Draft, Event, Happened, SessionOpened, microseconds
 
 Clock = Callable[[], datetime]
 
@@ -103,6 +103,37 @@ class Published:
 
     digest: str
     seq: int
+
+
+@frozen
+class Window:
+    """A stretch of time in which something may be used so often, or so much, and then not before the next one."""
+
+    name: str
+    """What is counted."""
+    start: datetime
+    length: timedelta
+
+    @classmethod
+    def at(cls, now: datetime, name: str, length: timedelta) -> Window:
+        """The one that a moment is in: every process that counts the same comes to the same."""
+        return cls(name, now - (now - _EPOCH) % length, length)
+
+    @property
+    def end(self) -> datetime:
+        return self.start + self.length
+
+    @property
+    def stamp(self) -> int:
+        return microseconds(self.start)
+
+    @property
+    def stale(self) -> int:
+        """What began before this is over for everybody, whose clock it may be."""
+        return self.stamp - 3 * round(self.length.total_seconds() * 1e6)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def owner_by(stream: str, first: Happened) -> str:
@@ -226,5 +257,20 @@ class Store(Protocol):
         ...
 
     def mark_published(self, stream: str, path: str, shown: Published) -> None: ...
+
+    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+        """Use so much more of what a window has; False, and nothing is used, if that came to more than `most`.
+
+        However many ask at once, in whichever processes, together they never use more than that.
+        """
+        ...
+
+    def settle(self, window: Window, amount: int) -> None:
+        """It was so much more than was allowed for, or so much less: what is over counts whatever was allowed."""
+        ...
+
+    def used(self, window: Window) -> int:
+        """Of what a window has."""
+        ...
 
     def close(self) -> None: ...

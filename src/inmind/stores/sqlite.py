@@ -39,7 +39,19 @@ from inmind.errors import (
 )
 from inmind.home import INDEX, RESOURCES, SESSIONS
 from inmind.journal import Draft, Event, microseconds, moment, to_json
-from inmind.stores.base import Adopted, Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.base import (
+    Adopted,
+    Appended,
+    Batch,
+    Begun,
+    Key,
+    Published,
+    Receipt,
+    Snapshot,
+    Summary,
+    Window,
+    owner_by,
+)
 from inmind.stores.files import LOCK, create_private
 from inmind.stores.fork import Connected
 from inmind.stores.rows import as_row, begun_of, event_of, readable, receipt_of, rows_of
@@ -61,6 +73,7 @@ MIGRATIONS = (
     "0008_dreams",
     "0009_dream_stages",
     "0010_owners",
+    "0011_allowances",
 )
 """Named steps, appended and never edited. The file's user_version is how many of them it has."""
 
@@ -281,6 +294,20 @@ class SqliteStore(Connected):
         with self._writing() as connection:
             number = self._stream_id(connection, stream)
             connection.execute(_sql("mark_published"), (number, path, shown.digest, shown.seq))
+
+    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+        with self._writing() as connection:
+            connection.execute(_sql("forget_allowances"), (window.name, window.stale))
+            row = connection.execute(_sql("allow"), (window.name, window.stamp, amount, most)).fetchone()
+        return row is not None
+
+    def settle(self, window: Window, amount: int) -> None:
+        with self._writing() as connection:
+            connection.execute(_sql("settle"), (window.name, window.stamp, amount))
+
+    def used(self, window: Window) -> int:
+        with self._reading() as connection:
+            return connection.execute(_sql("used"), (window.name, window.stamp)).get or 0
 
     def close(self) -> None:
         with self._lock:

@@ -46,7 +46,7 @@ _TRIES, _READS = 20, 3
 _GRACE = 1.0
 _PACKAGE = "inmind.stores.postgres"
 
-MIGRATIONS = ("0001_journal", "0002_index")
+MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances")
 """Named steps, appended and never edited. The schema's own table says how many of them it has."""
 
 

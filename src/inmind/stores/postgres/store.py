@@ -16,7 +16,7 @@ import psycopg
 
 from inmind.errors import Conflict, KeyReused
 from inmind.journal import Draft, Event, microseconds, moment, to_json
-from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, owner_by
+from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window, owner_by
 from inmind.stores.postgres.adopting import Adopting
 from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import MOST, SECONDS, Database
@@ -141,6 +141,21 @@ class PostgresStore:
 
     def mark_published(self, stream: str, path: str, shown: Published) -> None:
         self._put("mark_published", (stream, path, shown.digest, shown.seq))
+
+    def allow(self, window: Window, amount: int, *, most: int) -> bool:
+        """Asked again where the answer got lost: what is counted twice is refused earlier, and never later."""
+        values = (window.name, window.stamp, amount, most, window.stale)
+        return self.database.write(
+            lambda connection: connection.execute(self._sql("allow"), values).fetchone() is not None, safe=True
+        )
+
+    def settle(self, window: Window, amount: int) -> None:
+        values = (window.name, window.stamp, amount)
+        self.database.write(lambda connection: connection.execute(self._sql("settle"), values))
+
+    def used(self, window: Window) -> int:
+        rows = self._rows("used", (window.name, window.stamp))
+        return rows[0][0] if rows else 0
 
     def close(self) -> None:
         self.database.close()

@@ -88,3 +88,20 @@ SELECT path, digest, seq FROM live_files WHERE stream = ?1;
 -- name: mark_published
 INSERT INTO live_files (stream, path, digest, seq) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;
+
+-- name: forget_allowances
+-- Of windows that nobody is in any more.
+DELETE FROM allowances WHERE name = ?1 AND start < ?2;
+
+-- name: allow
+-- So much more, unless that is more than there may be: then no row comes back.
+INSERT INTO allowances (name, start, used) SELECT ?1, ?2, ?3 WHERE ?3 <= ?4
+ON CONFLICT (name, start) DO UPDATE SET used = allowances.used + excluded.used
+WHERE allowances.used + excluded.used <= ?4
+RETURNING used;
+
+-- name: settle
+UPDATE allowances SET used = max(0, used + ?3) WHERE name = ?1 AND start = ?2;
+
+-- name: used
+SELECT used FROM allowances WHERE name = ?1 AND start = ?2;

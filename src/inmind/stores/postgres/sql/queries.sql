@@ -132,3 +132,17 @@ SELECT request, first, last, at FROM tenant.keys WHERE stream = $1 AND key = $2;
 
 -- name: add_key
 INSERT INTO tenant.keys (stream, key, request, first, last, at) VALUES ($1, $2, $3, $4, $5, $6);
+
+-- name: allow
+-- So much more, unless that is more than there may be: then no row comes back. Windows that nobody is in any more go.
+WITH gone AS (DELETE FROM tenant.allowances WHERE name = $1 AND start < $5)
+INSERT INTO tenant.allowances AS counted (name, start, used) SELECT $1, $2, $3 WHERE $3 <= $4
+ON CONFLICT (name, start) DO UPDATE SET used = counted.used + excluded.used
+WHERE counted.used + excluded.used <= $4
+RETURNING used;
+
+-- name: settle
+UPDATE tenant.allowances SET used = greatest(0, used + $3) WHERE name = $1 AND start = $2;
+
+-- name: used
+SELECT used FROM tenant.allowances WHERE name = $1 AND start = $2;
