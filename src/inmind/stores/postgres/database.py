@@ -8,6 +8,7 @@ session's search path is.
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -82,20 +83,21 @@ class Database:
         while around in name:
             around = f"{around[:-1]}_$"
         in_a_text = name.replace("'", "''")
-        statement = statement.replace("$$", around).replace("'tenant.", f"'{in_a_text}.")
-        return statement.replace("tenant.", f"{name}.")
+        instead = {"$$": around, "'tenant.": f"'{in_a_text}.", "tenant.": f"{name}."}
+        return re.sub(r"\$\$|'?\btenant\.", lambda found: instead[found[0]], statement)
 
     # -- asking and telling --------------------------------------------------------------------------------
 
     def read(self, ask: Callable[[Connection], T]) -> T:
-        """What is asked has no effect, so it is asked again where the connection has ended in the middle."""
+        """What is asked has no effect, so it is asked again where the connection has ended, or nothing came by it."""
         until = time.monotonic() + self._seconds
         for tries in range(_READS):
+            is_last = tries == _READS - 1
             try:
-                with self.connection(until=until) as connection:
+                with self.connection(until=until if is_last else _half(until)) as connection:
                     return ask(connection)
-            except _Lost:
-                if tries == _READS - 1 or time.monotonic() > until:
+            except (_Lost, StoreBusy):
+                if is_last or time.monotonic() > until:
                     raise
         raise AssertionError("the last try answers or raises")
 
@@ -108,7 +110,7 @@ class Database:
         unknown: OutcomeUnknown | None = None
         for tries in range(_TRIES):
             try:
-                with self.connection(writing=True, until=until) as connection:
+                with self.connection(writing=True, until=until if tries or not safe else _half(until)) as connection:
                     return act(connection)
             except _Again as again:
                 if tries == _TRIES - 1 or time.monotonic() > until:
@@ -118,10 +120,9 @@ class Database:
                 if not safe or time.monotonic() > until:
                     raise
             except StoreError as error:
-                if unknown is None:
-                    raise
-                if time.monotonic() > until:
-                    raise unknown from error
+                may_try = unknown or (safe and not tries and isinstance(error, _Lost | StoreBusy))
+                if not may_try or time.monotonic() > until:
+                    raise unknown or error from error.__cause__
             _part(tries)
         raise unknown or StoreBusy(place=self.place, seconds=self._seconds)
 
@@ -226,16 +227,15 @@ class Database:
     def _connected(self, until: float) -> Connection:
         try:
             connection = connect(self._conninfo, until)
+            try:
+                with connection.until(until):
+                    self._examine(connection)
+            except BaseException:
+                connection.close()
+                raise
         except psycopg.Error as error:
-            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-        try:
-            with connection.until(until):
-                self._examine(connection)
-        except BaseException as error:
-            connection.close()
-            if isinstance(error, psycopg.Error):
-                raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-            raise
+            refused = StoreUnavailable if time.monotonic() < until else _Lost
+            raise refused(place=self.place, reason=first_line(error)) from error
         return connection
 
     # -- opening -------------------------------------------------------------------------------------------
@@ -258,6 +258,7 @@ class Database:
 
     def _migrate(self, connection: Connection) -> None:
         """Bring the schema to ours, a committed step at a time; of several processes, each step has one winner."""
+        self._refuse_anothers(connection)
         while (have := self._steps(connection)) < len(MIGRATIONS):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"inmind {self.schema}",))
@@ -279,13 +280,23 @@ class Database:
             return 0
         return connection.execute(self.in_schema("SELECT coalesce(max(number), 0) FROM tenant.inmind_steps")).get
 
+    def _refuse_anothers(self, connection: Connection) -> None:
+        """Somebody could have made a schema of this name first, to read what is put there."""
+        asked = "SELECT pg_get_userbyid(nspowner) = current_user FROM pg_catalog.pg_namespace WHERE nspname = $1"
+        if connection.execute(asked, (self.schema,)).get is False:
+            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} is another role's")
+
     def _make_schema(self, connection: Connection) -> None:
         others = "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = $1"
         if connection.execute(others, (self.schema,)).get:
             raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} is of another program")
         made = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
         if not connection.execute(made, (self.schema,)).get:
-            connection.execute(f"CREATE SCHEMA {_quoted(self.schema)}")
+            try:
+                connection.execute(f"CREATE SCHEMA {_quoted(self.schema)}")
+            except psycopg.errors.InsufficientPrivilege as error:
+                reason = f"{self.schema!r} has no schema here, and may not make one: `inmind tenant create` makes both"
+                raise UnsafeStorage(place=self.place, reason=reason) from error
         _run(connection, self.in_schema(script("steps", package=_PACKAGE)))
 
 
@@ -294,7 +305,12 @@ class _Again(StoreBusy):
 
 
 class _Lost(StoreUnavailable):
-    """The connection ended in the middle, and nothing has come of it."""
+    """The connection ended in the middle, or never came about in time; nothing has come of it."""
+
+
+def _half(until: float) -> float:
+    """Of the time there is: so that there is some left to ask again by another connection."""
+    return (time.monotonic() + until) / 2
 
 
 def _part(tries: int) -> None:

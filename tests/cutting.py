@@ -1,0 +1,227 @@
+"""A way to PostgreSQL that ends where a test wants it to: a proxy that knows where a statement and its answer begin.
+
+The worst moment to lose a connection is between the server's commit and the client's hearing of it. Here that moment
+can be chosen, and whether the network says good-bye, slams the door or swallows everything without a word.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+from urllib.parse import quote
+
+from psycopg.conninfo import conninfo_to_dict
+
+Where = Literal["connect", "before", "after", "reply"]
+"""`connect`: nobody gets in. Of a statement: `before` the server gets it; `after` it has been sent on, whatever becomes
+of it; with its `reply` on the way, so that it is committed and its client does not know."""
+
+How = Literal["closed", "reset", "silence"]
+"""By a good-bye, by a slammed door, or not at all: the connection stays, and nothing passes any more."""
+
+
+@dataclass
+class Cut:
+    """A fault that waits for its moment."""
+
+    where: Where
+    how: How
+    at: bytes = b""
+    """What a statement has in it."""
+    times: int = 1
+    fired: int = 0
+
+    def fires(self, where: Where, sent: bytes = b"") -> bool:
+        if self.where != where or self.fired >= self.times or self.at not in sent:
+            return False
+        self.fired += 1
+        return True
+
+
+class Proxy:
+    """Between clients and one server, on a port of the loopback."""
+
+    def __init__(self, url: str) -> None:
+        self._told: dict[str, Any] = conninfo_to_dict(url)
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._lock = threading.Lock()
+        self._ways: set[_Way] = set()
+        self._threads: list[threading.Thread] = []
+        self._cut: Cut | None = None
+        self._ended = False
+        self.connections = 0
+
+    def __enter__(self) -> Self:
+        self._spawn(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended = True
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.drop("reset")
+        for thread in self._threads:
+            thread.join(timeout=10)
+            assert not thread.is_alive(), "the proxy hangs"
+
+    @property
+    def url(self) -> str:
+        """For clients: the same user and database, by way of this."""
+        told = self._told
+        who = quote(told["user"], safe="") + (f":{quote(told['password'], safe='')}" if told.get("password") else "")
+        where = f"127.0.0.1:{self._listening.getsockname()[1]}/{quote(told['dbname'], safe='')}"
+        return f"postgresql://{who}@{where}?sslmode=disable&gssencmode=disable"
+
+    @contextmanager
+    def cutting(self, where: Where, how: How, *, at: str = "", times: int = 1) -> Generator[Cut]:
+        """Inside, that many statements with `at` in them lose their connection; it has to happen at least once."""
+        self._cut = cut = Cut(where, how, at.encode(), times)
+        try:
+            yield cut
+        finally:
+            self._cut = None
+        assert cut.fired, f"nothing was cut at {where} {at!r}"
+
+    def drop(self, how: How) -> int:
+        """All connections there are, whatever they do. How many that were."""
+        with self._lock:
+            ways = [*self._ways]
+        for way in ways:
+            way.end(how)
+        for thread in [thread for way in ways for thread in way.threads if how != "silence"]:
+            thread.join(timeout=10)  # while one reads from it the system keeps the connection
+        return len(ways)
+
+    def _spawn(self, target: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=target, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def _accept(self) -> None:
+        while not self._ended:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connections += 1
+            way = _Way(self, client)
+            with self._lock:
+                self._ways.add(way)
+            if (cut := self._cut) and cut.fires("connect"):
+                way.end(cut.how)
+                continue
+            try:
+                way.server = self._server()
+            except OSError:  # it is down
+                way.end("reset")
+                continue
+            way.threads = [self._spawn(way.up), self._spawn(way.down)]
+
+    def _server(self) -> socket.socket:
+        host, port = self._told.get("host") or "127.0.0.1", self._told.get("port") or "5432"
+        if host.startswith("/"):
+            server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            server.connect(f"{host}/.s.PGSQL.{port}")
+            return server
+        return socket.create_connection((host, int(port)))
+
+    def at(self, where: Where, sent: bytes) -> Cut | None:
+        with self._lock:
+            cut = self._cut
+            return cut if cut and cut.fires(where, sent) else None
+
+    def forget(self, way: _Way) -> None:
+        with self._lock:
+            self._ways.discard(way)
+
+
+class _Way:
+    """One connection, there and back. `up`: what a client says up to the point where it waits for an answer."""
+
+    def __init__(self, proxy: Proxy, client: socket.socket) -> None:
+        self._proxy, self._client = proxy, client
+        self.server: socket.socket | None = None
+        self.threads: list[threading.Thread] = []
+        self._silent = False
+        self._lost: Cut | None = None
+        """The answer that comes is not to arrive."""
+
+    def up(self) -> None:
+        assert self.server
+        pending, statement, began = b"", b"", False
+        with suppress(OSError):
+            while got := self._client.recv(1 << 16):
+                pending += got
+                while (size := _size(pending, typed=began)) is not None and size <= len(pending):
+                    message, pending = pending[:size], pending[size:]
+                    statement += message
+                    if not began or message[:1] in b"QSpXdcf":
+                        if not self._pass_on(statement):
+                            return
+                        statement = b""
+                    began = True
+        self.end("closed")
+
+    def _pass_on(self, statement: bytes) -> bool:
+        assert self.server
+        if cut := self._proxy.at("before", statement):
+            self.end(cut.how)
+            return cut.how == "silence"
+        self._lost = self._lost or self._proxy.at("reply", statement)
+        cut = self._proxy.at("after", statement)
+        if not self._silent:
+            self.server.sendall(statement)
+        if cut:
+            self.end(cut.how)
+            return cut.how == "silence"
+        return True
+
+    def down(self) -> None:
+        assert self.server
+        pending = b""
+        with suppress(OSError):
+            while got := self.server.recv(1 << 16):
+                pending += got
+                while (size := _size(pending, typed=True)) is not None and size <= len(pending):
+                    message, pending = pending[:size], pending[size:]
+                    if self._lost:
+                        if message[:1] == b"Z":  # the server has done it, and says that it is ready for more
+                            cut, self._lost = self._lost, None
+                            self.end(cut.how)
+                    elif not self._silent:
+                        self._client.sendall(message)
+        self.end("closed")
+
+    def end(self, how: How) -> None:
+        if how == "silence":
+            self._silent = True
+            return
+        if self._silent and how == "closed":
+            return  # whoever has heard nothing for long must not hear a good-bye
+        self._proxy.forget(self)
+        for side in (self._client, self.server):
+            if side is None:
+                continue
+            with suppress(OSError):
+                if how == "reset" and side is self._client:
+                    side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    side.shutdown(socket.SHUT_RD)  # whoever reads from it keeps it open
+                else:
+                    side.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):
+                side.close()
+
+
+def _size(pending: bytes, *, typed: bool) -> int | None:
+    """Of the first message; None while that is not to be seen. The very first of a client has no type."""
+    head = 5 if typed else 4
+    if len(pending) < head:
+        return None
+    return struct.unpack("!i", pending[head - 4 : head])[0] + (1 if typed else 0)

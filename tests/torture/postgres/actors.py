@@ -1,0 +1,175 @@
+"""Actors on a PostgreSQL store, and what they agree on: pages of one stream, each with a name as its text."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from torture.harness import Voice
+
+from inmind.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable
+from inmind.journal import DocumentWritten, Draft, Event, Origin
+from inmind.mind import Belongings, BelongingsFold
+from inmind.stores.base import Appended, Batch, Key, Store
+from inmind.stores.postgres import PostgresStore
+from inmind.stores.stream import Decision, Stream
+
+STREAM = "resource/ada"
+PATH = "MEMORY.md"
+
+
+def a_page(text: str) -> Draft:
+    return Draft(what=DocumentWritten(path=PATH, text=text), origin=Origin.USER)
+
+
+def a_key(name: str) -> Key:
+    return Key(value=f"write {name}", request=name)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: str = "") -> Appended:
+    """A page behind whatever there is: read, decide, append, and again when somebody was faster."""
+    key = a_key(name) if keyed else None
+    while True:
+        other = Batch(beside, [a_page(name)], store.version(beside)) if beside else None
+        try:
+            return store.append(stream, [a_page(name)], expected=store.version(stream), at=now(), key=key, beside=other)
+        except Conflict:
+            continue
+
+
+def names(store: Store, stream: str = STREAM) -> list[str]:
+    """Of all pages, in order; whole, and without a gap."""
+    events = store.read(stream)
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    return [_text(event) for event in events]
+
+
+def census(voice: Voice, *, url: str, stream: str = STREAM) -> list[str]:
+    """As somebody sees it who was not there."""
+    store = PostgresStore.open(url)
+    found = names(store, stream)
+    places = [position for position, _ in store.since(0, kinds=["document"], most=1_000_000)]
+    assert places == sorted(set(places))
+    assert all(count == version for count, version in _tables(store))
+    store.close()
+    voice.tell("counted")
+    return found
+
+
+def _tables(store: PostgresStore) -> list[tuple[int, int]]:
+    """Of each stream: its events, and the version that it is said to have."""
+    counted = store.database.in_schema(
+        "SELECT count(events.seq), version FROM tenant.streams LEFT JOIN tenant.events ON events.stream = streams.id "
+        "GROUP BY streams.id, version"
+    )
+    return store.database.read(lambda connection: connection.execute(counted).fetchall())
+
+
+def _text(event: Event) -> str:
+    assert isinstance(event.what, DocumentWritten)
+    return event.what.text
+
+
+# -- amid kills --------------------------------------------------------------------------------------------
+
+
+def write_on(voice: Voice, *, url: str, name: str, seed: int) -> None:
+    """Writes until it is killed, whatever becomes of the server, and tells of each thing what it was told.
+
+    A thing with a key is asked for again until there is an answer.
+    """
+    dice = random.Random(seed)
+    store = _patiently(lambda: PostgresStore.open(url, seconds=5))
+    voice.wait()
+    number = 0
+    while True:
+        number += 1
+        id, keyed = f"{name}-{number}", dice.random() < 0.5
+        beside = f"resource/{name}" if dice.random() < 0.3 else ""
+        while True:
+            try:
+                put(store, id, keyed=keyed, beside=beside)
+                voice.tell("wrote", id)
+                break
+            except OutcomeUnknown:
+                if not keyed:
+                    voice.tell("unknown", id)
+                    break
+                voice.tell("again", id)
+            except StoreError as error:
+                if not keyed:
+                    voice.tell("refused", id, error.code)
+                    break
+                voice.tell("again", id)
+            time.sleep(0.01)
+
+
+def _patiently(open: Callable[[], PostgresStore]) -> PostgresStore:
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return open()
+        except StoreUnavailable:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+# -- many at once ------------------------------------------------------------------------------------------
+
+
+def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
+    """Threads that read one number, add one and write it, by the loop that all of inmind decides by."""
+    store = PostgresStore.open(url, most=threads)
+    decided = [0] * threads
+    voice.wait()
+
+    def count(thread: int) -> None:
+        stream = Stream(store, STREAM, BelongingsFold(STREAM), now)
+
+        def decide(state: Belongings, _: datetime) -> Decision[Belongings, None]:
+            decided[thread] += 1
+            return Decision([a_page(str(int(state.documents.text(PATH) or 0) + 1))], None)
+
+        for _ in range(each):
+            stream.commit(decide)
+
+    _all_of([threading.Thread(target=count, args=(n,)) for n in range(threads)])
+    store.close()
+    return sum(decided)
+
+
+def cross(voice: Voice, *, url: str, first: str, second: str, name: str, each: int) -> None:
+    """Two streams at once, this one beside that one."""
+    store = PostgresStore.open(url)
+    voice.wait()
+    for n in range(each):
+        put(store, f"{name}-{n}", keyed=n % 2 == 0, stream=first, beside=second)
+    store.close()
+
+
+def open_fresh(voice: Voice, *, url: str) -> list[str]:
+    """A schema that nobody has made yet, several at once."""
+    voice.wait()
+    store = PostgresStore.open(url)
+    put(store, f"by {os.getpid()}", keyed=True)
+    steps = store.database.in_schema("SELECT name FROM tenant.inmind_steps ORDER BY number")
+    made: list[tuple[Any, ...]] = store.database.read(lambda connection: connection.execute(steps).fetchall())
+    store.close()
+    return [step for (step,) in made]
+
+
+def _all_of(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive(), "a thread hangs"

@@ -1,0 +1,146 @@
+"""A server that crashes again and again: what it acknowledged is there, and servers that would lose it are refused.
+
+The tables of faults call this P30.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import pytest
+from postgres import Run
+from torture.harness import Running, ask, dice
+from torture.postgres.actors import census, put, write_on
+from torture.postgres.conftest import Own
+
+from inmind.errors import UnsafeStorage
+from inmind.stores.postgres import PostgresStore
+
+WRITERS = 3
+
+
+class Heard:
+    """A writer, and all that it has told so far, heard by a thread."""
+
+    def __init__(self, url: str, name: str, seed: int) -> None:
+        self.told: list[list[str]] = []
+        self._actor = Running(write_on, url=url, name=name, seed=seed)
+        self._actor.hear_until("waiting")
+        self._thread = threading.Thread(target=self._hear)
+        self._more = threading.Condition()
+        self._actor.go_on()
+        self._thread.start()
+
+    def wait_for(self, number: int) -> None:
+        """Until so many more things were acknowledged."""
+        wanted = self.count("wrote") + number
+        with self._more:
+            assert self._more.wait_for(lambda: self.count("wrote") >= wanted, timeout=60), "the writer makes no way"
+
+    def count(self, word: str) -> int:
+        return sum(words[0] == word for words in self.told)
+
+    def end(self) -> None:
+        self._actor.kill()
+        self._thread.join()
+        assert self._actor.finish().killed
+
+    def _hear(self) -> None:
+        while (words := self._actor.hear()) is not None:
+            with self._more:
+                self.told.append(words)
+                self._more.notify_all()
+
+
+def crash(run: Run, *, times: int) -> None:
+    luck = dice()
+    with run.server() as server:
+        server.start()
+        own = Own(server)
+        url = own.tenant("ada")
+        PostgresStore.open(url).close()
+        writers = [Heard(url, f"w{n}", luck.randrange(1 << 32)) for n in range(WRITERS)]
+        try:
+            for _ in range(times):
+                for writer in writers:
+                    writer.wait_for(luck.randrange(1, 8))
+                if luck.random() < 0.5:
+                    server.kill_postmaster()
+                else:
+                    server.stop("immediate")
+                server.start()
+            for writer in writers:
+                writer.wait_for(1)
+        finally:
+            for writer in writers:
+                writer.end()
+        crashed = server.log.count("was not properly shut down")
+        assert crashed == times, f"{crashed} recoveries after {times} crashes"
+        check(ask(census, url=url), [words for writer in writers for words in writer.told], times)
+
+
+def check(found: list[str], told: list[list[str]], times: int) -> None:
+    there = set(found)
+    by_word = {word: {words[1] for words in told if words[0] == word} for word in ("wrote", "unknown", "refused")}
+    assert len(found) == len(there), "something is there twice"
+    assert by_word["wrote"] <= there, f"lost: {sorted(by_word['wrote'] - there)[:5]}"
+    assert not by_word["refused"] & there, "what was said not to be stored is there"
+    unheard = there - {words[1] for words in told}
+    assert len(unheard) <= WRITERS, "a writer that was killed has at most one thing untold"
+    words = Counter(words[0] for words in told)
+    assert words["unknown"] + words["refused"] + words["again"], "nobody ever noticed a crash"
+    print(f"{times} crashes, {len(by_word['wrote'])} acknowledged, none lost; {dict(words)}")
+
+
+@pytest.mark.spec("P30", "J1")
+def test_what_was_acknowledged_survives_crashes_of_the_server(postgres_run: Run) -> None:
+    crash(postgres_run, times=3)
+
+
+@pytest.mark.torture
+@pytest.mark.spec("P30", "J1")
+def test_what_was_acknowledged_survives_a_hundred_crashes(postgres_run: Run) -> None:
+    crash(postgres_run, times=100)
+
+
+@pytest.mark.spec("P30")
+@pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
+def test_a_server_that_may_lose_what_it_acknowledges_is_refused(own: Own, setting: str) -> None:
+    """With the setting's name, and before anything is made; and taken as soon as that has changed."""
+    url = own.tenant(f"lost {setting}")
+    own.server.settings[setting] = "off"
+    own.server.restart()
+    try:
+        with pytest.raises(UnsafeStorage, match=f"{setting} is off"):
+            PostgresStore.open(url)
+        made = f"SELECT FROM pg_namespace WHERE nspname = 'lost {setting}'"
+        assert own.ask(made) == []
+    finally:
+        own.server.settings[setting] = "on"
+        own.server.restart()
+    store = PostgresStore.open(url)
+    put(store, "safe", keyed=True)
+    store.close()
+
+
+@pytest.mark.spec("P30")
+def test_a_role_that_may_lose_what_is_acknowledged_is_refused(own: Own) -> None:
+    """On a server that is safe: by the role's own settings, by those of its URL, and amid use each new connection."""
+    url = own.tenant("hasty")
+    own.tell("ALTER ROLE hasty SET synchronous_commit = off")
+    with pytest.raises(UnsafeStorage, match="synchronous_commit is off"):
+        PostgresStore.open(url)
+    own.tell("ALTER ROLE hasty RESET synchronous_commit")
+    store = PostgresStore.open(url)
+    put(store, "one", keyed=False)
+    own.tell("ALTER ROLE hasty SET synchronous_commit = off")
+    own.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hasty'")
+    with pytest.raises(UnsafeStorage, match="synchronous_commit is off"):
+        put(store, "two", keyed=False)
+    own.tell("ALTER ROLE hasty RESET synchronous_commit")
+    put(store, "three", keyed=False)
+    store.close()
+    assert ask(census, url=url) == ["one", "three"]
+    with pytest.raises(UnsafeStorage, match="synchronous_commit is off"):
+        PostgresStore.open(own.url("hasty", options="-csynchronous_commit=off"))

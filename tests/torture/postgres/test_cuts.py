@@ -1,0 +1,235 @@
+"""A connection that ends, at every moment that makes a difference: done exactly once, or nobody knows and says so.
+
+The tables of faults call this P29, and the lost reply K25.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+
+import pytest
+from cutting import How, Proxy, Where
+from postgres import Tenants
+from torture.harness import ask, dice
+from torture.postgres.actors import STREAM, a_key, a_page, census, names, now, put
+
+from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
+from inmind.journal import DocumentWritten, Event, Origin, Trust
+from inmind.stores.base import Appended, Key
+from inmind.stores.postgres import PostgresStore, connection
+
+APPEND = ".append("
+MOMENTS: list[tuple[Where, How]] = [
+    (where, how) for where in ("before", "after", "reply") for how in ("closed", "reset")
+]
+SECONDS = 2.0
+
+
+@pytest.fixture
+def proxy(tenant_url: str) -> Generator[Proxy]:
+    PostgresStore.open(tenant_url).close()
+    with Proxy(tenant_url) as between:
+        yield between
+
+
+@pytest.fixture
+def store(proxy: Proxy) -> Generator[PostgresStore]:
+    opened = PostgresStore.open(proxy.url, seconds=SECONDS)
+    put(opened, "first", keyed=False)
+    yield opened
+    opened.close()
+
+
+def in_time(began: float) -> bool:
+    """A little more for a machine that is busy."""
+    return time.monotonic() - began < SECONDS + 1.5
+
+
+@pytest.mark.spec("P29", "K25")
+@pytest.mark.parametrize(("where", "how"), [*MOMENTS, ("before", "silence"), ("reply", "silence")])
+def test_with_a_key_it_is_done_exactly_once(
+    tenant_url: str, proxy: Proxy, store: PostgresStore, where: Where, how: How
+) -> None:
+    began = time.monotonic()
+    with proxy.cutting(where, how, at=APPEND):
+        first = put(store, "once", keyed=True)
+    assert in_time(began)
+    assert (first.first, first.last) == (2, 2)
+    if where == "reply":
+        assert first.repeated, "the answer that got lost was no answer"
+    again = put(store, "once", keyed=True)
+    assert (again.first, again.last, again.at, again.repeated) == (2, 2, first.at, True)
+    with pytest.raises(KeyReused):
+        store.append(STREAM, [a_page("other")], expected=2, at=now(), key=Key(a_key("once").value, "other"))
+    assert ask(census, url=tenant_url) == ["first", "once"]
+
+
+@pytest.mark.spec("P29")
+@pytest.mark.parametrize(("where", "how"), [*MOMENTS, ("reply", "silence")])
+def test_without_a_key_nobody_knows_and_nobody_guesses(
+    tenant_url: str, proxy: Proxy, store: PostgresStore, where: Where, how: How
+) -> None:
+    began = time.monotonic()
+    with proxy.cutting(where, how, at=APPEND) as cut, pytest.raises(OutcomeUnknown) as caught:
+        store.append(STREAM, [a_page("once")], expected=1, at=now())
+    assert in_time(began)
+    assert cut.fired == 1, "it was tried again"
+    assert caught.value.code == "OUTCOME_UNKNOWN"
+    put(store, "then", keyed=False)
+    found = ask(census, url=tenant_url)
+    there = {"before": [["first", "then"]], "reply": [["first", "once", "then"]]}
+    assert found in there.get(where, [["first", "then"], ["first", "once", "then"], ["first", "then", "once"]])
+
+
+@pytest.mark.spec("P29", "P33")
+@pytest.mark.parametrize(("where", "how"), [*MOMENTS, ("before", "silence")])
+def test_what_is_only_read_is_asked_again(proxy: Proxy, store: PostgresStore, where: Where, how: How) -> None:
+    began = time.monotonic()
+    with proxy.cutting(where, how, at="streams.name"):
+        assert names(store) == ["first"]
+    assert in_time(began)
+
+
+@pytest.mark.spec("P29")
+@pytest.mark.parametrize("how", ["closed", "reset"])
+def test_who_cannot_get_in_is_told_so_and_gets_in_later(proxy: Proxy, store: PostgresStore, how: How) -> None:
+    proxy.drop("reset")
+    with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
+        store.append(STREAM, [a_page("in vain")], expected=1, at=now(), key=a_key("in vain"))
+    put(store, "later", keyed=False)
+    assert names(store) == ["first", "later"]
+    with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
+        PostgresStore.open(proxy.url, seconds=SECONDS)
+
+
+@pytest.mark.spec("P29")
+@pytest.mark.parametrize("how", ["closed", "reset", "silence"])
+def test_a_connection_that_was_dropped_while_nobody_used_it_is_made_anew(
+    tenant_url: str, proxy: Proxy, store: PostgresStore, how: How, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a firewall does after ten minutes, also without a word. Not even a call without a key hears of it."""
+    monkeypatch.setattr(connection, "IDLE", 0.0)
+    before = proxy.connections
+    assert proxy.drop(how) >= 1
+    began = time.monotonic()
+    put(store, "after a while", keyed=False)
+    assert in_time(began)
+    assert proxy.connections > before, "the connection was there all the time"
+    assert ask(census, url=tenant_url) == ["first", "after a while"]
+
+
+@pytest.mark.spec("P29", "P33")
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_no_call_waits_longer_than_it_may_where_everything_is_swallowed(
+    proxy: Proxy, store: PostgresStore, call: str
+) -> None:
+    """By connections that are there, and by those that it makes itself."""
+    assert proxy.drop("silence") >= 1
+    began = time.monotonic()
+    calls: dict[str, Callable[[], object]] = {
+        "read": lambda: store.read(STREAM),
+        "write": lambda: store.append(STREAM, [a_page("x")], expected=1, at=now(), key=a_key("x")),
+    }
+    with proxy.cutting("connect", "silence", times=100), pytest.raises((OutcomeUnknown, StoreUnavailable)) as told:
+        calls[call]()
+    assert time.monotonic() - began < SECONDS + 3.5  # a connection is given two seconds at least
+    assert told.value.code == ("OUTCOME_UNKNOWN" if call == "write" else "STORE_UNAVAILABLE")
+    assert names(store) == ["first"]
+
+
+@pytest.mark.spec("P29")
+def test_once_a_reply_got_lost_nobody_says_that_nothing_was_stored(
+    tenant_url: str, proxy: Proxy, store: PostgresStore
+) -> None:
+    """It was, and the server cannot be reached any more: with a key, too, that is unknown and not a failure."""
+    put(store, "before", keyed=False)
+    with proxy.cutting("reply", "reset", at=APPEND) as cut:
+        real = proxy.at
+
+        def at(where: Where, sent: bytes) -> object:
+            fired = real(where, sent)
+            if fired:
+                cut.where, cut.times, cut.at = "connect", 10_000, b""
+            return fired
+
+        proxy.at = at  # pyright: ignore[reportAttributeAccessIssue] -- once it has fired nobody gets in any more
+        with pytest.raises(OutcomeUnknown):
+            put(store, "kept", keyed=True)
+        assert cut.fired > 2
+    assert put(store, "kept", keyed=True).repeated
+    assert ask(census, url=tenant_url) == ["first", "before", "kept"]
+
+
+def adopt(store: PostgresStore) -> None:
+    with store.adopting() as adoption:
+        for seq in (1, 2, 3):
+            what = DocumentWritten(path="MEMORY.md", text=f"from elsewhere {seq}")
+            adoption.add(
+                Event(stream="resource/eve", seq=seq, at=now(), what=what, origin=Origin.USER, trust=Trust.PERSON)
+            )
+
+
+@pytest.mark.spec("P29", "M40")
+def test_many_events_at_once_are_all_there_or_none_is_and_only_the_commit_can_be_unknown(
+    tenant_url: str, proxy: Proxy, store: PostgresStore
+) -> None:
+    with proxy.cutting("reply", "reset", at="COPY"), pytest.raises(StoreUnavailable):
+        adopt(store)
+    assert ask(census, url=tenant_url, stream="resource/eve") == []
+    with proxy.cutting("reply", "reset", at="COMMIT"), pytest.raises(OutcomeUnknown):
+        adopt(store)
+    assert len(ask(census, url=tenant_url, stream="resource/eve")) == 3
+
+
+def cut_at_random(url: str, proxy: Proxy, *, times: int) -> None:
+    """Whatever is cut wherever: what was acknowledged is there once, what was refused is not there."""
+    luck, store = dice(), PostgresStore.open(proxy.url, seconds=SECONDS)
+    acknowledged: list[str] = []
+    refused: list[str] = []
+    unknown: list[str] = []
+    for number in range(times):
+        where: Where = luck.choice(["connect", "before", "after", "reply"])
+        how: How = luck.choice(["closed", "reset"])
+        name, keyed = f"n-{number}", luck.random() < 0.5
+        if where == "connect":
+            proxy.drop(luck.choice(["closed", "reset"]))
+        at = "" if where == "connect" else luck.choice([APPEND, "SELECT"])
+        try:
+            with proxy.cutting(where, how, at=at, times=luck.choice([1, 1, 2])):
+                put(store, name, keyed=keyed)
+            acknowledged.append(name)
+        except OutcomeUnknown:
+            unknown.append(name)
+        except StoreError:
+            refused.append(name)
+    store.close()
+    found = ask(census, url=url)
+    assert len(found) == len(set(found)), "something is there twice"
+    assert set(acknowledged) <= set(found)
+    assert not set(refused) & set(found)
+    assert set(found) <= {*acknowledged, *unknown}
+    print(f"{times} cuts: {len(acknowledged)} acknowledged, {len(refused)} refused, {len(unknown)} unknown")
+
+
+@pytest.mark.spec("P29")
+def test_cuts_at_random_lose_nothing_and_double_nothing(tenant_url: str, proxy: Proxy) -> None:
+    cut_at_random(tenant_url, proxy, times=25)
+
+
+@pytest.mark.torture
+@pytest.mark.spec("P29")
+def test_many_cuts_at_random_lose_nothing_and_double_nothing(tenant_url: str, proxy: Proxy) -> None:
+    cut_at_random(tenant_url, proxy, times=2_000)
+
+
+@pytest.mark.spec("K25")
+def test_the_same_key_in_another_tenant_is_another_key(tenants: Tenants, tenant_url: str) -> None:
+    with tenants.fresh() as other:
+        answers: list[Appended] = []
+        for url in (tenant_url, other):
+            store = PostgresStore.open(url)
+            answers.append(put(store, "one", keyed=True))
+            store.close()
+        assert [answer.repeated for answer in answers] == [False, False]
+        assert ask(census, url=other) == ["one"]
