@@ -28,7 +28,7 @@ PAGES: Mapping[str, Page] = {
     "memory": Page(
         "Memory",
         "A home, opened.",
-        ("Memory", "SessionInfo", "Mind", "Event", "Appended", "Settings", "Exported", "Imported"),
+        ("Memory", "SessionInfo", "Page", "Mind", "Event", "Appended", "Settings", "Exported", "Imported"),
     ),
     "session": Page(
         "Session",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from inmind.crystals.query import Hit
     from inmind.desk import Scratchpad, SetAside
     from inmind.dreams import Dream
+    from inmind.editing import Page
     from inmind.entities.entity import Entity
     from inmind.entities.ground import CallCheck
     from inmind.entities.resolve.resolution import Resolution
@@ -93,6 +94,7 @@ __all__ = [
     "Note",
     "NotesLayer",
     "Origin",
+    "Page",
     "Part",
     "PlainLayer",
     "Preview",
@@ -159,6 +161,7 @@ _PLACES = {
     "Note": "inmind.crystals.note",
     "NotesLayer": "inmind.prompt.layer",
     "Origin": "inmind.journal",
+    "Page": "inmind.editing",
     "Part": "inmind.journal",
     "PlainLayer": "inmind.prompt.layer",
     "Preview": "inmind.prompt.report",

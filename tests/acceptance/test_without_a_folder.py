@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -13,13 +9,12 @@ from typing import Any
 import pytest
 from builders import assistant, user
 
-from inmind import Memory, Origin, Session, Trust, aio
+from inmind import Memory, Origin, Session, Trust
 from inmind.editing import Page
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.home import checked_url, default_place, shown_url
 from inmind.settings import Settings
 from inmind.stores.in_database import InDatabase
-from inmind.stores.index import Index
+from inmind.stores.sqlite_index import SqliteIndex
 from inmind.testing import InMemoryStore, ManualClock
 
 Reopen = Callable[[], Memory]
@@ -34,7 +29,7 @@ class StandIn:
 
     def open(self, clock: ManualClock) -> Memory:
         self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened anew
-        place = InDatabase(self.store, shown="in memory", index=lambda read: Index(self._index, self.store, read))
+        place = InDatabase(self.store, shown="in memory", index=lambda read: SqliteIndex(self._index, self.store, read))
         return Memory(place, clock=clock, embedder=None)
 
 
@@ -209,9 +204,8 @@ def test_a_page_that_cannot_be_meant_is_refused(
 
 @pytest.mark.spec("J3", "P34")
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "x" * 1_048_577])
-def test_a_text_that_no_page_can_hold_is_refused_and_nothing_is_written(
-    talk: Session, nowhere: Memory, text: str
-) -> None:
+@pytest.mark.usefixtures("talk")
+def test_a_text_that_no_page_can_hold_is_refused_and_nothing_is_written(nowhere: Memory, text: str) -> None:
     for path, session in (("overview.md", "support-42"), ("config.toml", None)):
         page = nowhere.page(path, session=session)
         with pytest.raises(InvalidInput):
@@ -240,9 +234,7 @@ def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Me
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("text", ["dream = [", "[dream]\nenabeld = true\n", '[dream]\nenabled = "no"\n'])
-def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(
-    nowhere: Memory, home: Path, text: str
-) -> None:
+def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(nowhere: Memory, home: Path, text: str) -> None:
     with pytest.raises(InvalidInput) as told:
         nowhere.edit(nowhere.page("config.toml"), text)
     home.mkdir()

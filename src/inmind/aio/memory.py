@@ -61,7 +61,7 @@ def _opening(open: Callable[P, SyncMemory]) -> Callable[P, Opening]:
 
 
 class Memory(Twin[SyncMemory]):
-    """All sessions and resources of one home. Use it as an async context manager."""
+    """All sessions and resources of one home, or of one database. Use it as an async context manager."""
 
     def _session(self, session: SyncSession) -> Session:
         from inmind.aio.session import Session  # what sessions alone need comes with the first one
@@ -76,8 +76,12 @@ class Memory(Twin[SyncMemory]):
     open = staticmethod(_opening(SyncMemory.open))
 
     @property
-    def home(self) -> Path:
+    def home(self) -> Path | None:
         return self.sync.home
+
+    @property
+    def place(self) -> str:
+        return self.sync.place
 
     @property
     def settings(self) -> Settings:
@@ -95,7 +99,10 @@ class Memory(Twin[SyncMemory]):
     latest = awaited(SyncMemory.latest)
     contains = awaited(SyncMemory.__contains__)
     resources = awaited(SyncMemory.resources)
+    knows = awaited(SyncMemory.knows)
     belongings = awaited(SyncMemory.belongings)
+    page = awaited(SyncMemory.page)
+    edit = awaited(SyncMemory.edit)
 
     note = awaited(SyncMemory.note)
     search = awaited(SyncMemory.search)

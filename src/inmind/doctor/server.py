@@ -18,6 +18,9 @@ CONNECTION = Check(Subject.PLACE, "connection")
 DURABLE = Check(Subject.JOURNAL, "durability")
 SCHEMA = Check(Subject.JOURNAL, "schema")
 
+SECONDS = 5
+"""That somebody waits for a server."""
+
 _DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -30,13 +33,12 @@ def _looked_at(url: str, *, online: bool) -> Iterator[Finding]:
     try:
         import psycopg
 
-        from inmind.stores.postgres.connection import connect, settings_of
         from inmind.stores.postgres.database import LEAST_VERSION, MIGRATIONS
     except ImportError:
         yield CONNECTION.trouble("no database can be asked from here", '`pip install "inmind[postgres]"`')
         return
     try:
-        with connect(settings_of(url)) as connection:
+        with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS, application_name="inmind") as connection:
             yield _let_in(connection, url, LEAST_VERSION)
             yield _durability(connection)
             schema = _schema(connection, len(MIGRATIONS))
@@ -60,7 +62,7 @@ def _let_in(connection: Any, url: str, least: int) -> Finding:
 
 def _durability(connection: Any) -> Finding:
     """What it acknowledges must survive a loss of power."""
-    asked = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY($1)"
+    asked = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY(%s)"
     told = dict(connection.execute(asked, (list(_DURABLE),)).fetchall())
     if off := [name for name in _DURABLE if told.get(name) == "off"]:
         mend = "; ".join(f"ALTER SYSTEM SET {name} = on" for name in off)

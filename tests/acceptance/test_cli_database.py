@@ -1,0 +1,405 @@
+"""The command line on a database, and `inmind edit` on both kinds of memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from builders import turns, user
+from provider import Provider, says
+from terminal import command, fitting
+from typer.testing import CliRunner, Result
+
+from inmind import Memory
+from inmind.doors.cli.app import app
+from inmind.doors.mcp.token import VARIABLE
+from inmind.errors import InmindError
+from inmind.home import checked_url, default_place, shown_url
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("INMIND_HOME", raising=False)
+    monkeypatch.delenv("INMIND_DB", raising=False)
+
+
+@pytest.fixture
+def db(tenant_url: str) -> str:
+    """A database that is in use."""
+    with Memory.open(tenant_url, embedder=None) as memory:
+        session = memory.session("support-42", resource="ada")
+        session.prepare([*turns(8), user("Add a hero to it")])
+        session.note("Ada prefers tabs")
+    return tenant_url
+
+
+@pytest.fixture(params=["home", "db"])
+def where(request: pytest.FixtureRequest, home: Path) -> list[str]:
+    """The options that name a memory in use, of either kind."""
+    if request.param == "db":
+        return ["--db", request.getfixturevalue("db")]
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("support-42", resource="ada").prepare([user("Add a hero to it")])
+    return ["--home", str(home)]
+
+
+def inmind(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, arguments, input=stdin)
+
+
+def in_one_line(ran: Result) -> str:
+    said = ran.stderr
+    assert (ran.exit_code, said.count("\n")) == (fitting(said), 1), said
+    return said
+
+
+# -- which memory is meant ---------------------------------------------------------------------------------
+
+
+EVERY = (
+    ["sessions"],
+    ["sessions", "--here", "--limit", "1"],
+    ["show", "prompt", "support-42"],
+    ["show", "entities", "support-42"],
+    ["show", "scratchpad", "support-42"],
+    ["show", "overview", "support-42"],
+    ["show", "page", "MEMORY.md", "--resource", "ada"],
+    ["show", "retained", "support-42"],
+    ["show", "journal", "support-42"],
+    ["show", "state", "ada"],
+    ["search", "tabs"],
+    ["affect", "ada", "--raise", "reward", "--why", "it works"],
+    ["ledger", "ada", "earning", "5"],
+    ["note", "likes tea", "--session", "support-42"],
+    ["note", "likes cake"],
+    ["compact", "support-42", "--keep-recent", "0"],
+    ["compact", "support-42", "--undo"],
+    ["dream", "run", "ada"],
+    ["dream", "list", "ada"],
+    ["dream", "show", "ada"],
+    ["dream", "diff", "ada"],
+    ["dream", "undo", "ada"],
+    ["undo", "support-42"],
+    ["upkeep"],
+    ["doctor", "--offline"],
+    ["export", "all.inmind"],
+    ["import", "all.inmind"],
+)
+
+
+def test_every_command_works_on_a_database(db: str) -> None:
+    with Memory.open(db, embedder=None) as memory:
+        memory.edit(memory.page("MEMORY.md", resource="ada"), "# Ada\n\n- by hand\n")
+    for arguments in EVERY:
+        ran = inmind(*arguments, "--db", db)
+        assert (ran.exit_code, ran.stderr) == (0, ""), (arguments, ran.stdout, ran.exception)
+    assert list(Path.cwd().iterdir()) == [Path.cwd() / "all.inmind"]
+    told = json.loads(inmind("--db", db, "sessions", "--json").stdout)
+    assert [(one["id"], one["folder"]) for one in told] == [("support-42", None)]
+
+
+def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
+    db: str, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    wanted = inmind("--db", db, "sessions").stdout
+    assert "support-42" in wanted
+    assert inmind("sessions", "--db", db).stdout == wanted
+    monkeypatch.setenv("INMIND_DB", db)
+    assert inmind("sessions").stdout == wanted
+    with Memory.open() as memory:
+        assert (memory.place, memory.home) == (shown_url(db), None)
+    with Memory.open(home) as memory:
+        memory.session("elsewhere")
+    assert "elsewhere" in inmind("--home", str(home), "sessions").stdout
+    monkeypatch.setenv("INMIND_HOME", str(home))
+    assert inmind("--db", db, "sessions").stdout == wanted
+    assert in_one_line(inmind("sessions")).startswith("inmind: INVALID_INPUT: $INMIND_DB: expected nothing beside $INM")
+
+
+@pytest.mark.spec("I2", "J3")
+def test_a_home_and_a_database_are_not_named_together(home: Path) -> None:
+    said = in_one_line(inmind("--home", str(home), "sessions", "--db", "postgresql://ada:hunter2@there/db"))
+    assert said == "inmind: INVALID_INPUT: --db: expected nothing beside --home, got 'postgresql://ada@there/db'\n"
+    assert not home.exists()
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:hunter2@127.0.0.1:1/db",
+        "postgresql://ada:hunter2@[::1]:1/db?connect_timeout=1",
+        "postgresql://127.0.0.1:1/db?user=ada&password=hunter2",
+        "postgresql://ada:hunter2@@127.0.0.1:1/db",
+        "postgresql://ada:hun/ter2@127.0.0.1:1/db",
+        "postgresql://ada:hunter2?@127.0.0.1:1/db",
+        "postgresql://ada:hunter2#@127.0.0.1:1/db",
+        "postgresql://ada:hunter2\n@127.0.0.1:1/db",
+        "postgresql://ada:hunter2@127.0.0.1:port/db",
+        "postgres://ada:hunter2@127.0.0.1:1/db?nonsense=hunter2",
+        "mysql://ada:hunter2@127.0.0.1/db",
+    ],
+)
+@pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["plain", "debug"])
+def test_no_message_shows_a_password(url: str, debug: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    ran = inmind(*debug, "--db", url, "sessions")
+    assert (ran.exit_code in (2, 5), "ter2" in f"{ran.output}{ran.stderr}{caplog.text}") == (True, False), ran.stderr
+    with pytest.raises(InmindError) as told:
+        Memory.open(url)
+    assert "ter2" not in str(told.value)
+    assert "ter2" not in str(inmind("doctor", "--db", url, "--json").output)
+
+
+def test_a_url_is_shown_with_who_where_and_which() -> None:
+    assert shown_url("postgresql://ada:pw@db.example:5432/memory") == "postgresql://ada@db.example:5432/memory"
+    assert shown_url("postgresql:///m?host=/run/pg&password=pw") == "postgresql:///m?host=/run/pg"
+    assert shown_url("postgresql://ada:p%40w:x@a,b:5/m?sslmode=require") == "postgresql://ada@a,b:5/m?sslmode=require"
+    assert checked_url("postgresql://ada:pw@[::1]:5432/m", "x").startswith("postgresql://")
+
+
+def test_without_its_extra_a_database_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("inmind.stores.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    said = in_one_line(inmind("--db", "postgresql://ada:hunter2@there/db", "sessions"))
+    assert 'pip install "inmind[postgres]"' in said
+    assert "INVALID_INPUT" in said
+    assert 'mend: `pip install "inmind[postgres]"`' in inmind("doctor", "--db", "postgresql://there/db").stdout
+
+
+def test_names_are_completed_from_a_database(db: str) -> None:
+    line = ["inmind", "--db", f"'{db}'", "show", "overview", "supp"]
+    told = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
+    assert CliRunner().invoke(app, prog_name="inmind", env=told).stdout.split() == ["support-42"]
+
+
+# -- other doors -------------------------------------------------------------------------------------------
+
+
+def test_a_chat_goes_by_the_settings_of_a_database_and_is_remembered_there(db: str) -> None:
+    with Provider() as provider:
+        provider.will(says("Hello, Ada."))
+        text = f'[model]\nurl = "{provider.openai}"\nname = "some-model"\n'
+        assert inmind("--db", db, "edit", "config.toml", stdin=text).exit_code == 0
+        ran = inmind("--db", db, "chat", "--session", "talk", "--resource", "ada", stdin="I am Ada\n")
+    assert (ran.exit_code, ran.stdout) == (0, "Hello, Ada.\n"), ran.stderr
+    with Memory.open(db, embedder=None) as memory:
+        assert [entry.wire["content"] for entry in memory.session("talk").mind.line] == ["I am Ada", "Hello, Ada."]
+
+
+def test_a_server_over_http_wants_a_token_of_its_operator(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    said = in_one_line(inmind("--db", db, "mcp", "--http", "--port", "0", "--no-dreams"))
+    assert f"${VARIABLE}: expected a token of yours: a database keeps none" in said
+
+
+# -- carried between the two kinds -------------------------------------------------------------------------
+
+
+def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_path: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("support-42", resource="ada")
+        session.prepare([user("Where is my order?")])
+        session.note("Ada prefers tabs")
+        sent = session.prepare([user("Where is my order?")]).request
+    (home / "config.toml").write_text("[dream]\nenabled = false\n")
+    older = home / "sessions" / "--w--" / "older.jsonl"
+    older.parent.mkdir(parents=True)
+    older.write_text(json.dumps(user("hello")))
+    assert inmind("--home", str(home), "export", "one.inmind").exit_code == 0
+    ran = inmind("--db", tenant_url, "import", "one.inmind")
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.splitlines()[1:] == [
+        "Put beside them: config.toml.imported",
+        "Left out: sessions/--w--/older.jsonl (a database has no files beside it)",
+    ]
+    assert inmind("--db", tenant_url, "show", "page", "config.toml").exit_code == 3
+    assert inmind("--db", tenant_url, "show", "page", "config.toml.imported").stdout == "[dream]\nenabled = false\n"
+    again = inmind("--db", tenant_url, "import", "one.inmind").stdout
+    assert again.startswith(f"All of it is in {shown_url(tenant_url)} already; nothing was changed.\n")
+    with Memory.open(tenant_url, embedder=None) as memory:
+        assert memory.settings.dream.enabled
+        assert memory.session("support-42").prompt(2).request == sent
+    settings = "[dream]\nenabled = true\n"
+    assert inmind("--db", tenant_url, "edit", "config.toml", stdin=settings).exit_code == 0
+    assert inmind("--db", tenant_url, "export", "two.inmind").exit_code == 0
+    third = tmp_path / "third"
+    assert inmind("--home", str(third), "import", "two.inmind").exit_code == 0
+    assert (third / "config.toml.imported").read_text() == settings
+    assert not (third / "config.toml").exists()
+    with Memory.open(third, embedder=None) as memory:
+        assert memory.session("support-42").prompt(2).request == sent
+        assert memory.resources() == ["ada"]
+    ran = inmind("--db", tenant_url, "import", "two.inmind", "--into-new-home")
+    assert "expected a home with nothing in it yet" in in_one_line(ran)
+
+
+# -- editing -----------------------------------------------------------------------------------------------
+
+
+def test_what_comes_in_a_pipe_is_written(where: list[str]) -> None:
+    ran = inmind(*where, "edit", "overview.md", "--session", "support-42", stdin="# Mine\n")
+    assert (ran.exit_code, ran.stdout) == (0, "overview.md is written.\n"), ran.stderr
+    assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n"
+    again = inmind(*where, "edit", "overview.md", "--session", "support-42", stdin="# Mine\n")
+    assert again.stdout == "Unchanged: nothing was written.\n"
+    Path("mine.md").write_text("# From a file\n")
+    ran = inmind(*where, "edit", "MEMORY.md", "--resource", "ada", "--from", "mine.md", "--json")
+    assert json.loads(ran.stdout) == {
+        "path": "MEMORY.md",
+        "version": json.loads(ran.stdout)["version"],
+        "changed": True,
+    }
+    assert inmind(*where, "show", "page", "MEMORY.md", "--resource", "ada").stdout == "# From a file\n"
+    if where[0] == "--home":
+        assert (Path(where[1]) / "resources" / "ada" / "MEMORY.md").read_text() == "# From a file\n"
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "said"),
+    [
+        (["overview.md", "--session", "support-42"], "", "INVALID_INPUT: overview.md: expected a text"),
+        (["overview.md", "--session", "nobody"], "x", "NOT_FOUND: no session 'nobody'"),
+        (["elsewhere.md", "--session", "support-42"], "x", "INVALID_PATH"),
+        (["overview.md", "--session", "support-42", "--resource", "ada"], "x", "INVALID_INPUT: --resource: expected"),
+        (["overview.md", "--resource", "ada"], "x", "INVALID_INPUT: --session: expected the session whose overview.md"),
+        (["overview.md", "--session", "support-42", "--from", "gone"], "", "INVALID_INPUT: --from: expected a file"),
+        (["config.toml", "--resource", "ada"], "x", "INVALID_INPUT"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused_in_one_line(
+    where: list[str], arguments: list[str], stdin: str, said: str
+) -> None:
+    before = inmind(*where, "show", "journal", "support-42", "--json").stdout
+    assert said in in_one_line(inmind(*where, "edit", *arguments, stdin=stdin))
+    assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
+
+
+def kept_in(said: str, whose: str) -> Path:
+    found = re.search(rf"{whose} in (\S+?)[,\s]", said)
+    assert found, said
+    return Path(found[1])
+
+
+def test_broken_settings_are_refused_and_what_was_written_is_kept(where: list[str]) -> None:
+    text = "[dream]\nenabeld = true\n"
+    said = in_one_line(inmind(*where, "edit", "config.toml", stdin=text))
+    assert said.startswith("inmind: INVALID_INPUT: settings.dream.enabeld: expected a setting that there is")
+    kept = kept_in(said, "your text is")
+    assert (kept.read_text(), stat.S_IMODE(kept.parent.stat().st_mode)) == (text, 0o700)
+    assert inmind(*where, "show", "page", "config.toml").exit_code == 3
+
+
+def test_settings_that_keep_everybody_out_can_be_mended(where: list[str]) -> None:
+    assert inmind(*where, "edit", "config.toml", stdin="[dream]\nenabled = false\n").exit_code == 0
+    if where[0] == "--home":
+        (Path(where[1]) / "config.toml").write_text("dream = [")
+    else:  # as a newer inmind has written them, which knows more settings
+        from inmind.journal import Configured, Draft, Origin
+        from inmind.stores.postgres import PostgresStore
+
+        store = PostgresStore.open(where[1])
+        draft = Draft(what=Configured("config.toml", "[of_tomorrow]\nx = 1\n"), origin=Origin.OPERATOR)
+        store.append("settings", [draft], expected=1, at=store.read("settings")[0].at)
+        store.close()
+    assert inmind(*where, "sessions").exit_code == 2
+    assert "trouble" in inmind(*where, "doctor", "--offline").stdout
+    assert inmind(*where, "show", "page", "config.toml").exit_code == 0
+    assert inmind(*where, "edit", "config.toml", stdin="[dream]\nenabled = true\n").exit_code == 0
+    assert inmind(*where, "sessions").exit_code == 0
+
+
+# -- in an editor, on a terminal ---------------------------------------------------------------------------
+
+
+def edited(where: Sequence[str], *arguments: str, editor: str) -> tuple[int, str]:
+    """What `inmind edit` says on a terminal, with a shell script as editor: the page is "$1"."""
+    script = Path("editor.sh")
+    script.write_text(f"#!/bin/sh\n{editor}\n")
+    script.chmod(0o700)
+    environment = {**os.environ, "EDITOR": f"sh {script.absolute()}", "TERM": "dumb"}
+    environment.pop("VISUAL", None)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command(*where, "edit", *arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as ran:
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # how a terminal says that nobody writes any more
+            while more := os.read(ours, 4_096):
+                said += more
+        ran.wait(60)
+    os.close(ours)
+    return ran.returncode, " ".join(said.decode().split())
+
+
+def test_an_editor_gets_the_page_and_what_it_saves_is_written(where: list[str]) -> None:
+    inmind(*where, "edit", "overview.md", stdin="# Mine\n- a fact\n")
+    code, said = edited(where, "overview.md", editor='echo "$1" > named; cp "$1" was; echo "- and more" >> "$1"')
+    assert (code, said) == (0, "overview.md is written.")
+    assert (Path("was").read_text(), Path("named").read_text().strip()[-12:]) == ("# Mine\n- a fact\n", "/overview.md")
+    assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n- a fact\n- and more\n"
+    assert not Path(Path("named").read_text().strip()).parent.exists()
+
+
+def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str]) -> None:
+    before = inmind(*where, "show", "journal", "support-42", "--json").stdout
+    assert edited(where, "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
+    code, said = edited(where, "overview.md", editor='echo x > "$1"; exit 3')
+    assert code == 1
+    assert re.match(r"inmind: FAILED: sh \S+ ended with 3: nothing was written; its file is \S+/overview.md$", said)
+    code, said = edited(where, "overview.md", editor=': > "$1"')
+    assert (code, "expected a text" in said) == (2, True)
+    assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
+
+
+def test_somebody_who_was_faster_is_not_overwritten_and_no_word_is_lost(where: list[str]) -> None:
+    """The editor of the one runs while the other writes the same page."""
+    other = " ".join(f"'{word}'" for word in command(*where, "edit", "overview.md", "--session", "support-42"))
+    code, said = edited(
+        where,
+        "overview.md",
+        "--session",
+        "support-42",
+        editor=f'echo "# Mine" > "$1"; echo "# Theirs" | {other} > other',
+    )
+    assert Path("other").read_text() == "overview.md is written.\n"
+    assert (code, said.startswith("inmind: CONFLICT: overview.md is at version ")) == (4, True), said
+    assert kept_in(f"{said} ", "your text is").read_text() == "# Mine\n"
+    assert kept_in(f"{said} ", "theirs").read_text() == "# Theirs\n"
+    assert inmind(*where, "show", "page", "overview.md").stdout == "# Theirs\n"
+
+
+def test_an_editor_that_is_not_there_is_named(where: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "no-such-editor --wait")
+    ours, theirs = pty.openpty()
+    ran = subprocess.run(
+        command(*where, "edit", "overview.md"), stdin=theirs, capture_output=True, text=True, timeout=60, check=False
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert ran.returncode == 2
+    assert "$EDITOR: expected an editor that can be run" in ran.stderr
+
+
+def test_where_a_memory_is_is_decided_once(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    monkeypatch.setenv("INMIND_HOME", str(home))
+    assert default_place() == home
+    monkeypatch.setenv("INMIND_DB", "")
+    assert default_place() == home
+    monkeypatch.delenv("INMIND_HOME")
+    monkeypatch.setenv("INMIND_DB", "postgresql://there/db")
+    assert default_place() == "postgresql://there/db"
