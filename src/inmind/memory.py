@@ -428,8 +428,9 @@ class Memory:
         """Bring a resource's MEMORY.md up to its notes and to all that was lived through since the last dream.
 
         By the model that this memory was opened with, or by rules. Where guards refuse what was proposed nothing is
-        changed, and the answer says why; DreamRunning if somebody else dreams for it. `watch` is told of each phase,
-        `cancelled` is asked now and then.
+        changed, and the answer says why; DreamRunning if somebody else dreams for it. A dream whose process has died is
+        finished instead, and so is always the one that this `key` has begun. `watch` is told of each phase, `cancelled`
+        is asked now and then.
         """
         owner = somebody(resource)
         if not self.knows(owner) and not self._place.has_files_of(owner):
