@@ -31,7 +31,7 @@ from inmind.doors.cli.terminal import (
 )
 from inmind.doors.signals import signals_go_to
 from inmind.dreams import Dream
-from inmind.errors import NotFound
+from inmind.errors import DreamOvertaken, NotFound
 from inmind.notes import stamp
 from inmind.state.page import read
 from inmind.text import counted, printable
@@ -64,7 +64,8 @@ def run(
         if as_json:
             print_json(in_full(dreamt))
         if dreamt.status != "done":
-            leave("INTERRUPTED" if stopped else dreamt.code, dreamt.reason)
+            code = dreamt.code or DreamOvertaken.code
+            leave("INTERRUPTED" if stopped else code, dreamt.reason or " ".join(told(dreamt)))
         if not as_json:
             say_lines(told(dreamt))
 
