@@ -40,7 +40,7 @@ session gathering lease allowance
 dreamer housekeeping
 memory
 aio
-replay clients doctor
+replay clients doctor tenancy
 inmind
 doors adapters
 """

@@ -1,0 +1,291 @@
+"""Tenants of a PostgreSQL database: each is a role, with a schema of its name that nobody else may look into.
+
+A tenant is given no right but to connect, and owns its schema. It is made by an operator: a superuser, or a role that
+may create roles (CREATEROLE) and has CREATE on the database. The operator then acts as the tenant, which PostgreSQL 16
+and later call SET; nothing is inherited. Whatever is made or erased is one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, cast
+
+import psycopg
+from psycopg import sql
+
+from inmind.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+from inmind.home import checked_url, shown_url
+from inmind.stores.postgres.connection import Connection, connect, settings_of
+from inmind.stores.postgres.database import LEAST_VERSION, SECONDS
+from inmind.stores.postgres.refusals import first_line, is_lost, translated
+from inmind.stores.postgres.store import PostgresStore
+from inmind.stores.postgres.urls import acting_as, let_in
+from inmind.stores.statements import named
+from inmind.stores.tenants import Inventory, Tenant, Where, checked_password, checked_tenant, taken, unknown
+
+RIGHTS = "a superuser, or a role that may create roles (CREATEROLE) and has CREATE on the database"
+
+_WAIT = "5s"
+"""For a lock that a connection of the tenant holds, before that connection is ended."""
+
+_TRIES = 3
+_BUSY, _DEPENDED_ON, _NOT_ALLOWED = "55P03", "2BP01", "42501"
+_IS_THERE = ("42710", "42P06", "23505")
+_WITHOUT_VECTORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A000", "58P01", "3F000", *_IS_THERE))
+_sql = named("tenants", package="inmind.stores.postgres")
+
+
+class TenantRoles:
+    """The Tenants of one database, by an operator's URL, which leads to the server itself and not to a pooler."""
+
+    def __init__(self, url: str, *, seconds: float = SECONDS) -> None:
+        self._url, self.place, self._seconds = checked_url(url, "url"), shown_url(url), seconds
+        try:
+            self._connection = connect(settings_of(url), time.monotonic() + seconds)
+        except psycopg.Error as error:
+            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
+        try:
+            self._is_superuser, self._database, number = self._row("operator")
+        except BaseException:
+            self.close()
+            raise
+        self._version = number // 10_000
+        if self._version < LEAST_VERSION:
+            self.close()
+            reason = f"it is PostgreSQL {self._version}, and {LEAST_VERSION} is needed"
+            raise UnsafeStorage(place=self.place, reason=reason)
+
+    # -- those there are -----------------------------------------------------------------------------------
+
+    def all(self) -> Sequence[Tenant]:
+        return [Tenant(name=name, admitted=login, bytes=size) for name, login, size in self._rows("tenants", None)]
+
+    def memory_of(self, name: str) -> str:
+        self._known(name)
+        with self._told() as connection:
+            self._may_become(connection, name)
+        return acting_as(self._url, name)
+
+    def inventory(self, name: str) -> Inventory:
+        self._known(name)
+        with self._transaction() as connection:
+            self._become(connection, name)
+            return self._inventory(connection, name)
+
+    def identity(self, name: str) -> object:
+        return next(iter(self._rows("identity", checked_tenant(name))), None)
+
+    def is_within(self, place: Where) -> bool:  # noqa: ARG002 -- no schema is in another
+        return False
+
+    def _find(self, name: str) -> Tenant | None:
+        for one, login, size in self._rows("tenants", checked_tenant(name)):
+            return Tenant(name=one, admitted=login, bytes=size)
+        return None
+
+    def _known(self, name: str) -> Tenant:
+        found = self._find(name)
+        if found is None:
+            raise unknown(name, self.place)
+        return found
+
+    # -- one more ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def arriving(self, name: str, *, continues: Callable[[Where], bool] | None = None) -> Generator[str]:
+        found = self._find(name)
+        if found is not None and not self._goes_on(found, continues):
+            raise taken(name)
+        if found is None and self._rows("is_taken", name) != [(False,)]:
+            raise taken(name)
+        try:
+            with self._transaction() as connection:
+                if found is None:
+                    self._make(connection, name)
+                self._shut_the_doors(connection)
+                if not connection.execute(_sql("may_connect"), (name,)).get:
+                    connection.execute(_put("GRANT CONNECT ON DATABASE {} TO {}", self._database, name))
+        except StoreError as error:
+            if getattr(error.__cause__, "sqlstate", "") in _IS_THERE:
+                raise taken(name) from error
+            raise
+        self._give_vectors(name)
+        place = self.memory_of(name)
+        PostgresStore.open(place, most=1).close()
+        yield place
+
+    def _goes_on(self, found: Tenant, continues: Callable[[Where], bool] | None) -> bool:
+        if found.admitted and continues is None:
+            return False
+        place = self.memory_of(found.name)
+        return (not found.admitted and _is_empty(place)) or (continues is not None and continues(place))
+
+    def address(self, name: str, password: str) -> str:
+        info = self._connection.info
+        usual = {"host": info.host, "port": str(info.port), "dbname": self._database}
+        return let_in(self._url, checked_tenant(name), password and checked_password(password), usual=usual)
+
+    def admit(self, name: str, password: str) -> None:
+        """The server is told what proves the password, and never the password: it may write down what it is told."""
+        self._known(name)
+        with self._told() as connection:
+            proof = connection.pgconn.encrypt_password(
+                checked_password(password).encode(), name.encode(), b"scram-sha-256"
+            ).decode()
+            connection.execute(_put("ALTER ROLE {} LOGIN PASSWORD", name) + sql.SQL(" ") + sql.Literal(proof))
+
+    def _make(self, connection: Connection, name: str) -> None:
+        connection.execute(_put("CREATE ROLE {} NOLOGIN NOINHERIT", name))
+        self._may_become(connection, name)
+        connection.execute(_put("CREATE SCHEMA {} AUTHORIZATION {}", name, name))
+
+    def _shut_the_doors(self, connection: Connection) -> None:
+        """Nobody but an operator may make what other tenants' statements could take for something else."""
+        if connection.execute(_sql("anybody_creates_schemas")).get:
+            self._revoke(connection, "CREATE ON DATABASE", self._database)
+        for (schema,) in connection.execute(_sql("anybody_creates_in")).fetchall():
+            self._revoke(connection, "CREATE ON SCHEMA", schema)
+
+    def _revoke(self, connection: Connection, right: str, of: str) -> None:
+        asked = _put(f"REVOKE {right} {{}} FROM PUBLIC", of)
+        try:
+            with connection.transaction():
+                connection.execute(asked)
+        except psycopg.errors.InsufficientPrivilege as error:
+            reason = f"everybody may create things there, and its owner has to say: {asked.as_string(None)}"
+            raise UnsafeStorage(place=self.place, reason=reason) from error
+
+    def _give_vectors(self, name: str) -> None:
+        """What vectors are searched with, where it is at hand and the operator may; else search goes by words."""
+        if not self._rows("vectors", name) and self._rows("vectors_are_available") == [(True,)]:
+            with self._told() as connection, suppress(*_WITHOUT_VECTORS):
+                connection.execute("CREATE EXTENSION vector SCHEMA public")
+        for schema, usable in self._rows("vectors", name):
+            if not usable:
+                with self._told() as connection, suppress(*_WITHOUT_VECTORS):
+                    connection.execute(_put("GRANT USAGE ON SCHEMA {} TO {}", schema, name))
+
+    # -- one less ------------------------------------------------------------------------------------------
+
+    def erase(self, name: str, *, only: Inventory | None = None) -> Inventory:
+        self._known(name)
+        for _ in range(_TRIES):
+            try:
+                return self._erased(name, only)
+            except StoreBusy:
+                with self._transaction() as connection:
+                    self._become(connection, name)
+                    connection.execute(_sql("end_connections"), (name,)).fetchall()
+        raise StoreBusy(place=self.place, seconds=self._seconds)
+
+    def _erased(self, name: str, only: Inventory | None) -> Inventory:
+        with self._transaction() as connection:
+            [(number,)] = connection.execute(_sql("role_number"), (name,)).fetchall()
+            connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
+            self._become(connection, name)
+            if self._has_tables(connection, name):
+                connection.execute(_in_schema("hold", name))
+            was = self._inventory(connection, name)
+            if only is not None:
+                only.refuse_other(was)
+            connection.execute(_sql("end_connections"), (name,)).fetchall()
+            connection.execute(_put("DROP OWNED BY {} RESTRICT", name))
+            connection.execute("RESET ROLE")
+            connection.execute(_put("DROP ROLE {}", name))
+            left = [what for (what,) in connection.execute(_sql("left_of"), (name, number)).fetchall()]
+            if left:
+                raise StoreError(
+                    f"tenant {name!r} could not be erased: {', '.join(left)} would be left; all of it stays"
+                )
+        return was
+
+    def _inventory(self, connection: Connection, name: str) -> Inventory:
+        if not self._has_tables(connection, name):
+            return Inventory(versions={}, keys=0)
+        versions = dict(connection.execute(_in_schema("versions", name)).fetchall())
+        return Inventory(versions=versions, keys=connection.execute(_in_schema("keys", name)).get)
+
+    def _has_tables(self, connection: Connection, name: str) -> bool:
+        table = f"{_quoted(name)}.inmind_steps"
+        return bool(connection.execute(_sql("has_tables"), (table,)).get)
+
+    # -- the operator --------------------------------------------------------------------------------------
+
+    def _become(self, connection: Connection, name: str) -> None:
+        """To the end of the transaction."""
+        self._may_become(connection, name)
+        connection.execute(_put("SET LOCAL ROLE {}", name))
+
+    def _may_become(self, connection: Connection, name: str) -> None:
+        """Whoever may give a role to others may give it to itself."""
+        asked = "may_become_16" if self._version >= 16 else "may_become_15"
+        if not self._is_superuser and not connection.execute(_sql(asked), (name,)).get:
+            how = " WITH INHERIT FALSE, SET TRUE" if self._version >= 16 else ""
+            connection.execute(_put(f"GRANT {{}} TO CURRENT_USER{how}", name))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Generator[Connection]:
+        with self._told() as connection, connection.transaction():
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Generator[Connection]:
+        connection = self._connection
+        try:
+            with connection.until(time.monotonic() + self._seconds):
+                yield connection
+        except psycopg.Error as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: psycopg.Error) -> InvalidInput | StoreError:
+        if is_lost(error, self._connection):
+            return OutcomeUnknown(place=self.place, reason=first_line(error))
+        if error.sqlstate == _NOT_ALLOWED:
+            return InvalidInput(field="url", value=self.place, expected=f"{RIGHTS} ({first_line(error)})")
+        if error.sqlstate == _DEPENDED_ON:
+            return StoreError(
+                f"{first_line(error)} in {self.place}: something of others depends on it; all of it stays"
+            )
+        return translated(error, place=self.place, seconds=self._seconds, writing=True)
+
+    def _rows(self, name: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._told() as connection:
+            return connection.execute(_sql(name), values or None).fetchall()
+
+    def _row(self, name: str) -> tuple[Any, ...]:
+        return self._rows(name)[0]
+
+
+def _is_empty(place: str) -> bool:
+    store = PostgresStore.open(place, most=1)
+    try:
+        return not store.streams("")
+    finally:
+        store.close()
+
+
+def _put(statement: str, *names: str) -> sql.Composed:
+    """A statement of ours with names in it, whatever these are."""
+    return sql.SQL(cast(Any, statement)).format(*map(sql.Identifier, names))
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+def _in_schema(query: str, name: str) -> str:
+    return _sql(query).replace("tenant.", f"{_quoted(name)}.")

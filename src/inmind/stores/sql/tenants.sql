@@ -1,0 +1,12 @@
+-- What a home has, for whoever erases or moves it.
+
+-- name: versions
+SELECT streams.name, coalesce(max(events.seq), 0)
+FROM streams LEFT JOIN events ON events.stream = streams.id
+GROUP BY streams.id;
+
+-- name: keys
+SELECT count(*) FROM keys;
+
+-- name: tables
+SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\';

@@ -1,0 +1,182 @@
+"""What every place for tenants promises, be it a folder of homes or a database, whichever operator has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from postgres import Run, Server
+from tenanted import ODD_NAMES, OPERATOR, REFUSED_NAMES, lived, made, operators_url
+
+from inmind import Memory
+from inmind.errors import Conflict, InmindError, InvalidInput, NotFound
+from inmind.stores.postgres.tenants import TenantRoles
+from inmind.stores.tenants import Inventory, Tenants
+from inmind.tenancy.homes import TenantHomes
+
+pytestmark = pytest.mark.spec("J8")
+
+
+@pytest.fixture(scope="module")
+def server(postgres_run: Run) -> Generator[Server]:
+    with postgres_run.server() as own:
+        own.start()
+        operators_url(own)
+        yield own
+
+
+@pytest.fixture(params=["folder", "superuser", "operator"])
+def tenants(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Tenants]:
+    if request.param == "folder":
+        with TenantHomes(tmp_path / "homes") as homes:
+            yield homes
+        return
+    own: Server = request.getfixturevalue("server")
+    user = OPERATOR if request.param == "operator" else "postgres"
+    with TenantRoles(own.url(user, tcp=True)) as roles:
+        yield roles
+        for one in roles.all():
+            roles.erase(one.name)
+
+
+def names(tenants: Tenants) -> list[str]:
+    return [one.name for one in tenants.all()]
+
+
+def notes(place: str | Path) -> list[str]:
+    with Memory.open(place, embedder=None) as memory:
+        return [hit.crystal.text for hit in memory.search("tabs")]
+
+
+# -- made ----------------------------------------------------------------------------------------------------
+
+
+def test_a_tenant_that_was_made_opens_its_memory_by_its_address(tenants: Tenants) -> None:
+    address = made(tenants, "ada")
+    lived(address)
+    with Memory.open(address, embedder=None) as memory:
+        assert memory.session("shop").read("detail/harbour.md").startswith("# Harbour")
+    [one] = tenants.all()
+    assert (one.name, one.admitted) == ("ada", True)
+    assert one.bytes > 1_000
+
+
+def test_whatever_tenants_are_called_each_is_itself(tenants: Tenants) -> None:
+    addresses = {name: made(tenants, name) for name in ODD_NAMES}
+    assert names(tenants) == sorted(ODD_NAMES)
+    for number, (name, address) in enumerate(addresses.items()):
+        with Memory.open(address, embedder=None) as memory:
+            memory.note("ada", f"I am {name}")
+            memory.session(f"own-{number}", resource="ada")
+    for number, name in enumerate(ODD_NAMES):
+        with Memory.open(tenants.memory_of(name), embedder=None) as memory:
+            assert [info.id for info in memory.sessions()] == [f"own-{number}"]
+        assert tenants.inventory(name).versions.keys() == {"resource/ada", f"session/own-{number}"}
+    for left, name in zip(range(len(ODD_NAMES) - 1, -1, -1), ODD_NAMES, strict=True):
+        tenants.erase(name)
+        assert len(names(tenants)) == left
+
+
+@pytest.mark.parametrize("name", [*REFUSED_NAMES, None, 7, b"ada"], ids=repr)
+def test_names_that_some_place_could_not_have_are_refused_everywhere(tenants: Tenants, name: str) -> None:
+    calls: list[Callable[[str], object]] = [
+        lambda name: made(tenants, name),
+        tenants.inventory,
+        tenants.memory_of,
+        tenants.erase,
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput) as refused:
+            call(name)
+        assert refused.value.field == "name"
+    assert names(tenants) == []
+
+
+def test_a_name_that_somebody_has_is_refused_and_nothing_of_theirs_changes(tenants: Tenants) -> None:
+    address = made(tenants, "ada")
+    lived(address)
+    before = tenants.inventory("ada")
+    with pytest.raises(InvalidInput, match="nobody has"):
+        made(tenants, "ada")
+    assert tenants.inventory("ada") == before
+    lived(address, session="later")
+
+
+def test_one_who_was_killed_before_it_was_let_in_is_made_again(tenants: Tenants) -> None:
+    """Nobody has heard its password, and nobody could have come in."""
+    with pytest.raises(KeyboardInterrupt), tenants.arriving("ada"):
+        raise KeyboardInterrupt
+    lived(made(tenants, "ada"))
+    assert tenants.inventory("ada").events > 3
+
+
+# -- those there are -----------------------------------------------------------------------------------------
+
+
+def test_of_whom_there_is_none_nothing_is_told_and_nothing_is_made(tenants: Tenants) -> None:
+    made(tenants, "ada")
+    for call in (tenants.inventory, tenants.memory_of, tenants.erase):
+        with pytest.raises(NotFound):
+            call("bob")
+    assert names(tenants) == ["ada"]
+    assert tenants.identity("bob") is None
+
+
+def test_an_inventory_is_what_there_is(tenants: Tenants) -> None:
+    address = made(tenants, "ada")
+    assert tenants.inventory("ada") == Inventory(versions={}, keys=0)
+    with Memory.open(address, embedder=None) as memory:
+        memory.note("ada", "likes tea", key="a")
+        memory.note("ada", "likes tea", key="a")
+        memory.note("ada", "likes rum", key="b")
+    inventory = tenants.inventory("ada")
+    assert (inventory.versions, inventory.keys, inventory.events) == ({"resource/ada": 2}, 2, 2)
+
+
+# -- erased --------------------------------------------------------------------------------------------------
+
+
+def test_who_is_erased_is_gone_and_all_others_have_what_they_had(tenants: Tenants) -> None:
+    ada, bob = made(tenants, "ada"), made(tenants, "bob")
+    lived(ada)
+    lived(bob)
+    theirs, was = tenants.inventory("bob"), tenants.inventory("ada")
+    assert tenants.erase("ada") == was
+    assert names(tenants) == ["bob"]
+    assert tenants.inventory("bob") == theirs
+    lived(bob, session="later")
+    with pytest.raises(NotFound):
+        tenants.inventory("ada")
+    assert made(tenants, "ada")
+    assert tenants.inventory("ada").events == 0
+
+
+def test_a_tenant_with_more_than_was_seen_is_not_erased(tenants: Tenants) -> None:
+    """What somebody has written since would be lost without a word."""
+    address = made(tenants, "ada")
+    lived(address)
+    seen = tenants.inventory("ada")
+    with Memory.open(address, embedder=None) as memory:
+        memory.note("ada", "said in the last moment")
+    for only in (seen, Inventory(versions={**seen.versions, "session/other": 1}, keys=seen.keys)):
+        with pytest.raises(Conflict):
+            tenants.erase("ada", only=only)
+    now = tenants.inventory("ada")
+    assert now.events == seen.events + 1
+    with pytest.raises(Conflict):
+        tenants.erase("ada", only=Inventory(versions=now.versions, keys=now.keys + 1))
+    assert tenants.erase("ada", only=now) == now
+
+
+def test_whoever_has_a_memory_open_while_it_is_erased_is_told_with_the_next_call(tenants: Tenants) -> None:
+    address = made(tenants, "ada")
+    lived(address)
+    with Memory.open(address, embedder=None) as memory:
+        session = memory.session("shop")
+        session.note("one more")
+        tenants.erase("ada")
+        for call in (lambda: memory.note("ada", "lost?"), lambda: session.note("lost?"), lambda: memory.session("new")):
+            with pytest.raises(InmindError):
+                call()
+    assert names(tenants) == []
