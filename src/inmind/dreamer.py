@@ -51,8 +51,8 @@ from inmind.state.page import read
 from inmind.state.rewrite import Ground, Rewritten, rewritten
 from inmind.state.room import MOST_CHARACTERS
 from inmind.state.seed import chunks
+from inmind.stores.abode import Files
 from inmind.stores.base import Clock, Key, Store
-from inmind.stores.place import Files
 from inmind.stores.stream import Decision, Stream
 from inmind.text import counted
 

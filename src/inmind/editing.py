@@ -17,7 +17,7 @@ from inmind.frozen import frozen
 from inmind.home import CONFIG
 from inmind.journal import DocumentWritten, Draft, Origin
 from inmind.mind import Belongings, Mind
-from inmind.stores.place import Files
+from inmind.stores.abode import Files
 from inmind.stores.stream import Decision, Stream
 
 SETTINGS = (CONFIG, f"{CONFIG}.imported")

@@ -11,9 +11,9 @@ from inmind.errors import InvalidInput
 from inmind.frozen import frozen
 from inmind.home import SESSION, folder_of, opened_by, somebody
 from inmind.journal import NOBODY
+from inmind.stores.abode import Abode
 from inmind.stores.base import Begun, Store
 from inmind.stores.legacy import Legacy
-from inmind.stores.place import Place
 
 
 @frozen(kw_only=True)
@@ -46,7 +46,7 @@ through."""
 
 
 def sessions_in(
-    place: Place, *, cwd: str | None, resource: str | None, most: int | None = None, children: bool = True
+    place: Abode, *, cwd: str | None, resource: str | None, most: int | None = None, children: bool = True
 ) -> list[SessionInfo]:
     """The most recently used first: those that began in a folder, or belong to a resource, where these are named.
 
@@ -106,7 +106,7 @@ def is_of(legacy: Legacy, cwd: str) -> bool:
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == folder_of(cwd)
 
 
-def _info(place: Place, begun: Begun) -> SessionInfo:
+def _info(place: Abode, begun: Begun) -> SessionInfo:
     """The journal says whose it is; what it adds up to is told at a glance."""
     first = begun.first
     id, opened, said = first.stream.removeprefix(SESSION), opened_by(first), place.glance(begun)

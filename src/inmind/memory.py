@@ -54,12 +54,12 @@ from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, NotesLayer, StateLayer, checked_layers
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
+from inmind.stores.abode import Abode, Files
 from inmind.stores.base import Clock
 from inmind.stores.files import make_private
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.in_folder import InFolder
 from inmind.stores.legacy import Legacy, messages_of
-from inmind.stores.place import Files, Place
 from inmind.stores.siblings import Siblings
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.stream import Decision, Stream, key_for
@@ -114,7 +114,7 @@ class Memory:
 
     def __init__(
         self,
-        place: Place,
+        place: Abode,
         *,
         clock: Clock | None = None,
         embedder: str | Embedder | None = "auto",
@@ -811,7 +811,7 @@ class Memory:
         return found[0] if found else None
 
 
-def _in_folder(home: Path, settings: object) -> tuple[Place, Settings]:
+def _in_folder(home: Path, settings: object) -> tuple[Abode, Settings]:
     from inmind.settings import settings_of
 
     try:
@@ -824,7 +824,7 @@ def _in_folder(home: Path, settings: object) -> tuple[Place, Settings]:
     return InFolder(home.resolve(), SqliteStore(home.resolve() / DATABASE)), told
 
 
-def _in_database(url: object, settings: object) -> tuple[Place, Settings]:
+def _in_database(url: object, settings: object) -> tuple[Abode, Settings]:
     from inmind.settings import Settings, settings_in
     from inmind.stores.in_database import opened_at
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from inmind.crystals.note import Note, checked_taker
 from inmind.journal import Draft, NoteTaken, encode
-from inmind.stores.place import Files
+from inmind.stores.abode import Files
 from inmind.stores.stream import Stream, key_for
 
 Soon = Callable[[str, Callable[[], object]], None]

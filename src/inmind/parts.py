@@ -11,8 +11,8 @@ from inmind.mind import Belongings, Mind
 from inmind.prompt.layer import Layer
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
+from inmind.stores.abode import About, Files, Lines
 from inmind.stores.base import Store
-from inmind.stores.place import About, Files, Lines
 from inmind.stores.stream import Stream
 from inmind.tokens import Counter
 

@@ -28,9 +28,9 @@ from inmind.errors import Damaged, InvalidInput
 from inmind.frozen import frozen
 from inmind.home import RESOURCE, SESSION, SETTINGS, belongs_to
 from inmind.journal import KINDS, Event
+from inmind.stores.abode import Abode
 from inmind.stores.base import Receipt, Store
 from inmind.stores.files import sync_folder, translated
-from inmind.stores.place import Place
 
 AT_A_TIME = 1_000
 
@@ -52,7 +52,7 @@ class Exported:
     """Files that could not be taken along: too large, or not to be told from another by every disk."""
 
 
-def export(place: Place, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch) -> Exported:
+def export(place: Abode, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: Watch) -> Exported:
     """Of one resource, or of all where none is named."""
     _refuse_home(to, place.home)
     _refuse_existing(to, overwrite=overwrite)
@@ -95,7 +95,7 @@ class _Writing:
         self.came += length
 
 
-def _written(writing: _Writing, place: Place, resource: str, now: datetime, watch: Watch) -> list[str]:
+def _written(writing: _Writing, place: Abode, resource: str, now: datetime, watch: Watch) -> list[str]:
     store, chosen = place.store, _Chosen(resource)
     keys = 0
 

@@ -25,9 +25,9 @@ from inmind.errors import Conflict, InmindError, InvalidInput, NotFound, PartedW
 from inmind.frozen import frozen
 from inmind.home import RESOURCE, SESSION
 from inmind.journal import UNREADABLE, Event, HasRead, SessionOpened
+from inmind.stores.abode import Abode
 from inmind.stores.base import Adoption, Receipt, Store
 from inmind.stores.files import open_plain
-from inmind.stores.place import Place
 
 
 @frozen(kw_only=True)
@@ -67,7 +67,7 @@ def opened(path: Path) -> BinaryIO:
 
 def bring_in(
     file: BinaryIO,
-    place: Place,
+    place: Abode,
     *,
     fold: Callable[[str], object],
     only_new: bool,

@@ -25,8 +25,8 @@ from inmind.documents import checked_text
 from inmind.errors import PartedWays, UnsafeStorage
 from inmind.home import CONFIG, place_of
 from inmind.journal import Event
+from inmind.stores.abode import Abode
 from inmind.stores.files import DAMAGED, Folder
-from inmind.stores.place import Place
 
 MOST_BYTES = 64 * 1_048_576
 """Of one such file; one that is larger is left out, and that is said. It is held in memory on its way."""
@@ -53,7 +53,7 @@ def is_kept(name: str) -> bool:
     return _OLDER.fullmatch(name) is not None or _ASIDE.fullmatch(name) is not None
 
 
-def kept_at(place: Place, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
+def kept_at(place: Abode, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
     """All of it, each with its bytes, or None where they cannot be had; of some streams, by their first events."""
     home = place.home
     if home is None:
@@ -103,7 +103,7 @@ class Arriving(Protocol):
     def name(self) -> None: ...
 
 
-def arriving_at(place: Place, now: datetime) -> Arriving:
+def arriving_at(place: Abode, now: datetime) -> Arriving:
     return Placing(place.home) if place.home is not None else Noting(place, now)
 
 
@@ -112,7 +112,7 @@ class Noting:
 
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, place: Place, now: datetime) -> None:
+    def __init__(self, place: Abode, now: datetime) -> None:
         self._place, self._now = place, now
         self._config = ""
 

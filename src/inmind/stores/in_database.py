@@ -18,10 +18,10 @@ from inmind.home import CONFIG, SETTINGS, shown_url
 from inmind.journal import Configured, Draft, Event, Origin
 from inmind.mind import Belongings, Mind
 from inmind.settings import settings_in
+from inmind.stores.abode import Views
 from inmind.stores.base import Begun, Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.meta import Glance, brought_up
-from inmind.stores.place import Views
 from inmind.stores.stream import Stream
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class InDatabase:
 
     # -- what a folder would have --------------------------------------------------------------------------
 
-    def of_session(self, id: str, cwd: str, stream: Stream[Mind]) -> Views:  # noqa: ARG002 -- as a place has it
+    def of_session(self, id: str, cwd: str, stream: Stream[Mind]) -> Views:  # noqa: ARG002 -- as an abode has it
         return Views(files=_NOWHERE, transcript=_NOWHERE, meta=_NOWHERE)
 
-    def of_resource(self, resource: str, stream: Stream[Belongings]) -> Nowhere:  # noqa: ARG002 -- as a place has it
+    def of_resource(self, resource: str, stream: Stream[Belongings]) -> Nowhere:  # noqa: ARG002 -- as an abode has it
         return _NOWHERE
 
     def take_in(
@@ -83,16 +83,16 @@ class InDatabase:
     def glance(self, begun: Begun) -> Glance:
         return brought_up(Glance(), self.store, begun)
 
-    def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as a place has it
+    def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
         return False
 
-    def older(self, id: str) -> list[Legacy]:  # noqa: ARG002 -- as a place has it
+    def older(self, id: str) -> list[Legacy]:  # noqa: ARG002 -- as an abode has it
         return []
 
-    def all_older(self, *, but: Container[str]) -> list[Legacy]:  # noqa: ARG002 -- as a place has it
+    def all_older(self, *, but: Container[str]) -> list[Legacy]:  # noqa: ARG002 -- as an abode has it
         return []
 
-    def back_up(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as a place has it
+    def back_up(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as an abode has it
         """The event that tells of it has the text, and that is where it is kept."""
         return ""
 

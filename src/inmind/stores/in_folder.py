@@ -21,11 +21,11 @@ from inmind.home import (
 )
 from inmind.journal import Event, digest
 from inmind.mind import Belongings, Mind
+from inmind.stores.abode import Views
 from inmind.stores.base import Begun, Store
 from inmind.stores.files import Folder, Found
 from inmind.stores.legacy import Legacy, all_legacy, find_legacy
 from inmind.stores.meta import Glance, MetaFile, brought_up, glance
-from inmind.stores.place import Views
 from inmind.stores.stream import Stream
 from inmind.stores.transcript import Transcript
 from inmind.stores.views import LiveFiles, resource_files, session_files

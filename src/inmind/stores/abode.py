@@ -74,8 +74,8 @@ class Views:
     meta: About
 
 
-class Place(Protocol):
-    """Where a memory is. In words, `str(place)`, it is never more than people may read."""
+class Abode(Protocol):
+    """Where a memory is. In words, `str(abode)`, it is never more than people may read."""
 
     @property
     def store(self) -> Store: ...
