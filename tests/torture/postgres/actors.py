@@ -147,12 +147,13 @@ def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
     return sum(decided)
 
 
-def cross(voice: Voice, *, url: str, first: str, second: str, name: str, each: int) -> None:
-    """Two streams at once, this one beside that one."""
+def cross(voice: Voice, *, url: str, first: str, second: str, name: str, each: int, pairs: int) -> None:
+    """Two streams at once, this one beside that one; of several pairs, one after the other."""
     store = PostgresStore.open(url)
     voice.wait()
-    for n in range(each):
-        put(store, f"{name}-{n}", keyed=n % 2 == 0, stream=first, beside=second)
+    for pair in range(pairs):
+        for n in range(each):
+            put(store, f"{name}-{n}", keyed=n % 2 == 0, stream=f"{first}{pair or ''}", beside=f"{second}{pair or ''}")
     store.close()
 
 

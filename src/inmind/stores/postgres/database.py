@@ -64,7 +64,11 @@ class Database:
         self._bound = threading.local()
         self.refusal = ""
         """Why nothing is written here, where that is so for good."""
-        self.schema = self._opened()
+        try:
+            self.schema = self._opened()
+        except BaseException:
+            self._pool.close()
+            raise
         tell_after_fork(self)
 
     def statements(self, file: str) -> Callable[[str], str]:
@@ -97,7 +101,7 @@ class Database:
                 with self.connection(until=until if is_last else _half(until)) as connection:
                     return ask(connection)
             except (_Lost, StoreBusy):
-                if is_last or time.monotonic() > until:
+                if is_last or self._is_over(until):
                     raise
         raise AssertionError("the last try answers or raises")
 
@@ -113,15 +117,15 @@ class Database:
                 with self.connection(writing=True, until=until if tries or not safe else _half(until)) as connection:
                     return act(connection)
             except _Again as again:
-                if tries == _TRIES - 1 or time.monotonic() > until:
+                if tries == _TRIES - 1 or self._is_over(until):
                     raise unknown or StoreBusy(place=self.place, seconds=self._seconds) from again.__cause__
             except OutcomeUnknown as lost:
                 unknown = lost
-                if not safe or time.monotonic() > until:
+                if not safe or self._is_over(until):
                     raise
             except StoreError as error:
                 may_try = unknown or (safe and not tries and isinstance(error, _Lost | StoreBusy))
-                if not may_try or time.monotonic() > until:
+                if not may_try or self._is_over(until):
                     raise unknown or error from error.__cause__
             _part(tries)
         raise unknown or StoreBusy(place=self.place, seconds=self._seconds)
@@ -200,6 +204,10 @@ class Database:
     def _timed(self, connection: Connection) -> AbstractContextManager[None]:
         return connection.until(time.monotonic() + self._seconds, grace=self._grace)
 
+    def _is_over(self, until: float) -> bool:
+        """Is what is left too little for another try?"""
+        return time.monotonic() > until - self._grace
+
     @property
     def _grace(self) -> float:
         return min(_GRACE, self._seconds / 4)
@@ -275,8 +283,9 @@ class Database:
             self.refusal = f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
 
     def _steps(self, connection: Connection) -> int:
-        there = "SELECT to_regclass($1) IS NOT NULL"
-        if not connection.execute(there, (f"{_quoted(self.schema)}.inmind_steps",)).get:
+        """Out of the catalogue's own tables: what is resolved by name may be remembered from before a wait."""
+        there = "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'inmind_steps'"
+        if not connection.execute(there, (self.schema,)).get:
             return 0
         return connection.execute(self.in_schema("SELECT coalesce(max(number), 0) FROM tenant.inmind_steps")).get
 

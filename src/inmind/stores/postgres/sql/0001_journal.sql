@@ -127,6 +127,12 @@ CREATE FUNCTION tenant.append_beside(
 ) LANGUAGE plpgsql SET lock_timeout = '25s' AS $$
 #variable_conflict use_column
 BEGIN
+    IF expected = 0 OR beside_expected = 0 THEN
+        INSERT INTO tenant.streams (name)
+        SELECT name FROM (VALUES (stream_name, expected), (beside_name, beside_expected)) AS wanted (name, version)
+        WHERE wanted.version = 0 AND NOT EXISTS (SELECT FROM tenant.streams WHERE streams.name = wanted.name)
+        ORDER BY name ON CONFLICT (name) DO NOTHING;
+    END IF;
     PERFORM 1 FROM tenant.streams WHERE name IN (stream_name, beside_name) ORDER BY name FOR NO KEY UPDATE;
     PERFORM 1 FROM tenant.owners
     WHERE id IN (SELECT owner FROM tenant.streams WHERE name IN (stream_name, beside_name))
