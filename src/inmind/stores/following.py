@@ -21,6 +21,7 @@ from inmind.crystals.standing import standing
 from inmind.crystals.words import words
 from inmind.errors import Damaged
 from inmind.journal import (
+    NOBODY,
     Consolidated,
     CrystalFrozen,
     Dreamt,
@@ -61,6 +62,9 @@ FOLLOWED = (
 """Kinds of events that deep memory takes something from."""
 
 _MORE = "\x01"
+_NOBODYS = f"resource/{NOBODY}"
+"""The stream that says what becomes of crystals of sessions that are nobody's; any other names its owner's own."""
+
 
 Read = Callable[[MessageAdded], Said]
 """How a message of any provider is read."""
@@ -144,8 +148,8 @@ class Follower:
                 int(found.named),
                 sum(map(len, read)),
                 series.asks,
-                found.importance,
-                found.valence,
+                float(found.importance),
+                float(found.valence),
                 found.about,
                 to_json(sorted(echoes)) if echoes else None,
                 _stamp(found.valid_from),
@@ -179,10 +183,14 @@ class Follower:
     def _befall(self, event: Event) -> None:
         """What happens to crystals: found, dreamt of, consolidated, frozen."""
         self._keep_crystals()
-        wanted = _named(event)
+        wanted, owner = _named(event), self._owner(event.stream)
         events = sorted({place[0] for id in wanted if (place := named_by(id))})
         rows = self._tables.rows("befallen", self._tables.listed(events)) if events else []
-        records = {record.id: record for record in (Record(*row) for row in rows) if record.id in wanted}
+        records = {
+            record.id: record
+            for record in (Record(*row) for row in rows)
+            if record.id in wanted and (record.resource == owner.id or event.stream == _NOBODYS)
+        }
         before = {id: record.crystal("", "") for id, record in records.items()}
         changed: list[tuple[object, ...]] = []
         for id, record in records.items():

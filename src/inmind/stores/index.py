@@ -116,12 +116,6 @@ class Index:
         """Passages that hold each of these words: the newest COMMON of them, unless `every` one is asked for."""
         raise NotImplementedError
 
-    def embedded(
-        self, embedder: str, resource: int, *, upto: int, vectors: Sequence[tuple[int, Sequence[float]]]
-    ) -> None:
-        """Keep vectors of passages, and that the embedder has been through all of this resource up to a crystal."""
-        raise NotImplementedError
-
     def vectors(self, embedder: str, scope: Scope, *, after: int, most: int) -> list[tuple[int, int, bytes]]:
         """Vectors (made, passage, half floats) of a resource by this embedder, for whoever holds them in memory."""
         raise NotImplementedError
@@ -237,6 +231,19 @@ class Index:
     def unembedded(self, embedder: str, resource: int, most: int) -> list[Record]:
         """Crystals of a resource that an embedder has not been through yet, in their order."""
         return self._records(lambda tables: tables.rows("unembedded", embedder, resource, most))
+
+    def embedded(
+        self, embedder: str, resource: int, *, upto: int, vectors: Sequence[tuple[int, Sequence[float]]]
+    ) -> None:
+        """Keep vectors of passages, and that the embedder has been through all of this resource up to a crystal."""
+
+        def keep(tables: Tables) -> None:
+            number = tables.value("add_embedder", embedder)
+            rows = [(number, resource, passage, tables.vector(vector)) for passage, vector in vectors]
+            tables.many("add_vector", rows)
+            tables.rows("embedded_upto", number, resource, upto)
+
+        self._tell(keep)
 
     def forget_others(self, embedder: str) -> None:
         """Once all is embedded anew, the vectors of embedders that came before are of no use."""

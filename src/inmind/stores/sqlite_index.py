@@ -13,7 +13,6 @@ from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from struct import pack
 from typing import Any, TypeVar
 
 import apsw
@@ -25,6 +24,7 @@ from inmind.stores.files import create_private
 from inmind.stores.following import FOLLOWED, Read
 from inmind.stores.fork import Connected
 from inmind.stores.index import AT_A_TIME, COMMON, VERSION, Holding, Index, Scope
+from inmind.stores.numbers import packed
 from inmind.stores.sqlite import is_full, set_journal_mode
 from inmind.stores.statements import named
 from inmind.stores.tables import Held, Missing, Tables
@@ -82,17 +82,6 @@ class SqliteIndex(Index, Connected):
 
     def holding(self, scope: Scope, words: Iterable[str], *, every: bool = False) -> dict[str, Holding]:
         return self._ask(lambda tables: {word: _holding(tables, scope, word, every=every) for word in words})
-
-    def embedded(
-        self, embedder: str, resource: int, *, upto: int, vectors: Sequence[tuple[int, Sequence[float]]]
-    ) -> None:
-        def keep(tables: Tables) -> None:
-            number = tables.value("add_embedder", embedder)
-            rows = [(number, resource, passage, pack(f"<{len(vector)}e", *vector)) for passage, vector in vectors]
-            tables.many("add_vector", rows)
-            tables.rows("embedded_upto", number, resource, upto)
-
-        self._tell(keep)
 
     def vectors(self, embedder: str, scope: Scope, *, after: int, most: int) -> list[tuple[int, int, bytes]]:
         return self._ask(lambda tables: tables.rows("vectors", embedder, scope.id, after, most))
@@ -255,6 +244,9 @@ class _Tables(Tables):
             room = CHUNK - length
             self.rows("hold", resource, word, chunk, numbers[:room].tobytes())
             numbers, length = numbers[room:], CHUNK
+
+    def vector(self, numbers: Sequence[float]) -> object:
+        return packed(numbers)
 
     def undone_if_it_fails(self) -> AbstractContextManager[Any]:
         return self._connection

@@ -36,6 +36,10 @@ class Tables(Protocol):
         """Keep these under the words that they hold, behind those that are there."""
         ...
 
+    def vector(self, numbers: Sequence[float]) -> object:
+        """As it is kept: see `numbers.packed`."""
+        ...
+
     def undone_if_it_fails(self) -> AbstractContextManager[Any]:
         """What is told in this block, and nothing before it."""
         ...

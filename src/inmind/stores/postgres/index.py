@@ -1,0 +1,337 @@
+"""The index of deep memory in a tenant's schema, where any number of processes catch it up and ask it.
+
+Each owner is followed for itself: its events alone are in the order in which they were stored. Whoever asks about one
+takes in its news first, holding its row of the index, so that nobody else takes the same; others wait for a batch, and
+then find it done. Words are a full-text index over stems of ours, each behind the number of its resource; vectors are
+compared by pgvector where the database has it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import psycopg
+
+from inmind.crystals.crystal import PRIVATE
+from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
+from inmind.journal import NOBODY, CrystalFrozen
+from inmind.stores.following import FOLLOWED, Read
+from inmind.stores.index import AT_A_TIME, COMMON, VERSION, Holding, Index, Measuring, Near, Scope
+from inmind.stores.numbers import half
+from inmind.stores.postgres.connection import Connection
+from inmind.stores.postgres.database import Database
+from inmind.stores.postgres.refusals import first_line
+from inmind.stores.postgres.store import PostgresStore
+from inmind.stores.tables import Held, Missing, Tables
+
+log = logging.getLogger("inmind")
+
+T = TypeVar("T")
+
+OWNERS_AT_A_TIME = 100
+"""That are asked about together, by whoever means all of them."""
+
+SWEPT_AT_A_TIME, MOST_SWEEPS = 1_000, 20
+"""Owners that are told apart together after an index was made anew, and how often in one call."""
+
+LOOK_AGAIN = 60.0
+"""Seconds after which a database without pgvector is asked again whether it has it by now."""
+
+_TRIES = 5
+
+
+class PostgresIndex(Index):
+    """The derived index of one tenant."""
+
+    def __init__(self, store: PostgresStore, read: Read) -> None:
+        super().__init__(store, read)
+        self._database = store.database
+        self.place = f"{self._database.place} (index)"
+        self._sql = self._database.statements("index")
+        self._identity = b""
+        """Of the index that was last seen; none was, as long as this is empty."""
+        self._broken = b""
+        """Of the one in which something was read that cannot be: it is not taken for an index again."""
+        self._pgvector = ""
+        """The schema of pgvector, quoted, where the database has it."""
+        self._looked = float("-inf")
+
+    # -- following the journal -----------------------------------------------------------------------------
+
+    def catch_up(self, resources: Iterable[str] | None = None) -> bool:
+        if resources is not None:
+            wanted = set(resources)
+            return self._catch_up({*wanted, NOBODY} if any(one.startswith(PRIVATE) for one in wanted) else wanted)
+        any_news, last = False, ""
+        while behind := self.with_news(last, OWNERS_AT_A_TIME):
+            any_news |= self._catch_up(set(behind))
+            last = behind[-1]
+        return any_news
+
+    def catch_up_streams(self, streams: Iterable[str]) -> bool:
+        wanted = sorted(set(streams))
+        return self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
+
+    def with_news(self, after: str, most: int) -> list[str]:
+        for _ in range(MOST_SWEEPS):
+            if not self._put("sweep", SWEPT_AT_A_TIME):
+                break
+        return [name for (name,) in self._rows("with_news", after, most)]
+
+    def _catch_up(self, owners: set[str]) -> bool:
+        any_news = False
+        for owner, name, has_news, identity, is_sound in self._rows("standing", sorted(owners)) if owners else ():
+            if identity is None or not is_sound:
+                raise Damaged(place=self.place, reason=f"it does not have what it took in of {name!r}")
+            self._identity = bytes(identity)
+            if has_news:
+                any_news = True
+                while not self._follow(owner, name):
+                    pass
+        return any_news
+
+    def _follow(self, owner: int, name: str) -> bool:
+        """Some of its news. True when there is nothing left."""
+        if name == NOBODY:
+            self._catch_up_with_frozen(owner)
+
+        def follow(tables: _Tables) -> bool:
+            held = tables.row("hold_resource", owner)
+            if held is None:
+                tables.rows("meet_resource", owner)
+                held = tables.row("hold_resource", owner) or (0,)
+            upto, position = held[0], tables.value("position", owner)
+            news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME, owner=name) if position > upto else ()
+            if events := [event for _, event in news if event]:
+                self._take(tables, events, resource=owner)
+            is_done = len(news) < AT_A_TIME
+            mark = max([position if is_done else 0, *(place for place, _ in news[-1:])])
+            if mark > upto:
+                tables.rows("follow", owner, mark, tables.last)
+            if is_done:
+                tables.rows("no_news", owner, mark)
+            return is_done
+
+        return self._tell(follow)
+
+    def _put(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """What one statement tells, and may be told twice."""
+        self._make_sure()
+        return self._database.write(lambda connection: self._tables(connection).rows(statement, *values), safe=True)
+
+    def _catch_up_with_frozen(self, nobody: int) -> None:
+        """What is frozen of a session that is nobody's stands in nobody's stream: it has to be there by then."""
+        upto = next((upto for (upto,) in self._rows("upto_of", nobody)), 0)
+        found = self._store.since(upto, kinds=(CrystalFrozen.kind,), most=AT_A_TIME, owner=NOBODY)
+        frozen = {event.what.id for _, event in found if event and isinstance(event.what, CrystalFrozen)}
+        streams = sorted({id.rpartition("#")[0] for id in frozen})
+        self._catch_up({name for (name,) in self._rows("owners_of", streams)} - {NOBODY})
+
+    # -- asking --------------------------------------------------------------------------------------------
+
+    def identity(self) -> bytes:
+        self._identity = super().identity()
+        return self._identity
+
+    def seen_identity(self) -> bytes:
+        return self._identity or self.identity()
+
+    def holding(self, scope: Scope, words: Iterable[str], *, every: bool = False) -> dict[str, Holding]:
+        asked = list(words)
+        if not asked:
+            return {}
+        lexemes = [_quoted(f"{scope.id} {word}") for word in asked]
+        rows = self._rows("holding", lexemes, None if every else COMMON)
+        found = {place: Holding(count, _numbers(passages)) for place, count, passages in rows}
+        return {word: found.get(place, Holding(0, ())) for place, word in enumerate(asked, 1)}
+
+    # -- vectors -------------------------------------------------------------------------------------------
+
+    @property
+    def measuring(self) -> Measuring:
+        return self
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether the database has pgvector. It is for whoever runs the server to make."""
+        if not self._pgvector and time.monotonic() - self._looked > LOOK_AGAIN:
+            self._look_for_vectors()
+        return bool(self._pgvector)
+
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
+        rows = self._rows("nearest", embedder, scope.id, _vector(vector), most)
+        return Near(rows[0][2] if rows else 0, [(passage, cosine) for passage, cosine, _ in rows])
+
+    def _look_for_vectors(self) -> None:
+        self._looked = time.monotonic()
+        found = self._rows("pgvector")
+        if not found:
+            log.warning("%s has no pgvector: searching by words alone", self._database.place)
+            return
+        ((schema,),) = found
+        if "vectors" not in self._ask(self._there):
+            self._tell(lambda tables: self._add_vectors(tables, schema))
+        self._pgvector = schema
+
+    def _add_vectors(self, tables: _Tables, schema: str) -> None:
+        self._lock_out_others(tables)
+        if "vectors" not in self._there(tables):
+            tables.run("add_vectors", pgvector=schema)
+
+    # -- the tables ----------------------------------------------------------------------------------------
+
+    def start_anew(self, reason: object) -> None:
+        log.warning("the index is damaged and is made anew: %s", reason)
+        self._broken = self._identity or self._broken
+        self._identity, self._pgvector, self._looked = b"", "", float("-inf")
+
+    def close(self) -> None:
+        """The connections are the store's."""
+
+    def _ask(self, ask: Callable[[_Tables], T]) -> T:
+        self._make_sure()
+        return self._database.read(lambda connection: ask(self._tables(connection)))
+
+    def _tell(self, tell: Callable[[_Tables], T]) -> T:
+        """Whatever is told here may be told twice, so where nobody knows whether it was done it is done again."""
+        self._make_sure()
+        for _ in range(_TRIES - 1):
+            try:
+                return self._told(tell)
+            except OutcomeUnknown:
+                pass
+            except StoreBusy as error:  # somebody who makes it anew may stand in the way of all who follow
+                if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                    raise
+        return self._told(tell)
+
+    def _told(self, tell: Callable[[_Tables], T]) -> T:
+        with self._database.transaction() as connection:
+            return tell(self._tables(connection))
+
+    def _make_sure(self) -> None:
+        """That there is an index, and that it is ours: looked at once, and whenever one has turned out not to be."""
+        if self._identity:
+            return
+        self._identity = self._database.read(lambda connection: self._sound(self._tables(connection))) or self._told(
+            self._made_anew
+        )
+
+    def _sound(self, tables: _Tables) -> bytes | None:
+        """The identity of the index that is there, if it is of our shape."""
+        if "followed" not in self._there(tables):
+            return None
+        try:
+            version, identity = tables.row("state") or (0, b"")
+        except Damaged:
+            return None
+        if version > VERSION:
+            reason = f"its index is of version {version}, this inmind knows {VERSION}: upgrade inmind to search"
+            raise ReadOnly(place=self._database.place, reason=reason)
+        return bytes(identity) if version == VERSION and bytes(identity) != self._broken else None
+
+    def _made_anew(self, tables: _Tables) -> bytes:
+        """By one process: others wait a moment for empty tables, and then each takes in what it needs."""
+        self._lock_out_others(tables)
+        with tables.undone_if_it_fails():
+            found = self._sound(tables)
+        if found:
+            return found
+        for table in self._there(tables).values():
+            tables.plain(f"DROP TABLE {table} CASCADE")
+        tables.run("schema")
+        tables.rows("begin", VERSION)
+        return bytes(tables.value("identity"))
+
+    def _there(self, tables: _Tables) -> dict[str, str]:
+        """The tables of an index that there are, each with its schema."""
+        return dict(tables.rows("tables", self._database.schema))
+
+    def _lock_out_others(self, tables: _Tables) -> None:
+        tables.rows("lock", f"inmind index of {self._database.schema}")
+
+    def _tables(self, connection: Connection) -> _Tables:
+        return _Tables(self._database, connection, self._statement, self.place)
+
+    def _statement(self, name: str) -> str:
+        return self._sql(name).replace("pgvector.", f"{self._pgvector}.") if self._pgvector else self._sql(name)
+
+
+class _Tables(Tables):
+    """In the words of PostgreSQL."""
+
+    def __init__(self, database: Database, connection: Connection, statement: Callable[[str], str], place: str) -> None:
+        self._database, self._connection, self._statement, self._place = database, connection, statement, place
+        self.last = 0
+        """The last passage that was put under its words here."""
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.plain(self._statement(statement), values)
+
+    def many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        """Column by column, which is one statement for all of them."""
+        if rows:
+            self.rows(statement, *(list(column) for column in zip(*rows, strict=True)))
+
+    def listed(self, values: Iterable[object]) -> object:
+        return list(values)
+
+    def hold(self, passages: Sequence[Held]) -> None:
+        if passages:
+            lines = ["\n".join(f"{one.resource} {word}" for word in one.words) for one in passages]
+            self.last = self.value("hold", [one.passage for one in passages], lines)
+
+    def vector(self, numbers: Sequence[float]) -> object:
+        return _vector(half(numbers))
+
+    def value(self, statement: str, *values: object) -> Any:
+        try:
+            return super().value(statement, *values)
+        except Missing as error:
+            raise Damaged(place=self._place, reason=str(error)) from error
+
+    def undone_if_it_fails(self) -> AbstractContextManager[Any]:
+        return self._connection.transaction()
+
+    def run(self, statement: str, *, pgvector: str = "") -> None:
+        """Many statements, with nothing put in."""
+        text = self._statement(statement)
+        self.plain(text.replace("pgvector.", f"{pgvector}.") if pgvector else text)
+
+    def plain(self, text: str, values: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
+        self._database.go_on()
+        try:
+            cursor = self._connection.execute(text, values)
+        except psycopg.Error as error:
+            if _is_damage(error):
+                raise Damaged(place=self._place, reason=first_line(error)) from error
+            raise
+        return cursor.fetchall() if cursor.description else []
+
+
+def _is_damage(error: psycopg.Error) -> bool:
+    """Are the tables not as they should be, or what is in them?"""
+    state = error.sqlstate or ""
+    return (state[:2] in ("22", "23", "42") and state != "42501") or state.startswith("XX")
+
+
+def _quoted(lexeme: str) -> str:
+    """As a query for this and nothing else."""
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _numbers(passages: bytes) -> Sequence[int]:
+    numbers = array("q", bytes(passages))
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
+
+
+def _vector(numbers: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, map(float, numbers)))}]"

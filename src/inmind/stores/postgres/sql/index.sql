@@ -1,0 +1,372 @@
+-- The schema of the index, and the queries over it, by the same names as in the index of a home. It is derived from the
+-- journal and may be dropped at any time; when its shape changes, its version is raised and it is made anew. It holds
+-- numbers and stems of words, and no text.
+--
+-- A resource is numbered like its owner, and followed for itself: whoever takes its news in holds its row to the end. All
+-- else has the resource in front, so that one resource's search never meets what is another's.
+
+-- name: tables
+-- Those of `schema` that are there. Whoever follows begins with the resources: who drops these first waits for all of them.
+-- It is read from the catalogue itself: to_regclass() may say what was so before the lock was waited for.
+SELECT relname, format('%I.%I', nspname, relname)
+FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON relnamespace = pg_namespace.oid
+WHERE nspname = $1 AND relkind IN ('r', 'p') AND relname IN ('resources', 'followed', 'series', 'crystals', 'speakers',
+    'shown', 'passages', 'embedders', 'embedded', 'vectors')
+ORDER BY relname <> 'resources', relname;
+
+-- name: schema
+-- `identity` tells this index from what was here before; `swept` is the owner up to whom those were told apart since then
+-- that have news.
+CREATE TABLE tenant.followed (
+    version integer NOT NULL,
+    identity bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()),
+    swept bigint NOT NULL DEFAULT 0
+);
+-- `upto` is how far the owner's events were taken in, and `at` when the one there was stored: by that it is known again.
+-- `newest` and `last` are the newest crystal and the last passage, which must be there.
+CREATE TABLE tenant.resources (
+    id bigint PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE,
+    upto bigint NOT NULL DEFAULT 0,
+    at bigint,
+    passages bigint NOT NULL DEFAULT 0,
+    hidden bigint NOT NULL DEFAULT 0,
+    newest bigint NOT NULL DEFAULT 0,
+    last bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
+CREATE TABLE tenant.series (
+    resource bigint NOT NULL,
+    id bigint NOT NULL,
+    stream text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    length bigint NOT NULL,
+    asks smallint NOT NULL,
+    shows smallint NOT NULL,
+    PRIMARY KEY (resource, id),
+    UNIQUE (stream, name)
+) WITH (fillfactor = 70);
+-- `made` only grows within a resource, so vectors can follow it.
+CREATE TABLE tenant.crystals (
+    made bigint GENERATED ALWAYS AS IDENTITY,
+    number bigint NOT NULL,
+    event text COLLATE "C" NOT NULL,
+    part bigint NOT NULL,
+    resource bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    origin text COLLATE "C" NOT NULL,
+    trust smallint NOT NULL,
+    at bigint NOT NULL,
+    role text COLLATE "C" NOT NULL,
+    speaker text COLLATE "C" NOT NULL,
+    named smallint NOT NULL,
+    words bigint NOT NULL,
+    answers smallint NOT NULL,
+    importance double precision NOT NULL,
+    valence double precision NOT NULL,
+    about text COLLATE "C" NOT NULL,
+    echoes text COLLATE "C",
+    gone bigint,
+    accesses bigint NOT NULL DEFAULT 0,
+    accessed bigint,
+    valid_from bigint,
+    ends bigint,
+    valid_to bigint,
+    superseded_by text COLLATE "C" NOT NULL DEFAULT '',
+    merged_into text COLLATE "C" NOT NULL DEFAULT '',
+    lineage text COLLATE "C",
+    lifecycle text COLLATE "C" NOT NULL DEFAULT 'generated',
+    PRIMARY KEY (resource, made),
+    UNIQUE (resource, number),
+    UNIQUE (event, part)
+);
+CREATE INDEX ON tenant.crystals (resource, at, made);
+CREATE INDEX ON tenant.crystals (resource, number) WHERE gone IS NOT NULL OR lifecycle IN ('archived', 'expired');
+CREATE TABLE tenant.speakers (
+    resource bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    messages bigint NOT NULL,
+    PRIMARY KEY (resource, name)
+);
+CREATE TABLE tenant.shown (
+    resource bigint NOT NULL,
+    series bigint NOT NULL,
+    run bigint NOT NULL,
+    PRIMARY KEY (resource, series, run)
+);
+-- The words of each passage, behind the number of its resource: `42 ferri`. Nothing waits in a list of the index to be
+-- sorted in, since each search would have to go through that.
+CREATE TABLE tenant.passages (
+    made bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    number bigint NOT NULL,
+    words tsvector NOT NULL
+);
+CREATE INDEX ON tenant.passages USING gin (words) WITH (fastupdate = off);
+CREATE TABLE tenant.embedders (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE
+);
+CREATE TABLE tenant.embedded (
+    embedder bigint NOT NULL,
+    resource bigint NOT NULL,
+    upto bigint NOT NULL,
+    PRIMARY KEY (embedder, resource)
+);
+
+-- name: pgvector
+-- The schema that it is in, where the database has it.
+SELECT quote_ident(nspname) FROM pg_catalog.pg_extension
+JOIN pg_catalog.pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector';
+
+-- name: add_vectors
+-- Different embedders have different dimensions, so the column has none of its own.
+CREATE TABLE tenant.vectors (
+    embedder bigint NOT NULL,
+    resource bigint NOT NULL,
+    passage bigint NOT NULL,
+    numbers pgvector.vector NOT NULL,
+    PRIMARY KEY (embedder, resource, passage)
+);
+ALTER TABLE tenant.vectors ALTER COLUMN numbers SET STORAGE MAIN;
+
+-- name: lock
+SELECT pg_advisory_xact_lock(hashtextextended($1, 0));
+
+-- name: begin
+INSERT INTO tenant.followed (version) VALUES ($1);
+
+-- name: state
+SELECT version, identity FROM tenant.followed;
+
+-- name: identity
+SELECT identity FROM tenant.followed;
+
+-- name: standing
+-- How far the events of some owners were taken in; whether what was taken in last is still where it was put.
+SELECT owners.id, owners.name, owners.news OR coalesce(upto, 0) < owners.position, identity, resources.id IS NULL OR (
+    resources.name = owners.name AND upto <= owners.position
+    AND (upto = 0 OR EXISTS (
+        SELECT FROM tenant.events WHERE events.owner = owners.id AND events.position = upto AND events.at = resources.at))
+    AND (newest = 0 OR EXISTS (
+        SELECT FROM tenant.crystals WHERE crystals.resource = resources.id AND made = newest))
+    AND (last = 0 OR EXISTS (SELECT FROM tenant.passages WHERE made = last)))
+FROM tenant.owners LEFT JOIN tenant.followed ON true LEFT JOIN tenant.resources ON resources.id = owners.id
+WHERE owners.name = ANY ($1::text[]);
+
+-- name: owners_of
+-- Whom streams belong to.
+SELECT DISTINCT owners.name FROM tenant.streams JOIN tenant.owners ON owners.id = streams.owner
+WHERE streams.name = ANY ($1::text[]);
+
+-- name: meet_resource
+INSERT INTO tenant.resources (id, name) SELECT id, name FROM tenant.owners WHERE id = $1 ON CONFLICT DO NOTHING;
+
+-- name: hold_resource
+SELECT upto FROM tenant.resources WHERE id = $1 FOR UPDATE;
+
+-- name: upto_of
+SELECT upto FROM tenant.resources WHERE id = $1;
+
+-- name: position
+SELECT position FROM tenant.owners WHERE id = $1;
+
+-- name: follow
+UPDATE tenant.resources SET upto = $2, last = greatest(last, $3),
+    at = (SELECT events.at FROM tenant.events WHERE owner = $1 AND position = $2)
+WHERE id = $1;
+
+-- name: no_news
+-- Unless something was stored meanwhile.
+UPDATE tenant.owners SET news = false WHERE id = $1 AND position = $2 AND news;
+
+-- name: with_news
+SELECT name FROM tenant.owners WHERE news AND name > $1 ORDER BY name LIMIT $2;
+
+-- name: sweep
+-- After an index was made anew: of the next so many owners, those have news that it has not followed to their end.
+WITH next AS (
+    SELECT id, position FROM tenant.owners WHERE id > (SELECT swept FROM tenant.followed) ORDER BY id LIMIT $1
+), told AS (
+    UPDATE tenant.owners SET news = true FROM next LEFT JOIN tenant.resources ON resources.id = next.id
+    WHERE owners.id = next.id AND NOT owners.news AND next.position > coalesce(resources.upto, 0)
+)
+UPDATE tenant.followed SET swept = (SELECT max(id) FROM next) WHERE EXISTS (SELECT FROM next) RETURNING swept;
+
+-- name: resource_names
+SELECT name FROM tenant.resources WHERE EXISTS (SELECT FROM tenant.series WHERE series.resource = resources.id)
+ORDER BY name;
+
+-- name: name_of
+SELECT name FROM tenant.resources WHERE id = $1;
+
+-- name: scopes
+SELECT resources.id, resources.name, passages, hidden, ARRAY (
+        SELECT speakers.name FROM tenant.speakers WHERE speakers.resource = resources.id AND messages > 1
+        ORDER BY messages DESC, speakers.name LIMIT $3),
+    newest, coalesce(embedded.upto, 0), identity
+FROM tenant.resources CROSS JOIN tenant.followed
+LEFT JOIN tenant.embedders ON embedders.name = $2
+LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
+WHERE resources.name = ANY ($1::text[]);
+
+-- name: grow_resource
+UPDATE tenant.resources SET passages = passages + grown.more, hidden = hidden + grown.changed,
+    newest = coalesce((SELECT max(made) FROM tenant.crystals WHERE crystals.resource = resources.id), 0)
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS grown (id, more, changed) WHERE resources.id = grown.id;
+
+-- name: series_of_streams
+SELECT stream, name, id, length, asks, shows, resource FROM tenant.series WHERE stream = ANY ($1::text[]);
+
+-- name: many_series
+SELECT coalesce(max(id), 0) / 2 FROM tenant.series WHERE resource = $1;
+
+-- name: keep_series
+INSERT INTO tenant.series (resource, id, stream, name, length, asks, shows)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::smallint[], $7::smallint[])
+ON CONFLICT (resource, id) DO UPDATE SET length = excluded.length, asks = excluded.asks, shows = excluded.shows;
+
+-- name: add_crystal
+INSERT INTO tenant.crystals (number, event, part, resource, kind, source, origin, trust, at, role, speaker, named, words,
+    answers, importance, valence, about, echoes, valid_from, ends, valid_to, lifecycle)
+SELECT number, event, part, resource, kind, source, origin, trust, at, role, speaker, named, words, answers, importance,
+    valence, about, echoes, valid_from, ends, valid_to, lifecycle
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::smallint[],
+    $9::bigint[], $10::text[], $11::text[], $12::smallint[], $13::bigint[], $14::smallint[], $15::float8[],
+    $16::float8[], $17::text[], $18::text[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[]) WITH ORDINALITY
+    AS one (number, event, part, resource, kind, source, origin, trust, at, role, speaker, named, words, answers,
+    importance, valence, about, echoes, valid_from, ends, valid_to, lifecycle, place)
+ORDER BY place;
+
+-- name: hold
+-- Answers with the last.
+WITH held AS (
+    INSERT INTO tenant.passages (number, words)
+    SELECT number, array_to_tsvector(string_to_array(words, E'\n'))
+    FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS one (number, words, place) ORDER BY place RETURNING made
+)
+SELECT max(made) FROM held;
+
+-- name: holding
+-- How many passages hold each word, and of these the newest, as numbers of 8 bytes end to end.
+SELECT asked.place, held.count, held.numbers FROM unnest($1::text[]) WITH ORDINALITY AS asked (word, place)
+CROSS JOIN LATERAL (
+    SELECT max(total) AS count, string_agg(int8send(number), ''::bytea ORDER BY made) AS numbers FROM (
+        SELECT made, number, count(*) OVER () AS total FROM tenant.passages WHERE words @@ asked.word::tsquery
+        ORDER BY made DESC LIMIT $2
+    ) AS newest
+) AS held WHERE held.count > 0;
+
+-- name: overtake
+-- An earlier word on the same thing, in the same series, is found no more.
+UPDATE tenant.crystals SET gone = $5
+WHERE resource = $1 AND number BETWEEN $2 AND $3 AND about = $4 AND gone IS NULL RETURNING made;
+
+-- name: of_stream
+SELECT resource, made, event, about, gone FROM tenant.crystals WHERE event > $1 AND event < $2;
+
+-- name: stand
+-- With a time, since when it does no longer.
+UPDATE tenant.crystals SET gone = one.gone
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS one (resource, made, gone)
+WHERE crystals.resource = one.resource AND crystals.made = one.made;
+
+-- name: count_speaker
+INSERT INTO tenant.speakers AS known (resource, name, messages)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
+ON CONFLICT (resource, name) DO UPDATE SET messages = known.messages + excluded.messages;
+
+-- name: show
+INSERT INTO tenant.shown (resource, series, run) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[])
+ON CONFLICT DO NOTHING;
+
+-- name: are_shown
+SELECT run FROM tenant.shown WHERE resource = $1 AND series = $2 AND run = ANY ($3::bigint[]);
+
+-- name: hidden
+SELECT number FROM tenant.crystals
+WHERE resource = $1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'));
+
+-- name: series_of
+SELECT id FROM tenant.series WHERE resource = $1 AND stream = $2;
+
+-- name: placed
+SELECT * FROM tenant.crystals WHERE resource = $1 AND number = ANY ($2::bigint[]) ORDER BY number;
+
+-- name: known
+SELECT * FROM tenant.crystals WHERE event = $1 AND part = $2;
+
+-- name: of_events
+SELECT * FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made;
+
+-- name: befallen
+-- Held to the end: a resource's own follower and that of nobody's may come to the same crystal.
+SELECT * FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
+
+-- name: fresh
+SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS some;
+
+-- name: amid
+SELECT number FROM tenant.crystals WHERE resource = $1 AND at >= $2 AND at < $3 AND gone IS NULL
+ORDER BY at DESC, made DESC LIMIT $4;
+
+-- name: after_crystal
+UPDATE tenant.crystals SET accesses = one.accesses, accessed = one.accessed, valid_to = one.valid_to,
+    superseded_by = one.superseded_by, merged_into = one.merged_into, lineage = one.lineage, lifecycle = one.lifecycle
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[],
+    $9::text[])
+    AS one (resource, made, accesses, accessed, valid_to, superseded_by, merged_into, lineage, lifecycle)
+WHERE crystals.resource = one.resource AND crystals.made = one.made;
+
+-- name: written
+-- What was noted and what dreams have found, in the order in which it was taken in. Pages and things have versions of
+-- their own, and take no part in merging.
+SELECT crystals.* FROM tenant.crystals
+JOIN tenant.series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
+WHERE crystals.resource = $1 AND rtrim(series.name, E'\x01') = 'notes' AND gone IS NULL ORDER BY made;
+
+-- name: fading
+-- What was said in sessions and can leave search: whatever is declared more important than that never does.
+SELECT * FROM tenant.crystals WHERE resource = $1 AND made > $2 AND source = 'sessions' AND gone IS NULL
+    AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
+
+-- name: add_embedder
+INSERT INTO tenant.embedders (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id;
+
+-- name: other_embedders
+SELECT id FROM tenant.embedders WHERE name <> $1;
+
+-- name: drop_vectors
+DELETE FROM tenant.vectors WHERE embedder = $1;
+
+-- name: drop_marks
+DELETE FROM tenant.embedded WHERE embedder = $1;
+
+-- name: drop_embedder
+DELETE FROM tenant.embedders WHERE id = $1;
+
+-- name: lagging
+SELECT resources.id FROM tenant.resources LEFT JOIN tenant.embedders ON embedders.name = $1
+LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
+WHERE newest > coalesce(embedded.upto, 0) ORDER BY resources.id LIMIT $2;
+
+-- name: unembedded
+SELECT * FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
+    SELECT upto FROM tenant.embedded JOIN tenant.embedders ON embedders.id = embedder
+    WHERE name = $1 AND embedded.resource = $2), 0)
+ORDER BY made LIMIT $3;
+
+-- name: embedded_upto
+INSERT INTO tenant.embedded AS known (embedder, resource, upto) VALUES ($1, $2, $3)
+ON CONFLICT (embedder, resource) DO UPDATE SET upto = greatest(known.upto, excluded.upto);
+
+-- name: add_vector
+INSERT INTO tenant.vectors (embedder, resource, passage, numbers)
+SELECT embedder, resource, passage, numbers::pgvector.vector
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS one (embedder, resource, passage, numbers)
+ON CONFLICT (embedder, resource, passage) DO UPDATE SET numbers = excluded.numbers;
+
+-- name: nearest
+-- Vectors are of unit length, or zero: the product is the cosine.
+SELECT passage, -(numbers OPERATOR(pgvector.<#>) $3::pgvector.vector), count(*) OVER () FROM tenant.vectors
+WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2
+ORDER BY numbers OPERATOR(pgvector.<#>) $3::pgvector.vector, passage LIMIT $4;
