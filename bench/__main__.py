@@ -34,6 +34,7 @@ from bench import (
     wrapped,
 )
 from bench.postgres import append, sessions
+from bench.postgres import search as postgres_search
 from bench.table import WIDTH, Table
 
 BENCHES: dict[str, Callable[[], list[Table]]] = {
@@ -56,6 +57,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "dreams": dreams.run,
     "postgres-append": append.run,
     "postgres-sessions": sessions.run,
+    "postgres-search": postgres_search.run,
 }
 
 
