@@ -140,7 +140,10 @@ BEGIN
     ORDER BY id FOR NO KEY UPDATE;
     SELECT done.repeated, done.request, done.first, done.last, done.at INTO repeated, request, first, last, at
     FROM tenant.append(stream_name, owner_name, expected, stamp, wanted_key, wanted_request, events) AS done;
-    IF NOT repeated THEN
+    IF repeated THEN
+        DELETE FROM tenant.streams WHERE name = beside_name AND version = 0
+            AND NOT EXISTS (SELECT FROM tenant.keys WHERE keys.stream = streams.id);
+    ELSE
         PERFORM tenant.append(beside_name, beside_owner, beside_expected, stamp, NULL, NULL, beside_events);
     END IF;
 END $$;
