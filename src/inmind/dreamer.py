@@ -172,7 +172,7 @@ class Dreamer:
         finally:
             self._files.publish()
             try:
-                self._deep.catch_up()
+                self._deep.catch_up([self._resource])
             except StoreError as error:
                 log.warning("dream %d of %s is not in the index yet: %s", lease.dream, self._resource, error)
 
