@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,6 +89,21 @@ class Ground:
     def logged(self) -> int:
         """Bytes that the server's log has had so far."""
         return int(self.ask("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0])
+
+    @property
+    def spent(self) -> float | None:
+        """Seconds that the server's processes have computed so far, those that have ended among them."""
+        if self.server is None or self.server.pid is None or sys.platform != "linux":
+            return None
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                told = stat.read_text().rpartition(") ")[2].split()
+                if int(stat.parent.name) == self.server.pid:
+                    ticks += sum(map(int, told[11:15]))
+                elif int(told[1]) == self.server.pid:
+                    ticks += sum(map(int, told[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def count(self, table: str) -> int:
         return self.ask(f"SELECT count(*) FROM {self.schema}.{table}")[0][0]

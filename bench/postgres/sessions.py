@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from itertools import islice
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from bench.postgres.crowd import Together, crowd
@@ -41,11 +41,13 @@ def run() -> list[Table]:
 
 def _taken(there: Ground) -> Table:
     rows: list[Row] = []
+    computed: list[Row] = []
     for kind, what in KINDS.items():
         alone = 0.0
         for processes in PROCESSES:
-            race = Race()
-            for taken in crowd(processes, _host, there.tenant, kind, processes):
+            race, before, hosts = Race(), there.spent, 0.0
+            for taken, host in crowd(processes, _host, there.tenant, kind, processes):
+                hosts += host
                 for seconds in taken:
                     race.enter("turn", seconds)
             p50, p99, rate = race.median("turn"), race.p99("turn"), len(race.samples["turn"]) / SECONDS
@@ -58,12 +60,23 @@ def _taken(there: Ground) -> Table:
                     figures={"rate": rate, "against_one": rate / alone, "p50": p50, "p99": p99},
                 )
             )
+            if before is not None and there.spent is not None and processes == PROCESSES[-1]:
+                turns = len(race.samples["turn"]) + SESSIONS  # each session has had one before
+                computed.append(_computed(kind, hosts / turns, (there.spent - before) / turns))
     title = f"turns a second through one database, by processes, {SESSIONS} sessions, {SECONDS:g} s each"
     note = (
         f"A turn: prepare with {BEFORE} turns and more of 1 KB in the host's list and a message more, record of the "
         "reply. The server and all processes share this machine's cores, and that is where it levels off."
     )
-    return Table(title, rows, [note, there.said])
+    return Table(title, [*rows, *computed], [note, there.said])
+
+
+def _computed(kind: str, host: float, server: float) -> Row:
+    return Row(
+        what=f"  computed for a turn, {KINDS[kind].partition(':')[0]}",
+        measured=f"{spoken(host)} by the host, {spoken(server)} by the server",
+        figures={"host": host, "server": server},
+    )
 
 
 def _weighed(there: Ground) -> Table:
@@ -88,8 +101,8 @@ def _weighed(there: Ground) -> Table:
     )
 
 
-def _host(number: int, together: Together, url: str, kind: str, processes: int) -> list[float]:
-    """Seconds of each turn that it has taken."""
+def _host(number: int, together: Together, url: str, kind: str, processes: int) -> tuple[list[float], float]:
+    """Seconds of each turn that it has taken, and those for which it has computed."""
     with Memory.open(url, embedder=None) as memory:
         held: dict[int, Session] = {}
 
@@ -100,6 +113,7 @@ def _host(number: int, together: Together, url: str, kind: str, processes: int) 
                 held[place] = _opened(memory, kind, processes, place)
             return held[place]
 
+        started = process_time()
         for place in range(number, SESSIONS, processes):
             _turn(session(place), 0)
         gc.collect()
@@ -115,7 +129,7 @@ def _host(number: int, together: Together, url: str, kind: str, processes: int) 
             taken.append(perf_counter() - begun)
             step += 1
         together.wait()
-        return taken
+        return taken, process_time() - started
 
 
 def _opened(memory: Memory, kind: str, processes: int, place: int) -> Session:
