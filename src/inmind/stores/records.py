@@ -115,6 +115,11 @@ def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
     ]
 
 
+def by_column(statement: str) -> str:
+    """A statement that asks for records, with their columns by name: tables of another shape are found out by that."""
+    return statement.replace("crystals.*", ", ".join(f"crystals.{column}" for column in Record._fields))
+
+
 def named_by(id: str) -> tuple[str, int] | None:
     """The event that an id of a crystal names, and of a part the number behind a full stop."""
     named = _ID.fullmatch(id)

@@ -12,6 +12,7 @@ import logging
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from inmind.stores.following import FOLLOWED, Read
 from inmind.stores.fork import Connected
 from inmind.stores.index import AT_A_TIME, COMMON, VERSION, Holding, Index, Scope
 from inmind.stores.numbers import packed
+from inmind.stores.records import by_column
 from inmind.stores.sqlite import is_full, set_journal_mode
 from inmind.stores.statements import named
 from inmind.stores.tables import Held, Missing, Tables
@@ -36,7 +38,12 @@ T = TypeVar("T")
 CHUNK = 120
 """Passages that are kept together under a word: as many as fit into a page of the file beside others."""
 
-_sql = named("index")
+_named = named("index")
+
+
+@cache
+def _sql(name: str) -> str:
+    return by_column(_named(name))
 
 
 class SqliteIndex(Index, Connected):

@@ -28,6 +28,7 @@ from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import Database
 from inmind.stores.postgres.refusals import first_line
 from inmind.stores.postgres.store import PostgresStore
+from inmind.stores.records import by_column
 from inmind.stores.tables import Held, Missing, Tables
 
 log = logging.getLogger("inmind")
@@ -260,7 +261,8 @@ class PostgresIndex(Index):
         return _Tables(self._database, connection, self._statement, self.place)
 
     def _statement(self, name: str) -> str:
-        return self._sql(name).replace("pgvector.", f"{self._pgvector}.") if self._pgvector else self._sql(name)
+        statement = by_column(self._sql(name))
+        return statement.replace("pgvector.", f"{self._pgvector}.") if self._pgvector else statement
 
 
 class _Tables(Tables):

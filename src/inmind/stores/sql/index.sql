@@ -1,5 +1,6 @@
 -- The schema of the index, and the queries over it. It is derived from the journal and may be deleted at any time; when
 -- its shape changes, its version is raised and it is made anew. It holds numbers and stems of words, and no text.
+-- Where `crystals.*` is asked for, each column is named: see `records`.
 
 -- name: schema
 -- `upto` is how far the index has followed the journal, and beside it which event stood there. `identity` tells it from
@@ -201,16 +202,16 @@ SELECT number FROM crystals WHERE resource = ?1 AND (gone IS NOT NULL OR lifecyc
 SELECT id FROM series WHERE resource = ?1 AND stream = ?2;
 
 -- name: placed
-SELECT * FROM crystals WHERE resource = ?1 AND number IN (SELECT value FROM json_each(?2)) ORDER BY number;
+SELECT crystals.* FROM crystals WHERE resource = ?1 AND number IN (SELECT value FROM json_each(?2)) ORDER BY number;
 
 -- name: known
-SELECT * FROM crystals WHERE event = ?1 AND part = ?2;
+SELECT crystals.* FROM crystals WHERE event = ?1 AND part = ?2;
 
 -- name: of_events
-SELECT * FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
+SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
 -- name: befallen
-SELECT * FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
+SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
 -- name: fresh
 SELECT count(*) FROM (SELECT 1 FROM crystals WHERE resource = ?1 AND at > ?2 AND gone IS NULL LIMIT ?3);
@@ -231,8 +232,8 @@ WHERE crystals.resource = ?1 AND rtrim(series.name, char(1)) = 'notes' AND gone 
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
-SELECT * FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL AND importance < 0.2
-    AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
+SELECT crystals.* FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL
+    AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
 -- name: embedders
 -- How many crystals each has been through.
@@ -265,7 +266,7 @@ LEFT JOIN embedded ON embedded.embedder = embedders.id AND embedded.resource = r
 WHERE newest > coalesce(embedded.upto, 0) ORDER BY resources.id LIMIT ?2;
 
 -- name: unembedded
-SELECT * FROM crystals WHERE resource = ?2 AND made > coalesce(
+SELECT crystals.* FROM crystals WHERE resource = ?2 AND made > coalesce(
     (SELECT upto FROM embedded JOIN embedders ON embedders.id = embedder WHERE name = ?1 AND resource = ?2), 0)
 ORDER BY made LIMIT ?3;
 

@@ -1,6 +1,6 @@
 -- The schema of the index, and the queries over it, by the same names as in the index of a home. It is derived from the
 -- journal and may be dropped at any time; when its shape changes, its version is raised and it is made anew. It holds
--- numbers and stems of words, and no text.
+-- numbers and stems of words, and no text. Where `crystals.*` is asked for, each column is named: see `records`.
 --
 -- A resource is numbered like its owner, and followed for itself: whoever takes its news in holds its row to the end. All
 -- else has the resource in front, so that one resource's search never meets what is another's.
@@ -290,17 +290,17 @@ WHERE resource = $1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'
 SELECT id FROM tenant.series WHERE resource = $1 AND stream = $2;
 
 -- name: placed
-SELECT * FROM tenant.crystals WHERE resource = $1 AND number = ANY ($2::bigint[]) ORDER BY number;
+SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND number = ANY ($2::bigint[]) ORDER BY number;
 
 -- name: known
-SELECT * FROM tenant.crystals WHERE event = $1 AND part = $2;
+SELECT crystals.* FROM tenant.crystals WHERE event = $1 AND part = $2;
 
 -- name: of_events
-SELECT * FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made;
+SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made;
 
 -- name: befallen
 -- Held to the end: a resource's own follower and that of nobody's may come to the same crystal.
-SELECT * FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
+SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
 
 -- name: fresh
 SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS some;
@@ -326,7 +326,7 @@ WHERE crystals.resource = $1 AND rtrim(series.name, E'\x01') = 'notes' AND gone 
 
 -- name: fading
 -- What was said in sessions and can leave search: whatever is declared more important than that never does.
-SELECT * FROM tenant.crystals WHERE resource = $1 AND made > $2 AND source = 'sessions' AND gone IS NULL
+SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND made > $2 AND source = 'sessions' AND gone IS NULL
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
 
 -- name: add_embedder
@@ -350,7 +350,7 @@ LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resou
 WHERE newest > coalesce(embedded.upto, 0) ORDER BY resources.id LIMIT $2;
 
 -- name: unembedded
-SELECT * FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
+SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
     SELECT upto FROM tenant.embedded JOIN tenant.embedders ON embedders.id = embedder
     WHERE name = $1 AND embedded.resource = $2), 0)
 ORDER BY made LIMIT $3;

@@ -1,0 +1,261 @@
+"""The index in PostgreSQL: it finds what the one of a home finds, for whoever asks, whatever becomes of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from builders import assistant, user
+from psycopg import sql
+
+from inmind import Memory
+from inmind.errors import NotFound, ReadOnly
+from inmind.journal import KINDS
+from inmind.stores.index import VERSION, Near
+from inmind.stores.postgres import PostgresStore
+from inmind.stores.sqlite import SqliteStore
+from inmind.testing import ManualClock
+
+FOUND = ["The ferry is blue", "The ferry leaves at nine"]
+
+
+@pytest.fixture
+def memory(tenant_url: str, clock: ManualClock) -> Generator[Memory]:
+    with Memory.open(tenant_url, clock=clock, embedder=None) as opened:
+        yield opened
+
+
+def noted(memory: Memory, resource: str = "ada") -> None:
+    session = memory.session(f"of {resource}", resource=resource)
+    session.note("The ferry leaves at nine")
+    session.add([user("The ferry is blue")])
+
+
+def found(memory: Memory, resource: str = "ada") -> list[str]:
+    return sorted(hit.crystal.text for hit in memory.search("ferry", resource=resource))
+
+
+def execute(url: str, *statements: str) -> list[Any]:
+    """In the tenant's schema."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        path = sql.SQL("SET search_path TO {}, public").format(sql.Identifier(connection.info.user))
+        connection.execute(path)
+        answers = [connection.execute(statement.encode()) for statement in statements]
+        return [answer.fetchall() if answer.description else [] for answer in answers]
+
+
+def test_what_was_acknowledged_is_found_by_whoever_asks(tenant_url: str, memory: Memory) -> None:
+    noted(memory)
+    assert found(memory) == FOUND
+    with Memory.open(tenant_url, embedder=None) as other:
+        assert found(other) == FOUND
+        other.session("of ada").note("The ferry is late")
+        assert found(memory) == [FOUND[0], "The ferry is late", FOUND[1]]
+
+
+def test_a_search_takes_in_the_news_of_its_own_resource_alone(tenant_url: str, memory: Memory) -> None:
+    for name in ("ada", "bob", "eve"):
+        noted(memory, name)
+    deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
+    assert deep.with_news(most=9) == ["ada", "bob", "eve"]
+    assert found(memory, "bob") == FOUND
+    assert deep.with_news(most=9) == ["ada", "eve"]
+    assert deep.with_news(after="ada", most=9) == ["eve"]
+    assert execute(tenant_url, "SELECT DISTINCT name FROM crystals JOIN resources ON resources.id = resource") == [
+        [("bob",)]
+    ]
+    deep.catch_up()
+    assert deep.with_news(most=9) == []
+    memory.session("of eve").note("The ferry is late")
+    assert deep.with_news(most=9) == ["eve"]
+
+
+def test_what_was_frozen_of_a_session_that_is_nobodys_stays_so(memory: Memory) -> None:
+    """That stands in nobody's stream, which is followed for itself."""
+    session = memory.session("s")
+    id = f"session/s#{session.add([user('The ferry is blue')]).last}"
+    assert memory.freeze(id).lifecycle == "frozen"
+    assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
+    assert memory.thaw(id).lifecycle != "frozen"
+
+
+def test_freezing_what_nobody_has_indexed_yet(tenant_url: str, memory: Memory) -> None:
+    session = memory.session("s")
+    id = f"session/s#{session.add([user('The ferry is blue')]).last}"
+    memory.freeze(id)
+    execute(tenant_url, "DROP TABLE resources")
+    with Memory.open(tenant_url, embedder=None) as other:
+        other._deep().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- nobody's first
+        assert other.crystal(id).lifecycle == "frozen"
+
+
+DAMAGE: dict[str, str] = {
+    "dropped": "DROP TABLE resources, followed, series, crystals, speakers, shown, passages, embedders, embedded",
+    "without a table": "DROP TABLE crystals",
+    "without another": "DROP TABLE passages",
+    "emptied": "TRUNCATE resources, followed, series, crystals, speakers, shown, passages, embedders, embedded",
+    "without its crystals": "TRUNCATE crystals",
+    "without its words": "TRUNCATE passages",
+    "without a mark": "TRUNCATE followed",
+    "having forgotten how far it was": "UPDATE resources SET upto = 0",
+    "ahead of the journal": "UPDATE resources SET upto = upto + 1000",
+    "of another journal": "UPDATE resources SET at = at + 1",
+    "of another shape": "ALTER TABLE crystals RENAME TO other",
+    "without a column": "ALTER TABLE crystals DROP COLUMN lineage",
+    "of an older version": f"UPDATE followed SET version = {VERSION - 1}",
+}
+
+
+@pytest.mark.spec("M39", "J1")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_whatever_became_of_its_tables_search_answers_as_before(
+    tenant_url: str, memory: Memory, clock: ManualClock, damage: str
+) -> None:
+    """For whoever had used it all the while, and for whoever comes then."""
+    noted(memory)
+    noted(memory, "bob")
+    before = [(hit.crystal, hit.score) for hit in memory.search("ferry", resource="ada")]
+    assert found(memory, "bob") == FOUND
+    execute(tenant_url, DAMAGE[damage])
+    with Memory.open(tenant_url, clock=clock, embedder=None) as other:
+        assert [(hit.crystal, hit.score) for hit in other.search("ferry", resource="ada")] == before
+        assert [(hit.crystal, hit.score) for hit in memory.search("ferry", resource="ada")] == before
+        memory.session("of ada").note("The ferry is late")
+        assert found(other) == [FOUND[0], "The ferry is late", FOUND[1]]
+        assert found(other, "bob") == found(memory, "bob") == FOUND
+
+
+CALLS: dict[str, Callable[[Memory], object]] = {
+    "crystal": lambda memory: memory.crystal("resource/ada#1"),
+    "freeze": lambda memory: memory.freeze("resource/ada#1"),
+    "consolidate": lambda memory: memory.consolidate("ada"),
+}
+
+
+@pytest.mark.spec("M39")
+@pytest.mark.parametrize("call", CALLS)
+def test_not_only_search_survives_it(tenant_url: str, memory: Memory, call: str) -> None:
+    noted(memory)
+    assert found(memory) == FOUND
+    execute(tenant_url, DAMAGE["dropped"])
+    CALLS[call](memory)
+    assert found(memory) == FOUND
+    with pytest.raises(NotFound):
+        memory.crystal("resource/ada#999")
+
+
+@pytest.mark.spec("M39")
+def test_once_made_anew_everybody_has_news_whom_it_has_not_followed(tenant_url: str, memory: Memory) -> None:
+    for name in ("ada", "bob", "eve"):
+        noted(memory, name)
+    deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- what a worker asks
+    deep.catch_up()
+    assert deep.with_news(most=9) == []
+    execute(tenant_url, DAMAGE["dropped"])
+    assert found(memory, "bob") == FOUND
+    assert deep.with_news(most=9) == ["ada", "eve"]
+
+
+def test_an_index_of_a_newer_program_is_left_alone(tenant_url: str, memory: Memory) -> None:
+    noted(memory)
+    assert found(memory) == FOUND
+    execute(tenant_url, f"UPDATE followed SET version = {VERSION + 1}")
+    with Memory.open(tenant_url, embedder=None) as other, pytest.raises(ReadOnly, match="upgrade inmind"):
+        found(other)
+    assert execute(tenant_url, "SELECT version FROM followed") == [[(VERSION + 1,)]]
+
+
+# -- the same as in a home -------------------------------------------------------------------------------------
+
+
+def told(memory: Memory, clock: ManualClock) -> None:
+    """A little of everything that the index takes in."""
+    for number, name in enumerate(("ada", "bob", None)):
+        session = memory.session(f"s{number}", resource=name)
+        for turn in range(6):
+            clock.advance(seconds=3_600)
+            asks = user(f"Ada: Where does ferry {turn} go? Is it the blue one, 还是港口的那艘?")
+            session.add([asks, assistant(f"Ferry {turn} goes to island {turn % 3}, and returns at {turn + 9}.")])
+        session.note("The blue ferry leaves at nine", kind="fact", importance=0.9)
+        session.note("The blue ferry leaves at nine", kind="fact")
+        session.write("detail/page.md", "# Ferries\n\nBlue ones.\n\n# Islands\n\nThree of them.\n")
+        session.write("detail/page.md", "# Ferries\n\nRed ones.\n\n# Islands\n\nThree of them.\n")
+        session.add([user("Forget it, " * 500)])
+        session.search("ferry to the island")
+        session.undo()
+        clock.advance(seconds=60)
+    memory.consolidate("ada")
+
+
+def copied(home: Path, url: str) -> None:
+    """The journal of a home, event by event, in the same order."""
+    here, there = SqliteStore(home / "inmind.db"), PostgresStore.open(url)
+    with there.adopting() as adoption:
+        for _, event in here.since(0, kinds=tuple(KINDS), most=10_000):
+            assert event
+            adoption.add(event)
+    here.close()
+    there.close()
+
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"query": "which ferry goes to island 2"},
+    {"query": "blue ferry", "resource": "ada"},
+    {"query": "港口", "resource": "bob"},
+    {"query": "ferry", "resource": "ada", "sources": ["memory"]},
+    {"query": "ferry", "session": "s1"},
+    {"query": "what did Ada ask yesterday"},
+    {"query": "", "resource": "ada", "kinds": ["fact"]},
+    {"query": "red ones"},
+    {"query": "ferry", "as_of": datetime(2026, 1, 1, 9, tzinfo=UTC)},
+]
+
+
+def everything(memory: Memory) -> list[Any]:
+    return [
+        [(repr(hit.crystal), hit.score, dict(hit.parts), hit.passage, hit.before, hit.after) for hit in hits]
+        for hits in (memory.search(**asked, limit=100) for asked in QUESTIONS)
+    ]
+
+
+@pytest.mark.parametrize("embedder", [None, "auto"], ids=["by words", "with vectors"])
+def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
+    tenant_url: str, home: Path, embedder: str | None
+) -> None:
+    clock = ManualClock()
+    with Memory.open(home, clock=clock, embedder=None) as memory:
+        told(memory, clock)
+    copied(home, tenant_url)
+    answers: list[Any] = []
+    for place in (home, tenant_url):
+        with Memory.open(place, clock=clock, embedder=embedder) as memory:
+            assert memory._deep().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+            answers.append(everything(memory))
+    assert answers[0] == answers[1]
+    assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
+
+
+def test_cosines_are_those_of_a_home(tenant_url: str, home: Path) -> None:
+    clock = ManualClock()
+    with Memory.open(home, clock=clock, embedder=None) as memory:
+        told(memory, clock)
+    copied(home, tenant_url)
+    near: list[Near] = []
+    for place in (home, tenant_url):
+        with Memory.open(place, clock=clock, embedder="auto") as memory:
+            deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
+            assert deep.embed()
+            assert deep.embedder
+            (scope,) = deep._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
+            (asked,) = deep.embedder.embed(["which ferry goes to the island"])
+            measuring = deep._measuring  # pyright: ignore[reportPrivateUsage]
+            near.append(measuring.nearest(deep.embedder.name, scope, list(asked), 1_000))
+    assert near[0].among == near[1].among > 10
+    assert [passage for passage, _ in near[0].passages] == [passage for passage, _ in near[1].passages]
+    assert [cosine for _, cosine in near[0].passages] == pytest.approx(
+        [cosine for _, cosine in near[1].passages], abs=1e-6
+    )
