@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from inmind import Memory
 from inmind.entities.extract.things import things_of
 from inmind.entities.rules import DEFAULT_RULES, EntityRules
 from inmind.entities.window import Entities
@@ -24,6 +26,12 @@ from inmind.journal import (
 )
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def home_of(memory: Memory) -> Path:
+    """The folder of a memory that has one."""
+    assert memory.home is not None
+    return memory.home
 
 
 def user(text: str) -> dict[str, Any]:

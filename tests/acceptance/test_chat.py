@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from builders import home_of
 from model_server import Said, model_server
 from provider import Fails, Provider, Says, asks, chunks, says
 from validity import faults
@@ -627,7 +628,7 @@ def test_going_back_takes_back_what_was_said_and_nothing_else(
     session = chat.session
     report = session.compact(keep_recent=2)
     assert report.archives
-    [page] = memory.home.glob("sessions/*/talk/working-memory/overview.md")
+    [page] = home_of(memory).glob("sessions/*/talk/working-memory/overview.md")
     page.write_text(page.read_text().replace("## Known facts\n", "## Known facts\nThe port is 8443\n"))
     session.scratchpad.update("call Ada back")
     session.write("detail/plan.md", "first this, then that")

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from builders import home_of
 from dreamt import accounted, folder_of, found, in_order, pages_of, shown, text_of
 
 from inmind import Memory
@@ -152,7 +153,7 @@ def changes_everything(_: str) -> str:
 def test_what_a_person_writes_on_the_page_meanwhile_stays(
     memory: Memory, clock: ManualClock, phase: str, edit: Callable[[str], str]
 ) -> None:
-    file = folder_of(memory.home) / STATE
+    file = folder_of(home_of(memory)) / STATE
     dream = dream_disturbed(memory, phase, lambda: file.write_text(edit(file.read_text("utf-8")), "utf-8"))
     page = settled(memory)
     assert dream.status == "done", dream
@@ -183,7 +184,7 @@ def test_a_page_that_is_emptied_or_deleted_meanwhile_is_there_again(
     memory: Memory, phase: str, gone: Callable[[Path], None]
 ) -> None:
     """A file's absence is nobody's decision."""
-    dream = dream_disturbed(memory, phase, lambda: gone(folder_of(memory.home) / STATE))
+    dream = dream_disturbed(memory, phase, lambda: gone(folder_of(home_of(memory)) / STATE))
     page = settled(memory)
     assert dream.status == "done"
     assert page == dream.after == pages_of(memory)[-1]
@@ -197,7 +198,7 @@ def test_a_page_that_is_emptied_or_deleted_meanwhile_is_there_again(
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_what_a_person_types_among_the_notes_meanwhile_stays_and_brings_back_none(memory: Memory, phase: str) -> None:
-    file = folder_of(memory.home) / SCRATCH
+    file = folder_of(home_of(memory)) / SCRATCH
     dream = dream_disturbed(
         memory, phase, lambda: file.write_text(f"{file.read_text('utf-8')}\nThe cat is called Pascal.\n", "utf-8")
     )
@@ -216,7 +217,7 @@ def test_what_a_person_types_among_the_notes_meanwhile_stays_and_brings_back_non
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_a_note_that_a_person_rewords_meanwhile_stays_in_their_words(memory: Memory, phase: str) -> None:
-    file = folder_of(memory.home) / SCRATCH
+    file = folder_of(home_of(memory)) / SCRATCH
     dream_disturbed(
         memory,
         phase,
@@ -247,7 +248,7 @@ def test_of_two_notes_that_are_alike_both_wait_again_when_a_dream_is_taken_back(
 
 @pytest.mark.spec("G7", "G13")
 def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(memory: Memory) -> None:
-    file = folder_of(memory.home) / SCRATCH
+    file = folder_of(home_of(memory)) / SCRATCH
     file.write_text(f"{file.read_text('utf-8')}\nThe cat is called Pascal.\n", "utf-8")
     for _ in range(3):
         dream = memory.dream("ada")
@@ -300,7 +301,7 @@ def test_one_that_its_host_calls_off_has_changed_all_or_nothing(memory: Memory, 
     dream = memory.dream("ada", watch=watch, cancelled=lambda: not wanted[0])
     if phase == "index":
         assert dream.status == "done"
-        assert (folder_of(memory.home) / STATE).read_text("utf-8") == dream.after, "it was not shown"
+        assert (folder_of(home_of(memory)) / STATE).read_text("utf-8") == dream.after, "it was not shown"
     else:
         assert (dream.status, dream.phase) == ("failed", phase)
         assert (settled(memory), text_of(memory, SCRATCH)) == before

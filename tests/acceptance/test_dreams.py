@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import home_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -42,11 +43,11 @@ def memory(tmp_path: Path, clock: ManualClock) -> Iterator[Memory]:
 
 
 def state_of(memory: Memory, resource: str = "ada") -> str:
-    return (memory.home / "resources" / resource / "MEMORY.md").read_text("utf-8")
+    return (home_of(memory) / "resources" / resource / "MEMORY.md").read_text("utf-8")
 
 
 def notes_of(memory: Memory, resource: str = "ada") -> str:
-    return (memory.home / "resources" / resource / "memory" / "scratch.md").read_text("utf-8")
+    return (home_of(memory) / "resources" / resource / "memory" / "scratch.md").read_text("utf-8")
 
 
 def noted(memory: Memory, *texts: str, resource: str = "ada") -> list[str]:
@@ -216,7 +217,7 @@ def test_undoing_keeps_what_a_person_wrote_since(memory: Memory) -> None:
     memory.dream("ada")
     noted(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
-    file = memory.home / "resources" / "ada" / "MEMORY.md"
+    file = home_of(memory) / "resources" / "ada" / "MEMORY.md"
     file.write_text(
         file.read_text("utf-8").replace("## The Bond\n", "## The Bond\n\n- Call her Dr. Lovelace\n"), "utf-8"
     )
@@ -243,7 +244,7 @@ def test_only_the_last_dream_can_be_undone_and_only_once(memory: Memory) -> None
 def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_first(
     memory: Memory,
 ) -> None:
-    folder = memory.home / "resources" / "ada"
+    folder = home_of(memory) / "resources" / "ada"
     folder.mkdir(parents=True)
     theirs = "# About me\n\nI am Ada. I raise quails.\n\n- My boat is called Difference\n"
     (folder / "MEMORY.md").write_text(theirs, "utf-8")
@@ -265,7 +266,7 @@ def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_
 def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     memory.flush()
-    file = memory.home / "resources" / "ada" / "memory" / "scratch.md"
+    file = home_of(memory) / "resources" / "ada" / "memory" / "scratch.md"
     file.write_text(file.read_text("utf-8") + "\nThe cat is called Pascal.\n", "utf-8")
     dream = memory.dream("ada")
     assert len(dream.notes) == 2
@@ -278,7 +279,7 @@ def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory
 def test_a_note_that_a_person_took_off_the_page_is_not_taken_in(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces", "Ben owes Ada ten pounds")
     memory.flush()
-    file = memory.home / "resources" / "ada" / "memory" / "scratch.md"
+    file = home_of(memory) / "resources" / "ada" / "memory" / "scratch.md"
     lines = [line for line in file.read_text("utf-8").splitlines() if "ten pounds" not in line]
     file.write_text("\n".join(lines) + "\n", "utf-8")
     memory.dream("ada")
@@ -356,7 +357,7 @@ def test_the_notes_of_a_dream_that_stands_are_named_by_it_alone(memory: Memory) 
 
 def page_edited(memory: Memory, edit: Callable[[str], str]) -> None:
     memory.flush()
-    file = memory.home / "resources" / "ada" / "memory" / "scratch.md"
+    file = home_of(memory) / "resources" / "ada" / "memory" / "scratch.md"
     file.write_text(edit(file.read_text("utf-8")), "utf-8")
 
 
@@ -504,7 +505,7 @@ def test_the_same_key_undoes_once(memory: Memory) -> None:
 def test_undoing_works_where_somebody_has_changed_a_line_of_the_dream(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
-    file = memory.home / "resources" / "ada" / "MEMORY.md"
+    file = home_of(memory) / "resources" / "ada" / "MEMORY.md"
     file.write_text(file.read_text("utf-8").replace("tabs over spaces", "tabs, always"), "utf-8")
     assert memory.undo_dream("ada").status == "undone"
     assert "Ada prefers tabs, always" in state_of(memory)
@@ -585,7 +586,7 @@ def test_a_clock_a_little_behind_does_not_take_a_dream_over(memory: Memory, tmp_
 
 @pytest.mark.spec("G10")
 def test_a_backup_that_is_there_already_is_left_alone(memory: Memory) -> None:
-    folder = memory.home / "resources" / "ada"
+    folder = home_of(memory) / "resources" / "ada"
     folder.mkdir(parents=True)
     (folder / "MEMORY.md").write_text("I am Ada. I raise quails.\n", "utf-8")
     (folder / "MEMORY.md.seed-backup").write_text("the only copy of something else", "utf-8")
@@ -597,7 +598,7 @@ def test_a_backup_that_is_there_already_is_left_alone(memory: Memory) -> None:
 
 @pytest.mark.spec("G10")
 def test_what_stands_under_a_heading_of_theirs_stays_there(memory: Memory) -> None:
-    folder = memory.home / "resources" / "ada"
+    folder = home_of(memory) / "resources" / "ada"
     folder.mkdir(parents=True)
     theirs = "## Staging\n\n- Deploy freely\n\n## Production\n\n- Deploy never on Friday\n"
     (folder / "MEMORY.md").write_text(theirs, "utf-8")
@@ -610,13 +611,13 @@ def test_what_stands_under_a_heading_of_theirs_stays_there(memory: Memory) -> No
 def test_a_dream_of_nothing_is_done_and_shows_nothing(memory: Memory) -> None:
     memory.session("shop", resource="ada")
     assert memory.dream("ada").status == "done"
-    assert not (memory.home / "resources" / "ada" / "MEMORY.md").exists()
+    assert not (home_of(memory) / "resources" / "ada" / "MEMORY.md").exists()
 
 
 def test_nobody_dreams_for_a_resource_that_there_is_not(memory: Memory) -> None:
     with pytest.raises(NotFound, match="no resource 'adda'"):
         memory.dream("adda")
-    assert not (memory.home / "resources" / "adda").exists()
+    assert not (home_of(memory) / "resources" / "adda").exists()
 
 
 @pytest.mark.spec("G6", "G12")

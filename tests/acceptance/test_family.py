@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import assistant, user
+from builders import assistant, home_of, user
 from pydantic import BaseModel
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
@@ -255,7 +255,7 @@ def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
     parent = parent_of(memory)
     with pytest.raises(InvalidInput):
         parent.merge_back("nobody")
-    assert os.listdir(memory.home / "sessions" / "--website--") == ["parent"]
+    assert os.listdir(home_of(memory) / "sessions" / "--website--") == ["parent"]
 
 
 @pytest.mark.spec("C8")

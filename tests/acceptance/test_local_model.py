@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+from builders import home_of
 from local_model import local_model, need_model
 
 from inmind import Memory
@@ -163,7 +164,7 @@ class Night:
 
     @property
     def folder(self) -> Path:
-        return self.memory.home / "resources" / "ada"
+        return home_of(self.memory) / "resources" / "ada"
 
     @property
     def page(self) -> str:
@@ -179,7 +180,7 @@ def night(home: Path, seed: int | None) -> Generator[Night]:
     with Memory.open(home, clock=clock, embedder=None) as memory:
         known = noted(memory, KNOWN)
         assert memory.dream("ada").by == "rules"
-        page = memory.home / "resources" / "ada" / "MEMORY.md"
+        page = home_of(memory) / "resources" / "ada" / "MEMORY.md"
         page.write_text(page.read_text("utf-8").replace("## The Bond\n", f"## The Bond\n\n- {THEIRS}\n"), "utf-8")
     with local_model(seed=seed) as url:
         model = Overheard(OpenAICompatible(url, "smollm2", key=""))

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from builders import home_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema_rs import meta, validator_for
@@ -192,7 +193,7 @@ def test_no_project_reaches_another_by_any_name(memory: Memory, tmp_path: Path) 
     """What another has is not there: as little as what nobody has, and in the same words."""
     memory.session("bobs", resource="bob").note("bob's secret")
     memory.session("strangers").note("a stranger's secret")
-    older = memory.home / "sessions" / "--elsewhere--" / "older.jsonl"
+    older = home_of(memory) / "sessions" / "--elsewhere--" / "older.jsonl"
     older.parent.mkdir(parents=True)
     older.write_text(json.dumps({"type": "session", "id": "older", "cwd": "/elsewhere"}) + "\n")
     assert "older" in memory

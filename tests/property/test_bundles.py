@@ -41,6 +41,7 @@ from inmind.journal import (
     encode,
 )
 from inmind.stores.base import Appended, Key, Receipt, Store
+from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore
 
 pytestmark = pytest.mark.spec("M40")
@@ -140,13 +141,14 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
 def out_of(store: Store, folder: Path, name: str) -> Path:
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    export(store, home, folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
+    export(InFolder(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
     return folder / name
 
 
 def into(bundle: Path, store: Store) -> Imported:
     with opened(bundle) as file:
-        return bring_in(file, store, bundle.parent / "home", fold=store.read, only_new=False, watch=unwatched)
+        place = InFolder(bundle.parent / "home", store)
+        return bring_in(file, place, fold=store.read, only_new=False, now=WHEN, watch=unwatched)
 
 
 def named(value: object, _: str) -> str:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from builders import home_of
 from dreamt import accounted, events_of, folder_of, found, in_order, pages_of, shown, text_of
 from torture.harness import Voice
 from torture.life import sound
@@ -252,7 +253,7 @@ def _hold_promises(memory: Memory) -> None:
     assert all(found(memory, text) for text in WAITING)
     assert REMARK in session.read(SCRATCH) or found(memory, REMARK)
     assert HERS in page or entries(SEED) <= entries(page), page
-    backup = folder_of(memory.home) / BACKUP
+    backup = folder_of(home_of(memory)) / BACKUP
     assert not backup.exists() or backup.read_text("utf-8") == SEED
 
 
