@@ -303,7 +303,7 @@ SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY m
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
 
 -- name: fresh
-SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS some;
+SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS found;
 
 -- name: amid
 SELECT number FROM tenant.crystals WHERE resource = $1 AND at >= $2 AND at < $3 AND gone IS NULL
