@@ -13,7 +13,7 @@ from typing import Any
 from torture.harness import Voice
 
 from inmind.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable
-from inmind.journal import DocumentWritten, Draft, Event, Origin
+from inmind.journal import DocumentWritten, Draft, Event, Origin, Trust
 from inmind.mind import Belongings, BelongingsFold
 from inmind.stores.base import Appended, Batch, Key, Store
 from inmind.stores.postgres import PostgresStore
@@ -44,6 +44,14 @@ def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: s
             return store.append(stream, [a_page(name)], expected=store.version(stream), at=now(), key=key, beside=other)
         except Conflict:
             continue
+
+
+def adopt(store: PostgresStore, stream: str) -> None:
+    """Three pages that were written elsewhere."""
+    with store.adopting() as adoption:
+        for seq in (1, 2, 3):
+            what = DocumentWritten(path=PATH, text=f"from elsewhere {seq}")
+            adoption.add(Event(stream=stream, seq=seq, at=now(), what=what, origin=Origin.USER, trust=Trust.PERSON))
 
 
 def names(store: Store, stream: str = STREAM) -> list[str]:

@@ -12,10 +12,9 @@ import pytest
 from cutting import How, Proxy, Where
 from postgres import Tenants
 from torture.harness import ask, dice
-from torture.postgres.actors import STREAM, a_key, a_page, census, names, now, put
+from torture.postgres.actors import STREAM, a_key, a_page, adopt, census, names, now, put
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
-from inmind.journal import DocumentWritten, Event, Origin, Trust
 from inmind.stores.base import Appended, Key
 from inmind.stores.postgres import PostgresStore, connection
 
@@ -161,24 +160,15 @@ def test_once_a_reply_got_lost_nobody_says_that_nothing_was_stored(
     assert ask(census, url=tenant_url) == ["first", "before", "kept"]
 
 
-def adopt(store: PostgresStore) -> None:
-    with store.adopting() as adoption:
-        for seq in (1, 2, 3):
-            what = DocumentWritten(path="MEMORY.md", text=f"from elsewhere {seq}")
-            adoption.add(
-                Event(stream="resource/eve", seq=seq, at=now(), what=what, origin=Origin.USER, trust=Trust.PERSON)
-            )
-
-
 @pytest.mark.spec("P29", "M40")
 def test_many_events_at_once_are_all_there_or_none_is_and_only_the_commit_can_be_unknown(
     tenant_url: str, proxy: Proxy, store: PostgresStore
 ) -> None:
     with proxy.cutting("reply", "reset", at="COPY"), pytest.raises(StoreUnavailable):
-        adopt(store)
+        adopt(store, "resource/eve")
     assert ask(census, url=tenant_url, stream="resource/eve") == []
     with proxy.cutting("reply", "reset", at="COMMIT"), pytest.raises(OutcomeUnknown):
-        adopt(store)
+        adopt(store, "resource/eve")
     assert len(ask(census, url=tenant_url, stream="resource/eve")) == 3
 
 

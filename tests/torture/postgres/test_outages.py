@@ -1,0 +1,267 @@
+"""A server that takes no writes, is restarted, full or locked: each call ends in time and says why, and all recovers.
+
+The tables of faults call this P33.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
+
+import psycopg
+import pytest
+from postgres import wait_until
+from torture.harness import ask
+from torture.postgres.actors import STREAM, a_key, a_page, census, names, now, put
+from torture.postgres.conftest import SECRET, Own
+
+from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
+from inmind.stores.postgres import PostgresStore
+
+SECONDS = 3.0
+"""More than a machine needs that is busy with other tests."""
+
+SOON = 1.0
+"""For calls that are to wait in vain."""
+
+
+@contextmanager
+def opened(url: str, *, most: int = 4, seconds: float = SECONDS) -> Generator[PostgresStore]:
+    store = PostgresStore.open(url, seconds=seconds, most=most)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def refused(call: Callable[[], object], error: type[StoreError]) -> str:
+    """What it says, in time."""
+    began = time.monotonic()
+    with pytest.raises(error) as caught:
+        call()
+    assert time.monotonic() - began < SECONDS + 1
+    return str(caught.value)
+
+
+def works(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except StoreError:
+        return False
+    return True
+
+
+@pytest.mark.spec("P33")
+def test_a_server_that_turns_read_only_is_read_and_recovers_alone(own: Own) -> None:
+    with opened(own.tenant("turned")) as store:
+        put(store, "before", keyed=False)
+        own.tell("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+        try:
+            wait_until(lambda: not works(lambda: put(store, "early", keyed=True)), "it still takes writes")
+            for keyed in (True, False):
+                refused(lambda keyed=keyed: put(store, "in vain", keyed=keyed), ReadOnly)
+            assert names(store)[0] == "before"
+            with opened(own.url("turned")) as another:
+                assert names(another) == names(store)
+                refused(lambda: put(another, "in vain", keyed=True), ReadOnly)
+        finally:
+            own.tell("ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+        wait_until(lambda: works(lambda: put(store, "after", keyed=True)), "it does not recover")
+    found = ask(census, url=own.url("turned"))
+    assert "in vain" not in found
+    assert (found[0], found[-1], found.count("after")) == ("before", "after", 1)
+
+
+@pytest.mark.spec("P33")
+def test_a_connection_to_where_nothing_is_written_is_not_kept(own: Own) -> None:
+    """As after a failover: a connection made anew leads to whoever writes now."""
+    with opened(own.tenant("moved")) as store:
+        put(store, "before", keyed=False)
+        own.tell("ALTER ROLE moved SET default_transaction_read_only = on")
+        own.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'moved'")
+        refused(lambda: put(store, "in vain", keyed=False), ReadOnly)
+        own.tell("ALTER ROLE moved RESET default_transaction_read_only")
+        put(store, "after", keyed=False)
+    assert ask(census, url=own.url("moved")) == ["before", "after"]
+
+
+@pytest.mark.spec("P33")
+def test_nothing_is_made_where_nothing_is_written(own: Own) -> None:
+    url = own.tenant("too early")
+    own.tell('ALTER ROLE "too early" SET default_transaction_read_only = on')
+    refused(lambda: PostgresStore.open(url, seconds=SECONDS), ReadOnly)
+    own.tell('ALTER ROLE "too early" RESET default_transaction_read_only')
+    with opened(url) as store:
+        put(store, "then", keyed=False)
+
+
+@pytest.mark.spec("P33", "P29")
+def test_a_restart_amid_use_is_told_of_and_got_over(own: Own) -> None:
+    """Ten connections of one process, all dead at once: the next call must not look at them one by one."""
+    url, errors, acknowledged = own.tenant("amid"), list[str](), list[str]()
+    with opened(url, most=10) as store:
+        stop, slow = threading.Event(), list[float]()
+
+        def go_on(thread: int) -> None:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                began = time.monotonic()
+                try:
+                    put(store, f"t{thread}-{number}", keyed=True, stream=f"resource/t{thread}")
+                    acknowledged.append(f"t{thread}-{number}")
+                except InmindError as error:
+                    errors.append(error.code)
+                    time.sleep(0.02)
+                slow.append(time.monotonic() - began)
+
+        threads = [threading.Thread(target=go_on, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(2):
+                known = len(acknowledged)
+                wait_until(lambda known=known: len(acknowledged) > known + 20, "nobody writes")
+                own.server.restart()
+                known = len(acknowledged)
+                wait_until(lambda known=known: len(acknowledged) > known + 20, "nobody writes any more")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(timeout=20)
+    assert errors, "nobody noticed"
+    assert set(errors) <= {"STORE_UNAVAILABLE", "OUTCOME_UNKNOWN"}
+    assert max(slow) < SECONDS + 3
+    found = [name for n in range(6) for name in ask(census, url=url, stream=f"resource/t{n}")]
+    assert set(acknowledged) <= set(found)
+    assert len(found) == len(set(found))
+    print(f"{len(acknowledged)} acknowledged, {len(errors)} told of the restarts, slowest call {max(slow):.2f} s")
+
+
+@pytest.mark.spec("P33")
+def test_a_process_whose_connections_are_all_in_use_is_busy(own: Own) -> None:
+    with opened(own.tenant("full"), most=2, seconds=SOON) as store:
+        put(store, "before", keyed=False)
+        held, done = threading.Barrier(3), threading.Event()
+
+        def hold() -> None:
+            with store.database.transaction():
+                held.wait(timeout=10)
+                done.wait(timeout=20)
+
+        threads = [threading.Thread(target=hold) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        held.wait(timeout=10)
+        for call in (lambda: put(store, "in vain", keyed=True), lambda: names(store)):
+            refused(call, StoreBusy)
+        done.set()
+        for thread in threads:
+            thread.join()
+        put(store, "after", keyed=False)
+    assert ask(census, url=own.url("full")) == ["before", "after"]
+
+
+@pytest.mark.spec("P33")
+def test_a_server_that_has_no_connection_left_says_so_and_is_tried_again(own: Own) -> None:
+    url = own.tenant("crowd")
+    with opened(url) as store, ExitStack() as crowd:
+        put(store, "before", keyed=False)
+        own.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'crowd'")
+        with suppress(psycopg.OperationalError):
+            while True:
+                crowd.enter_context(psycopg.connect(url))
+        for call in (lambda: put(store, "in vain", keyed=True), lambda: names(store)):
+            assert "connection" in refused(call, StoreUnavailable)
+        crowd.close()
+        wait_until(lambda: works(lambda: put(store, "after", keyed=True)), "it does not recover")
+    assert ask(census, url=url) == ["before", "after"]
+
+
+@pytest.mark.spec("P33")
+@pytest.mark.parametrize("held", ["a stream", "an owner", "the table"])
+def test_what_somebody_else_holds_is_busy_and_nothing_of_it_is_left_waiting(own: Own, held: str) -> None:
+    name = f"held {held}"
+    url = own.tenant(name)
+    statements = {
+        "a stream": f'SELECT FROM "{name}".streams FOR UPDATE',
+        "an owner": f'SELECT FROM "{name}".owners FOR UPDATE',
+        "the table": f'LOCK TABLE "{name}".events IN ACCESS EXCLUSIVE MODE',
+    }
+    with opened(url, seconds=SOON) as store:
+        put(store, "before", keyed=False)
+        with psycopg.connect(url) as holder:
+            holder.execute(statements[held].encode())
+            for keyed in (True, False):
+                key = a_key("in vain") if keyed else None
+                refused(
+                    lambda key=key: store.append(STREAM, [a_page("in vain")], expected=1, at=now(), key=key), StoreBusy
+                )
+            if held == "the table":
+                refused(lambda: names(store), StoreBusy)
+            else:
+                assert names(store) == ["before"]
+            waiting = f"SELECT pid FROM pg_stat_activity WHERE usename = '{name}' AND wait_event_type = 'Lock'"
+            assert own.ask(waiting) == [], "a statement that was given up on still waits"
+        put(store, "after", keyed=False)
+    assert ask(census, url=url) == ["before", "after"]
+
+
+def nobody_listens() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.mark.spec("P33", "N57")
+@pytest.mark.parametrize("wrong", ["password", "database", "user", "port", "socket"])
+def test_who_cannot_be_let_in_is_told_at_once_and_no_password_is_shown(own: Own, wrong: str) -> None:
+    if wrong not in {row[0] for row in own.ask("SELECT rolname FROM pg_roles")}:
+        own.tenant(f"no {wrong}")
+    secret, port = "tell nobody", own.server.port
+    urls = {
+        "password": own.url("no password", password=secret, tcp=True),
+        "database": f"postgresql://no database:{SECRET}@127.0.0.1:{port}/nowhere",
+        "user": own.url("nobody at all", password=secret, tcp=True),
+        "port": f"postgresql://u:{secret}@127.0.0.1:{nobody_listens()}/postgres".replace(" ", "%20"),
+        "socket": f"postgresql://u:{secret}@/postgres?host=/nowhere&port=1".replace(" ", "%20"),
+    }
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable) as caught:
+        PostgresStore.open(urls[wrong].replace(" ", "%20"))
+    assert time.monotonic() - began < 1.5
+    assert_untold(caught.value, secret, SECRET)
+
+
+@pytest.mark.spec("P33", "N57")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:tell nobody@[::1/x",
+        "postgresql://u:tell%zznobody@h/x",
+        "postgresql://u:tellnobody@h:port/x",
+        "postgresql://u:tellnobody@h/x?nonsense=1",
+        "postgresql://u:tellnobody@h/x?connect_timeout=soon",
+        "postgresql://u:tellnobody@h/x?sslmode",
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises((InvalidInput, StoreUnavailable)) as caught:
+        PostgresStore.open(url, seconds=SECONDS)
+    assert_untold(caught.value, "tell nobody", "tellnobody", "zznobody")
+
+
+def assert_untold(error: InmindError, *secrets: str) -> None:
+    """Neither in what it says nor in what led to it."""
+    assert not [secret for secret in secrets for value in vars(error).values() if secret in str(value)]
+    seen: BaseException | None = error
+    while seen is not None:
+        told = [str(seen), repr(seen), *map(str, seen.args)]
+        assert not [secret for secret in secrets for text in told if secret in text]
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    printed = "".join(traceback.format_exception(error))
+    assert not [secret for secret in secrets if secret in printed]

@@ -1,0 +1,236 @@
+"""Tenants of one database: each its role, and nobody looks into another's, whatever the roles are called.
+
+The contract says it in its tenth sentence. What a session is told would leak from one to the next behind a pooler, so
+nothing is ever told to one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import keeper
+import psycopg
+import pytest
+from postgres import wait_until
+from torture.harness import ask, side_by_side
+from torture.postgres.actors import STREAM, adopt, census, names, put
+from torture.postgres.conftest import Own
+
+from inmind.errors import StoreUnavailable, UnsafeStorage
+from inmind.stores.base import Published, Snapshot
+from inmind.stores.postgres import PostgresStore
+
+STRANGE = [
+    "O'Brien",
+    'a "b" c',
+    "x$$y",
+    "$inmind$",
+    "tenant.events",
+    "'); DROP SCHEMA public; --",
+    "50% %s %(name)s",
+    "back\\slash",
+    "UPPER lower",
+    "ünïcödé 名前",
+    "$1",
+]
+
+
+@pytest.mark.spec("N59", "J8")
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_tenant_may_be_called_anything(own: Own, name: str) -> None:
+    url = own.tenant(name)
+    store = PostgresStore.open(url)
+    assert store.database.schema == name
+    put(store, f"of {name}", keyed=True)
+    put(store, f"again {name}", keyed=True, beside="resource/eve")
+    store.keep_snapshot(STREAM, Snapshot(seq=1, fold=1, body="{}"))
+    assert store.owners() == ["ada", "eve"]
+    store.close()
+    assert ask(census, url=url) == [f"of {name}", f"again {name}"]
+
+
+TRIES = [
+    "SELECT * FROM ada.events",
+    "SELECT count(*) FROM ada.streams",
+    "SELECT name FROM ada.owners",
+    "SELECT last_value FROM ada.positions",
+    "SELECT nextval('ada.positions')",
+    "UPDATE ada.events SET body = '{}'",
+    "DELETE FROM ada.events",
+    "TRUNCATE ada.events",
+    "INSERT INTO ada.streams (name) VALUES ('mine')",
+    "SELECT ada.append('resource/ada', 'ada', 1, 0, NULL, NULL, '[]')",
+    "DROP SCHEMA ada CASCADE",
+    "ALTER SCHEMA ada OWNER TO eve",
+    "GRANT USAGE ON SCHEMA ada TO eve",
+    "CREATE TABLE ada.mine (id integer)",
+    "DO $$ BEGIN LOCK TABLE ada.events IN SHARE MODE; END $$",
+    "COPY ada.events TO STDOUT",
+    "SET ROLE ada",
+    "SET SESSION AUTHORIZATION ada",
+]
+
+
+@pytest.mark.spec("J8", "N57")
+def test_one_tenant_cannot_read_count_change_or_delete_anothers(own: Own) -> None:
+    """By any statement of its own, as far as its credential reaches."""
+    ada, eve = own.tenant("ada"), own.tenant("eve")
+    for url, text in ((ada, "ada's own"), (eve, "eve's own")):
+        store = PostgresStore.open(url)
+        put(store, text, keyed=True)
+        store.close()
+    with psycopg.connect(eve, autocommit=True) as connection:
+        for statement in TRIES:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+    assert ask(census, url=ada) == ["ada's own"]
+    assert ask(census, url=eve) == ["eve's own"]
+
+
+@pytest.mark.spec("J8", "N57")
+@pytest.mark.parametrize(
+    "options", ["-csearch_path=bea,public", "-crole=bea", "-c search_path=bea -c row_security=off"]
+)
+def test_nothing_beside_a_credential_leads_to_another_tenant(own: Own, options: str) -> None:
+    if not own.ask("SELECT FROM pg_roles WHERE rolname = 'bea'"):
+        store = PostgresStore.open(own.tenant("bea"))
+        put(store, "bea's own", keyed=True)
+        store.close()
+        own.tenant("mallory")
+    try:
+        store = PostgresStore.open(own.url("mallory", options=options))
+    except StoreUnavailable:
+        assert "role" in options
+    else:
+        assert "role" not in options
+        assert store.database.schema == "mallory"
+        assert "bea's own" not in names(store)
+        put(store, "mallory's own", keyed=False)
+        store.close()
+    assert ask(census, url=own.url("bea")) == ["bea's own"]
+
+
+@pytest.mark.spec("J8")
+def test_a_schema_that_somebody_else_has_made_is_not_moved_into(own: Own) -> None:
+    """Who may make schemas could make one of another's name, to read what is put there."""
+    own.tenant("squatter")
+    url = own.tenant("late")
+    with psycopg.connect(own.url("squatter"), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA late")
+        connection.execute("GRANT ALL ON SCHEMA late TO late")
+    with pytest.raises(UnsafeStorage, match="another role's"):
+        PostgresStore.open(url)
+    assert own.ask("SELECT FROM pg_tables WHERE schemaname = 'late'") == []
+
+
+@pytest.mark.spec("J8")
+def test_a_role_that_may_make_nothing_is_told_so(own: Own) -> None:
+    url = own.tenant("poor")
+    own.tell("REVOKE CREATE ON DATABASE postgres FROM poor")
+    with pytest.raises(UnsafeStorage, match="may not"):
+        PostgresStore.open(url)
+
+
+# -- behind a pooler ---------------------------------------------------------------------------------------
+
+SESSION_STATE = re.compile(
+    r"^(SET (?!TRANSACTION|LOCAL)|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|NOTIFY|DISCARD|RESET|DECLARE|LOAD)\b"
+    r"|\bpg_(try_)?advisory_(lock|unlock)|\bset_config\b|\bCREATE (GLOBAL |LOCAL )?TEMP|\b(curr|last)val\b",
+    re.IGNORECASE,
+)
+
+
+def use_everything(store: PostgresStore, name: str) -> None:
+    """Each kind of call there is."""
+    put(store, f"{name} plain", keyed=False)
+    put(store, f"{name} keyed", keyed=True)
+    put(store, f"{name} beside", keyed=True, beside="resource/beside")
+    store.keep_snapshot(STREAM, Snapshot(seq=1, fold=1, body="{}"))
+    store.mark_published(STREAM, "MEMORY.md", Published(digest="d", seq=1))
+    adopt(store, f"resource/{name}")
+    with store.moment():
+        assert store.since(0, kinds=["document"], most=100)
+        assert store.streams("resource/")
+    assert store.snapshot(STREAM, fold=1)
+    assert store.summary(STREAM).kinds["document"] >= 3
+
+
+@pytest.mark.spec("J8")
+def test_nothing_is_ever_told_to_a_session(own: Own) -> None:
+    """So that a pooler may send each transaction by another one: the server's own log of every statement says so."""
+    url = own.tenant("watched")
+    before = len(own.server.log)
+    store = PostgresStore.open(f"{url}&application_name=watched")
+    use_everything(store, "watched")
+    store.close()
+    told = own.server.log[before:]
+    statements = re.findall(r"LOG:  (?:statement|execute (\S+)): (.*)", told)
+    assert len(statements) > 20, "the log tells nothing"
+    assert {name for name, _ in statements} <= {"", "<unnamed>"}, "something was prepared under a name"
+    assert [text for _, text in statements if SESSION_STATE.search(text)] == []
+
+
+@contextmanager
+def pooler(own: Own, folder: Path, *roles: str) -> Generator[int]:
+    """PgBouncer in transaction mode, with one connection to the server for each role."""
+    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed")
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    folder.chmod(0o755)
+    config, users = folder / "pgbouncer.ini", folder / "users.txt"
+    users.write_text("".join(f'"{role}" ""\n' for role in roles))
+    config.write_text(
+        f"[databases]\n* = host={own.server.folder} port={own.server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = trust\nauth_file = {users}\npool_mode = transaction\ndefault_pool_size = 1\n"
+        "server_lifetime = 1\n"
+    )
+    owner = own.server.data.stat().st_uid
+    with subprocess.Popen(
+        [program, config], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **keeper.somebody(owner)
+    ) as running:
+        try:
+            wait_until(lambda: running.poll() is not None or answers(port), "the pooler does not start", seconds=10)
+            assert running.poll() is None, running.communicate()[0]
+            yield port
+        finally:
+            running.kill()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.spec("J8")
+def test_two_tenants_behind_a_transaction_pooler(own: Own) -> None:
+    """Many threads over one connection to the server each: all is there, and nothing is in the other's."""
+    with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool1", "pool2") as port:
+        urls = {name: f"postgresql://{name}@127.0.0.1:{port}/postgres?sslmode=disable" for name in ("pool1", "pool2")}
+        for name in urls:
+            own.tenant(name)
+        stores = {name: PostgresStore.open(url, seconds=20, most=4) for name, url in urls.items()}
+
+        def use(task: tuple[str, int]) -> None:
+            name, number = task
+            use_everything(stores[name], f"{name} {number}")
+
+        side_by_side(use, [(name, number) for number in range(4) for name in urls])
+        for store in stores.values():
+            store.close()
+    for name in urls:
+        found = ask(census, url=own.url(name))
+        assert sorted(found) == sorted(
+            f"{name} {number} {what}" for number in range(4) for what in ("plain", "keyed", "beside")
+        )
