@@ -144,19 +144,13 @@ class TenantRoles:
 
     def _shut_the_doors(self, connection: Connection) -> None:
         """Nobody but an operator may make what other tenants' statements could take for something else."""
-        if connection.execute(_sql("anybody_creates_schemas")).get:
-            self._revoke(connection, "CREATE ON DATABASE", self._database)
-        for (schema,) in connection.execute(_sql("anybody_creates_in")).fetchall():
-            self._revoke(connection, "CREATE ON SCHEMA", schema)
-
-    def _revoke(self, connection: Connection, right: str, of: str) -> None:
-        asked = _put(f"REVOKE {right} {{}} FROM PUBLIC", of)
-        try:
-            with connection.transaction():
+        for what, of in connection.execute(_sql("open_doors")).fetchall():
+            asked = _put(f"REVOKE CREATE ON {what} {{}} FROM PUBLIC", of)
+            with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute(asked)
-        except psycopg.errors.InsufficientPrivilege as error:
-            reason = f"everybody may create things there, and its owner has to say: {asked.as_string(None)}"
-            raise UnsafeStorage(place=self.place, reason=reason) from error
+            if (what, of) in connection.execute(_sql("open_doors")).fetchall():  # some refusals are mere warnings
+                reason = f"everybody may create things there, and its owner has to say: {asked.as_string(None)}"
+                raise UnsafeStorage(place=self.place, reason=reason)
 
     def _give_vectors(self, name: str) -> None:
         """What vectors are searched with, where it is at hand and the operator may; else search goes by words."""
@@ -186,6 +180,8 @@ class TenantRoles:
             [(number,)] = connection.execute(_sql("role_number"), (name,)).fetchall()
             connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
             self._become(connection, name)
+            if only is None:
+                connection.execute(_sql("end_connections"), (name,)).fetchall()
             if self._has_tables(connection, name):
                 connection.execute(_in_schema("hold", name))
             was = self._inventory(connection, name)
@@ -194,12 +190,12 @@ class TenantRoles:
             connection.execute(_sql("end_connections"), (name,)).fetchall()
             connection.execute(_put("DROP OWNED BY {} RESTRICT", name))
             connection.execute("RESET ROLE")
+            for what, of in connection.execute(_sql("granted"), (number,)).fetchall():
+                connection.execute(_put(f"REVOKE ALL ON {what} {{}} FROM {{}}", of, name))
             connection.execute(_put("DROP ROLE {}", name))
             left = [what for (what,) in connection.execute(_sql("left_of"), (name, number)).fetchall()]
             if left:
-                raise StoreError(
-                    f"tenant {name!r} could not be erased: {', '.join(left)} would be left; all of it stays"
-                )
+                raise StoreError(f"nothing was erased: {', '.join(left)} of tenant {name!r} would be left")
         return was
 
     def _inventory(self, connection: Connection, name: str) -> Inventory:
@@ -257,9 +253,7 @@ class TenantRoles:
         if error.sqlstate == _NOT_ALLOWED:
             return InvalidInput(field="url", value=self.place, expected=f"{RIGHTS} ({first_line(error)})")
         if error.sqlstate == _DEPENDED_ON:
-            return StoreError(
-                f"{first_line(error)} in {self.place}: something of others depends on it; all of it stays"
-            )
+            return StoreError(f"nothing was erased: {first_line(error)}, which are no part of a tenant")
         return translated(error, place=self.place, seconds=self._seconds, writing=True)
 
     def _rows(self, name: str, *values: object) -> list[tuple[Any, ...]]:

@@ -43,13 +43,19 @@ SELECT pg_catalog.pg_has_role(current_user, $1::name, 'MEMBER');
 -- name: may_connect
 SELECT pg_catalog.has_database_privilege($1::name, current_database(), 'CONNECT');
 
--- name: anybody_creates_in
--- Schemas in which everybody may make things: somebody else's statements could find them instead of PostgreSQL's own.
-SELECT nspname FROM pg_catalog.pg_namespace
-WHERE pg_catalog.has_schema_privilege('public', oid, 'CREATE') AND nspname !~ '^pg_(toast_)?temp_' ORDER BY 1;
+-- name: open_doors
+-- Where everybody may make things, which somebody else's statements could find instead of PostgreSQL's own.
+SELECT 'DATABASE', current_database()::text
+WHERE pg_catalog.has_database_privilege('public', current_database(), 'CREATE')
+UNION ALL SELECT 'SCHEMA', nspname::text FROM pg_catalog.pg_namespace
+WHERE pg_catalog.has_schema_privilege('public', oid, 'CREATE') AND nspname !~ '^pg_(toast_)?temp_';
 
--- name: anybody_creates_schemas
-SELECT pg_catalog.has_database_privilege('public', current_database(), 'CREATE');
+-- name: granted
+-- What an operator has given to a role beside its own schema.
+SELECT 'DATABASE', datname::text FROM pg_catalog.pg_database, pg_catalog.aclexplode(datacl) AS given
+WHERE datname = current_database() AND given.grantee = $1::oid
+UNION SELECT 'SCHEMA', nspname::text FROM pg_catalog.pg_namespace, pg_catalog.aclexplode(nspacl) AS given
+WHERE given.grantee = $1::oid;
 
 -- name: vectors
 -- The schema of the extension, and whether a role may look into it.

@@ -1,0 +1,334 @@
+"""Tenants of a database, as an operator makes and erases them: which rights that takes, and which ones it gives."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+import pytest
+from postgres import Run, Server
+from tenanted import OPERATOR, PASSWORD, ask, lived, made, operators_url, tell
+
+from inmind import Memory
+from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+from inmind.stores.postgres.tenants import TenantRoles
+
+pytestmark = pytest.mark.spec("J8")
+
+DATABASE = "memories"
+
+
+@pytest.fixture(scope="module")
+def server(postgres_run: Run) -> Generator[Server]:
+    """It writes down all that it is told, as a careless one does."""
+    with postgres_run.server(log_statement="all", log_min_duration_statement="0") as own:
+        own.start()
+        tell(own.url(), f"CREATE DATABASE {DATABASE}")
+        yield own
+
+
+@pytest.fixture
+def admin(server: Server) -> Generator[str]:
+    """A superuser's URL of a database as an operator finds it."""
+    url = server.url(database=DATABASE, tcp=True)
+    yield url
+    for (name,) in ask(url, "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^(pg_|postgres$)'"):
+        tell(url, f"DROP OWNED BY {name} CASCADE")
+        tell(server.url(), f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+    tell(url, "DROP SCHEMA IF EXISTS extensions, lonely, postgres CASCADE", "DROP EXTENSION IF EXISTS vector CASCADE")
+    tell(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC", f"REVOKE CREATE ON DATABASE {DATABASE} FROM PUBLIC")
+    tell(url, f"GRANT CONNECT ON DATABASE {DATABASE} TO PUBLIC")
+
+
+@pytest.fixture
+def roles(admin: str) -> Generator[TenantRoles]:
+    with TenantRoles(admin) as tenants:
+        yield tenants
+
+
+def is_there(url: str, name: str) -> bool:
+    return bool(ask(url, "SELECT 1 FROM pg_roles WHERE rolname = %s", name))
+
+
+# -- what a tenant may ----------------------------------------------------------------------------------------
+
+
+def test_a_tenant_has_no_right_but_to_connect_and_owns_its_schema(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    powers = "rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls"
+    [(*attributes,)] = ask(admin, f"SELECT {powers} FROM pg_roles WHERE rolname = 'ada'")
+    assert attributes == [False] * 6
+    assert ask(admin, "SELECT 1 FROM pg_auth_members WHERE member = 'ada'::regrole") == []
+    assert ask(address, "SELECT has_database_privilege(current_database(), 'CREATE')") == [(False,)]
+    may = "SELECT nspname FROM pg_namespace WHERE has_schema_privilege(oid, %s) ORDER BY 1"
+    assert ask(address, may, "CREATE") == [("ada",)]
+    assert ask(address, may, "USAGE") == [("ada",), ("information_schema",), ("pg_catalog",), ("public",)]
+    foreign = "SELECT relname FROM pg_class WHERE relnamespace = 'ada'::regnamespace AND relowner <> 'ada'::regrole"
+    assert ask(admin, foreign) == []
+
+
+def test_a_new_tenant_has_all_tables_so_it_never_has_to_make_a_schema(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    tables = ask(admin, "SELECT tablename FROM pg_tables WHERE schemaname = 'ada'")
+    lived(address)
+    assert ask(admin, "SELECT tablename FROM pg_tables WHERE schemaname = 'ada'") == tables
+
+
+def test_vectors_are_there_for_everybody_where_the_operator_may_bring_them(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    assert ask(address, "SELECT '[1,2]'::vector <-> '[1,2]'::vector") == [(0.0,)]
+    tell(
+        admin, "DROP EXTENSION vector CASCADE", "CREATE SCHEMA extensions", "CREATE EXTENSION vector SCHEMA extensions"
+    )
+    address = made(roles, "bob")
+    assert ask(address, "SELECT '[1,2]'::extensions.vector::text") == [("[1,2]",)]
+
+
+def test_nobody_but_an_operator_may_make_what_others_could_take_for_something_else(
+    roles: TenantRoles, admin: str
+) -> None:
+    tell(admin, "GRANT CREATE ON SCHEMA public TO PUBLIC", f"GRANT CREATE ON DATABASE {DATABASE} TO PUBLIC")
+    address = made(roles, "ada")
+    for statement in ("CREATE TABLE public.events (a int)", "CREATE SCHEMA bob"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            tell(address, statement)
+
+
+def test_a_tenant_may_connect_where_not_everybody_may(roles: TenantRoles, admin: str) -> None:
+    tell(admin, f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
+    lived(made(roles, "ada"))
+    roles.erase("ada")
+    assert not is_there(admin, "ada")
+
+
+def test_a_tenant_can_change_its_own_password_and_only_that(roles: TenantRoles) -> None:
+    address = made(roles, "ada")
+    made(roles, "bob")
+    tell(address, "ALTER ROLE ada PASSWORD 'another'")
+    with pytest.raises(StoreUnavailable):
+        Memory.open(address, embedder=None)
+    parts = urlsplit(address)
+    Memory.open(address.replace(f":{parts.password}@", ":another@"), embedder=None).close()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        tell(address.replace(f":{parts.password}@", ":another@"), "ALTER ROLE bob PASSWORD 'another'")
+
+
+# -- secrets --------------------------------------------------------------------------------------------------
+
+
+def test_a_password_is_told_to_nobody_but_the_caller(
+    roles: TenantRoles, server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    address = made(roles, "ada")
+    secret = urlsplit(address).password or ""
+    assert len(secret) >= 32
+    assert made(roles, "bob") != address
+    chosen = made(roles, "cy", password="p w:@/?#é%")
+    assert unquote(urlsplit(chosen).password or "") == "p w:@/?#é%"
+    Memory.open(chosen, embedder=None).close()
+    everywhere = server.log + caplog.text + "".join(capfd.readouterr())
+    assert "ALTER ROLE" in everywhere
+    for password in (secret, "p w:@/?#é%"):
+        assert password not in everywhere
+    for error in (lambda: made(roles, "ada"), lambda: Memory.open(address.replace(secret, f"{secret}x"))):
+        with pytest.raises(InmindError) as told:
+            error()
+        assert secret not in str(told.value)
+
+
+@pytest.mark.parametrize("password", ["", "a\nb", "a\0b"])
+def test_a_password_that_cannot_be_typed_is_refused_and_lets_nobody_in(
+    roles: TenantRoles, admin: str, password: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        made(roles, "ada", password=password)
+    assert refused.value.field == "password"
+    assert ask(admin, "SELECT rolcanlogin FROM pg_roles WHERE rolname = 'ada'") == [(False,)]
+
+
+# -- which rights it takes ------------------------------------------------------------------------------------
+
+
+def test_who_may_create_roles_and_schemas_is_an_operator(server: Server, admin: str) -> None:
+    with TenantRoles(operators_url(server, database=DATABASE)) as roles:
+        address = made(roles, "ada")
+        lived(address)
+        inherits = "SELECT inherit_option FROM pg_auth_members WHERE roleid = 'ada'::regrole"
+        assert {*ask(admin, inherits)} == {(False,)}
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):  # by itself it sees nothing of theirs
+            ask(server.url(OPERATOR, password=PASSWORD, database=DATABASE, tcp=True), "SELECT * FROM ada.events")
+        assert roles.erase("ada").events > 3
+    assert not is_there(admin, "ada")
+
+
+@pytest.mark.parametrize(
+    "rights", ["NOCREATEROLE", "CREATEROLE"], ids=["who may not create roles", "who may not create schemas"]
+)
+def test_whoever_lacks_a_right_is_told_which_it_takes_and_nothing_is_left(
+    server: Server, admin: str, rights: str
+) -> None:
+    tell(admin, f"CREATE ROLE weak LOGIN {rights} PASSWORD '{PASSWORD}'")
+    if rights == "NOCREATEROLE":
+        tell(admin, f"GRANT CREATE ON DATABASE {DATABASE} TO weak")
+    with TenantRoles(server.url("weak", password=PASSWORD, database=DATABASE, tcp=True)) as roles:
+        with pytest.raises(InvalidInput, match=r"CREATEROLE.*CREATE on the database") as refused:
+            made(roles, "ada")
+        assert PASSWORD not in str(refused.value)
+        assert roles.all() == []
+    assert not is_there(admin, "ada")
+    assert ask(admin, "SELECT 1 FROM pg_namespace WHERE nspname = 'ada'") == []
+
+
+def test_an_operator_who_cannot_shut_a_door_makes_nobody_behind_it(server: Server, admin: str) -> None:
+    tell(admin, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    with TenantRoles(operators_url(server, database=DATABASE)) as roles:
+        with pytest.raises(UnsafeStorage, match='REVOKE CREATE ON SCHEMA "public" FROM PUBLIC'):
+            made(roles, "ada")
+        assert not is_there(admin, "ada")
+        tell(admin, 'REVOKE CREATE ON SCHEMA "public" FROM PUBLIC')
+        lived(made(roles, "ada"))
+
+
+def test_an_operator_reaches_no_tenant_of_another_operator(server: Server, roles: TenantRoles) -> None:
+    address = made(roles, "ada")
+    lived(address)
+    before = roles.inventory("ada")
+    with TenantRoles(operators_url(server, database=DATABASE)) as others:
+        for call in (others.inventory, others.memory_of, others.erase):
+            with pytest.raises(InvalidInput, match="CREATEROLE"):
+                call("ada")
+    assert roles.inventory("ada") == before
+
+
+def test_roles_that_are_no_tenants_are_none(roles: TenantRoles, admin: str) -> None:
+    """A superuser with a memory, somebody with a schema of another program, somebody without one."""
+    Memory.open(admin, embedder=None).close()
+    tell(admin, "CREATE ROLE app LOGIN", "CREATE SCHEMA app AUTHORIZATION app", "CREATE TABLE app.orders (id int)")
+    tell(admin, "ALTER TABLE app.orders OWNER TO app", "CREATE ROLE plain LOGIN", "CREATE SCHEMA lonely")
+    assert roles.all() == []
+    for name in ("postgres", "app", "plain", "lonely"):
+        with pytest.raises(InmindError):
+            roles.erase(name)
+        with pytest.raises(InvalidInput, match="nobody has"):
+            made(roles, name)
+    assert ask(admin, "SELECT count(*) FROM app.orders") == [(0,)]
+
+
+def test_of_many_who_make_the_same_tenant_at_once_one_does(admin: str) -> None:
+    def attempt(_: int) -> str:
+        with TenantRoles(admin) as roles:
+            with suppress(InvalidInput):
+                return made(roles, "ada", password="the same")
+            return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        made_by = [one for one in pool.map(attempt, range(4)) if one]
+    assert made_by
+    lived(made_by[0])
+
+
+# -- erased ---------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_of_who_is_erased(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    lived(address)
+    [(number,)] = ask(admin, "SELECT oid FROM pg_roles WHERE rolname = 'ada'")
+    tell(address, "CREATE TABLE ada.more (a int)", "SELECT lo_create(0)", "ALTER ROLE ada SET work_mem = '1MB'")
+    assert roles.erase("ada").events > 3
+    for left in (
+        "pg_class WHERE relowner = %s",
+        "pg_namespace WHERE nspowner = %s",
+        "pg_proc WHERE proowner = %s",
+        "pg_type WHERE typowner = %s",
+        "pg_largeobject_metadata WHERE lomowner = %s",
+        "pg_shdepend WHERE refobjid = %s",
+        "pg_db_role_setting WHERE setrole = %s",
+        "pg_authid WHERE oid = %s",
+    ):
+        assert ask(admin, f"SELECT count(*) FROM {left}", number) == [(0,)], left
+    assert ask(admin, "SELECT count(*) FROM pg_namespace WHERE nspname = 'ada'") == [(0,)]
+
+
+def test_connections_of_who_is_erased_are_ended_whatever_they_hold(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    lived(address)
+    with psycopg.connect(address) as held, psycopg.connect(address, autocommit=True) as idle:
+        held.execute("SELECT * FROM ada.streams FOR UPDATE")
+        idle.execute("SELECT 1")
+        roles.erase("ada")
+        for connection in (held, idle):
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT 1")
+            connection.close()
+    assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'ada'") == [(0,)]
+
+
+def test_what_others_have_made_of_a_tenants_things_is_not_erased_with_it(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    lived(address)
+    tell(address, "GRANT USAGE ON SCHEMA ada TO PUBLIC", "GRANT SELECT ON ada.events TO PUBLIC")
+    tell(admin, "CREATE VIEW public.how_many AS SELECT count(*) FROM ada.events")
+    before = roles.inventory("ada")
+    with pytest.raises(StoreError, match="nothing was erased"):
+        roles.erase("ada")
+    assert roles.inventory("ada") == before
+    tell(admin, "DROP VIEW public.how_many")
+    roles.erase("ada")
+
+
+def test_a_role_with_things_in_another_database_is_not_erased(roles: TenantRoles, server: Server) -> None:
+    lived(made(roles, "ada"))
+    tell(server.url(), "CREATE SCHEMA ada AUTHORIZATION ada")
+    before = roles.inventory("ada")
+    with pytest.raises(StoreError, match="nothing was erased"):
+        roles.erase("ada")
+    assert roles.inventory("ada") == before
+    tell(server.url(), "DROP SCHEMA ada")
+    roles.erase("ada")
+
+
+def test_who_cannot_be_erased_in_time_stays_whole(
+    admin: str, roles: TenantRoles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator's own export, say: it is not the tenant's connection, and is not ended."""
+    monkeypatch.setattr("inmind.stores.postgres.tenants._WAIT", "50ms")
+    lived(made(roles, "ada"))
+    before = roles.inventory("ada")
+    with psycopg.connect(admin) as held:
+        held.execute("SELECT count(*) FROM ada.streams")
+        with pytest.raises(StoreBusy):
+            roles.erase("ada")
+    assert roles.inventory("ada") == before
+
+
+# -- places that are not as they should be --------------------------------------------------------------------
+
+
+def test_a_role_that_nobody_has_made_a_tenant_is_told_who_can(server: Server, admin: str) -> None:
+    tell(admin, f"CREATE ROLE lost LOGIN PASSWORD '{PASSWORD}'")
+    with pytest.raises(UnsafeStorage, match="`inmind tenant create`"):
+        Memory.open(server.url("lost", password=PASSWORD, database=DATABASE, tcp=True), embedder=None)
+
+
+def test_a_schema_that_somebody_else_has_made_under_a_name_is_not_written_to(server: Server, admin: str) -> None:
+    """Whoever owns it would read all that is put there."""
+    tell(admin, f"CREATE ROLE spy LOGIN PASSWORD '{PASSWORD}'", f"CREATE ROLE ada LOGIN PASSWORD '{PASSWORD}'")
+    tell(admin, "CREATE SCHEMA ada AUTHORIZATION spy", "GRANT ALL ON SCHEMA ada TO ada")
+    with pytest.raises(UnsafeStorage, match="another role's"):
+        Memory.open(server.url("ada", password=PASSWORD, database=DATABASE, tcp=True), embedder=None)
+
+
+def test_an_operator_who_cannot_be_let_in_is_told_without_the_password(server: Server) -> None:
+    for url in (server.url("nobody", password="hush-hush", tcp=True), "postgresql://a:hush-hush@127.0.0.1:1/x"):
+        with pytest.raises(StoreUnavailable) as refused:
+            TenantRoles(url)
+        assert "hush-hush" not in str(refused.value)
+    with pytest.raises(InvalidInput) as malformed:
+        TenantRoles("postgresql://a:hush-hush@b:c@d/x")
+    assert "hush-hush" not in str(malformed.value)
