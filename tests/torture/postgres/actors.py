@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +18,7 @@ from torture.harness import Voice
 from inmind.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable
 from inmind.journal import DocumentWritten, Draft, Event, Origin, Trust
 from inmind.mind import Belongings, BelongingsFold
-from inmind.stores.base import Appended, Batch, Key, Store
+from inmind.stores.base import Adoption, Appended, Batch, Key, Store
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.stream import Decision, Stream
 
@@ -49,9 +52,13 @@ def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: s
 def adopt(store: PostgresStore, stream: str) -> None:
     """Three pages that were written elsewhere."""
     with store.adopting() as adoption:
-        for seq in (1, 2, 3):
-            what = DocumentWritten(path=PATH, text=f"from elsewhere {seq}")
-            adoption.add(Event(stream=stream, seq=seq, at=now(), what=what, origin=Origin.USER, trust=Trust.PERSON))
+        add_pages(adoption, stream)
+
+
+def add_pages(adoption: Adoption, stream: str) -> None:
+    for seq in (1, 2, 3):
+        what = DocumentWritten(path=PATH, text=f"from elsewhere {seq}")
+        adoption.add(Event(stream=stream, seq=seq, at=now(), what=what, origin=Origin.USER, trust=Trust.PERSON))
 
 
 def names(store: Store, stream: str = STREAM) -> list[str]:
@@ -176,9 +183,104 @@ def open_fresh(voice: Voice, *, url: str) -> list[str]:
     return [step for (step,) in made]
 
 
-def _all_of(threads: list[threading.Thread]) -> None:
+def _all_of(threads: list[threading.Thread], running: Sequence[threading.Thread] = ()) -> None:
     for thread in threads:
         thread.start()
-    for thread in threads:
+    for thread in [*threads, *running]:
         thread.join(timeout=60)
         assert not thread.is_alive(), "a thread hangs"
+
+
+# -- forks -------------------------------------------------------------------------------------------------
+
+
+def both_write(voice: Voice, *, url: str, number: int, exit: str) -> None:
+    """Parent and child go on with the store that was open when they were one."""
+    store = PostgresStore.open(url)
+    put(store, "before", keyed=False)
+    pid = os.fork()
+    name = "parent" if pid else "child"
+    for n in range(number):
+        put(store, f"{name}-{n}", keyed=n % 2 == 0)
+    if not pid:
+        if exit == "closed":
+            store.close()
+        if exit != "killed":
+            sys.exit(0)  # through every destructor, with all that was inherited
+        os.kill(os.getpid(), signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == (-signal.SIGKILL if exit == "killed" else 0)
+    put(store, "after", keyed=False)
+    store.close()
+    voice.tell("done")
+
+
+def fork_amid_writes(voice: Voice, *, url: str, forks: int) -> int:
+    """Other threads are in the middle of everything whenever a fork happens."""
+    store = PostgresStore.open(url)
+    stop, written = threading.Event(), [0, 0]
+
+    def write(thread: int) -> None:
+        while not stop.is_set():
+            put(store, f"thread{thread}-{written[thread]}", keyed=False)
+            written[thread] += 1
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    pids: list[int] = []
+    for n in range(forks):
+        time.sleep(0.003)
+        if not (pid := os.fork()):
+            put(store, f"child-{n}", keyed=True)
+            os._exit(0)
+        pids.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    stop.set()
+    _all_of([], threads)
+    store.close()
+    assert codes == [0] * forks
+    voice.tell("done")
+    return sum(written)
+
+
+def fork_in_a_transaction(voice: Voice, *, url: str) -> dict[str, list[str]]:
+    """The child leaves the block as if it were its own, and then does something itself."""
+    store = PostgresStore.open(url)
+    put(store, "before", keyed=False)
+    here, there = os.pipe()
+    pid, told = 0, list[str]()
+    try:
+        with store.adopting() as adoption:
+            add_pages(adoption, "resource/parent")
+            pid = os.fork()
+            if pid:
+                os.waitpid(pid, 0)
+    except StoreError as error:
+        told.append(error.code)
+    if not pid:
+        put(store, "by the child", keyed=False)
+        os.write(there, json.dumps([*told, "wrote"]).encode())
+        os._exit(0)
+    assert not told, "the parent's transaction was ended"
+    store.close()
+    voice.tell("done")
+    return {"child": json.loads(os.read(here, 1_000))}
+
+
+def leave_a_lock(voice: Voice, *, url: str) -> None:
+    """Killed in the middle of a transaction, with a child that lives on."""
+    store = PostgresStore.open(url)
+    put(store, "before", keyed=False)
+    hold = store.database.in_schema("SELECT FROM tenant.streams FOR UPDATE")
+    with store.database.transaction() as connection:
+        connection.execute(hold)
+        parent = os.getpid()
+        if os.fork():
+            time.sleep(60)
+        os.kill(parent, signal.SIGKILL)
+        while os.getppid() == parent:
+            time.sleep(0.001)
+        voice.wait()
+        voice.tell("child lived")
+        os._exit(0)

@@ -1,0 +1,63 @@
+"""A store that was open when the process forked: both sides go on, and neither speaks for the other.
+
+The tables of faults call this K23. A connection that both have would carry the words of two, and as long as one of them
+has it open the server does not notice that the other is gone.
+"""
+
+from __future__ import annotations
+
+import pytest
+from torture.harness import Running, ask
+from torture.postgres.actors import (
+    both_write,
+    census,
+    fork_amid_writes,
+    fork_in_a_transaction,
+    leave_a_lock,
+    names,
+    put,
+)
+
+from inmind.stores.postgres import PostgresStore
+
+
+@pytest.mark.spec("K23", "J2")
+@pytest.mark.parametrize("exit", ["sys.exit", "closed", "killed"])
+def test_parent_and_child_write_on(tenant_url: str, exit: str) -> None:
+    ended = Running(both_write, fresh=True, url=tenant_url, number=10, exit=exit).finish()
+    assert ended.code == 0, ended.said
+    wanted = [f"{name}-{n}" for name in ("parent", "child") for n in range(10)]
+    assert sorted(ask(census, url=tenant_url)) == sorted(["before", *wanted, "after"])
+
+
+@pytest.mark.spec("K23", "J2")
+def test_a_fork_amid_the_writes_of_other_threads(tenant_url: str) -> None:
+    """Whatever lock a thread held at that moment, no child waits for it for ever."""
+    forks = 12
+    ended = Running(fork_amid_writes, url=tenant_url, forks=forks).finish()
+    written = ended.answer
+    assert written, "no thread wrote anything"
+    found = ask(census, url=tenant_url)
+    assert sorted(name for name in found if name.startswith("child")) == sorted(f"child-{n}" for n in range(forks))
+    assert len(found) == len(set(found)) == written + forks
+
+
+@pytest.mark.spec("K23")
+def test_a_child_that_was_forked_inside_a_transaction_cannot_end_it(tenant_url: str) -> None:
+    """Neither commit it nor roll it back; and its own calls go by a connection of its own."""
+    told = ask(fork_in_a_transaction, url=tenant_url)
+    assert told["child"] == ["STORE_UNAVAILABLE", "wrote"]
+    assert sorted(ask(census, url=tenant_url)) == ["before", "by the child"]
+    assert len(ask(census, url=tenant_url, stream="resource/parent")) == 3
+
+
+@pytest.mark.spec("K23", "P33")
+def test_what_a_parent_held_is_let_go_when_it_is_killed_though_its_child_lives(tenant_url: str) -> None:
+    actor = Running(leave_a_lock, fresh=True, url=tenant_url)
+    actor.hear_until("waiting")
+    store = PostgresStore.open(tenant_url, seconds=5)
+    put(store, "by another", keyed=False)
+    assert names(store) == ["before", "by another"]
+    store.close()
+    actor.go_on()
+    assert actor.finish().all("child lived") == [[]]
