@@ -23,7 +23,7 @@ SOURCE = PROJECT / "src" / "inmind"
 # them, as a value. `inmind` is the package's own __init__: only what stands below it may use the public names.
 ORDER = """
 frozen
-errors text lines
+errors text lines metrics
 tokens journal server
 notes home
 documents

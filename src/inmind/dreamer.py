@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
+from inmind import metrics
 from inmind.crystals.crystal import Crystal
 from inmind.deep import DeepMemory
 from inmind.documents import SCRATCH, STATE
@@ -41,7 +42,7 @@ from inmind.journal import (
     StateLine,
     Trust,
 )
-from inmind.lease import Lease, Watch
+from inmind.lease import Lease, LeftOff, Watch, code_of
 from inmind.mind import Belongings
 from inmind.notes import without
 from inmind.state.edits import Add, Edit, Proposal, Rewrite
@@ -126,9 +127,11 @@ class Dreamer:
             self._carry_out(lease, asked)
         except BaseException as error:
             lease.fail(error)
+            _measure(lease, trigger, error)
             if not isinstance(error, DreamRejected | DreamOvertaken):
                 raise
         else:
+            _measure(lease, trigger)
             self._show(lease)
         return lease.dream
 
@@ -371,6 +374,15 @@ class _Made:
     """Events that it makes of what people typed among the notes."""
     theirs: dict[str, int]
     """What people wrote on the page and no crystal has yet, with the numbers of the events that it makes of them."""
+
+
+def _measure(lease: Lease, trigger: str, error: BaseException | None = None) -> None:
+    outcome = "done"
+    if error is not None:
+        outcome = "LEFT" if isinstance(error, LeftOff) else code_of(error)
+    metrics.dreamt(
+        outcome=outcome, by=lease.by, trigger=trigger, seconds=lease.seconds, tokens=lease.tokens, price=lease.price
+    )
 
 
 def _asking_once(gathered: Gathered) -> Gathered:

@@ -1,7 +1,8 @@
 """What keeps a memory fit, when there is time: the index, automatic notes, consolidations, dreams, vectors.
 
-Whoever has the time calls it: a host in its pauses, a thread in the background, `inmind worker`. All of them may at
-once, since what is due is decided from the journal; and none has to, since nothing is lost when nobody does.
+Whoever has the time calls it: a host in its pauses, a thread in the background, or workers, which do it as jobs where
+memory is in a database. All of them may at once, since what is due is decided from the journal; and none has to, since
+nothing is lost when nobody does.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from inmind.affect.auto import due_notes
 from inmind.affect.felt import is_strong
+from inmind.allowance import Allowances
 from inmind.consolidator import Consolidation, Consolidator
 from inmind.crystals.crystal import PRIVATE
 from inmind.deep import DeepMemory
-from inmind.dream.schedule import Rhythm, asks_model, trigger
+from inmind.dream.dreaming import Dreaming
+from inmind.dream.schedule import Rhythm, asks_model, next_due, trigger
 from inmind.dreams import Dream
 from inmind.errors import Closed, DreamRunning, InmindError, StoreError
 from inmind.frozen import frozen
 from inmind.journal import NOBODY
+from inmind.lease import LeftOff
 from inmind.mind import Belongings
 from inmind.settings import Settings
-from inmind.stores.base import Clock
+from inmind.stores.base import Clock, Store
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.stream import Decision, Stream
 
@@ -59,56 +64,115 @@ class Upkeep:
         )
 
 
+@frozen(kw_only=True)
+class Tended:
+    """What was done for one resource."""
+
+    done: Upkeep
+    again: datetime | None
+    """When there will be something to do whether or not anything happens until then; None where there will not."""
+
+
+class Dreams(Protocol):
+    """Whoever can dream for a resource: for a reason, by a model or not, once for each key, until it is called off."""
+
+    def __call__(
+        self, resource: str, trigger: str, *, asks: bool, cancelled: Callable[[], bool], key: str | None
+    ) -> Dream: ...
+
+
 class Housekeeping:
-    """Of one home."""
+    """Of one home, or of one database."""
 
     def __init__(
         self,
         *,
+        store: Store,
         deep: Callable[[], DeepMemory],
         belongings: Callable[[str], Stream[Belongings]],
         consolidator: Callable[[str], Consolidator],
-        dream: Callable[[str, str, bool], Dream],
+        dream: Dreams,
+        allowances: Allowances,
         settings: Settings,
         clock: Clock,
     ) -> None:
-        """`dream`: by resource, by what has triggered it, and whether a model may be asked."""
-        self._deep, self._belongings, self._consolidator, self._dream = deep, belongings, consolidator, dream
-        self._settings, self._clock = settings, clock
+        self.store, self.deep, self.belongings = store, deep, belongings
+        self.allowances, self.settings, self.clock = allowances, settings, clock
+        self._consolidator, self._dream = consolidator, dream
         self._started = clock(), time.monotonic()
         self._gone_through: dict[str, datetime] = {}
         """Resources that were consolidated here, and when that came to its end."""
+        self._midway: set[str] = set()
+        """Those that were left in the middle of it here."""
         self._dreamt: dict[str, float] = {}
         """Resources for which a dream came by itself here, and when, by a clock that nobody sets."""
-        self._stop = threading.Event()
+        self._stop, self._leaving = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         tell_after_fork(self)
 
     def after_fork(self) -> None:
         """The thread is the parent's."""
-        self._stop, self._thread = threading.Event(), None
+        self._stop, self._leaving, self._thread = threading.Event(), threading.Event(), None
 
-    def run(self, seconds: float) -> Upkeep:
-        """One round, for about so long."""
+    def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
+        """One round, for about so long: all resources, and then vectors. `shared`: others do this too, see `tend`."""
         until = time.monotonic() + seconds
-        deep, done = self._deep(), Upkeep()
+        deep, done = self.deep(), Upkeep()
         deep.catch_up()
         for resource in deep.resources():
-            if resource.startswith(PRIVATE) or resource == NOBODY:
+            if not is_tended(resource):
                 continue
             if (left := until - time.monotonic()) <= 0:
                 return done.and_then(Upkeep(finished=False))
-            done = done.and_then(self._tended(resource, left))
-        if not deep.embed(seconds=max(0.0, until - time.monotonic())):
-            return done.and_then(Upkeep(finished=False))
+            done = done.and_then(self._tended(resource, left, shared=shared))
+        return done.and_then(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
+
+    def tend(self, resource: str, seconds: float, *, shared: bool = False, key: str | None = None) -> Tended:
+        """What is due for one resource: its index, its moods, a consolidation for about so long, a dream.
+
+        `shared`: of all who do this, one consolidates in a while; who else might have done so leaves no trace in the
+        journal where there was nothing to do. `key`: of the dream, for whoever repeats this after it was cut off.
+        """
+        every = timedelta(minutes=self.settings.consolidation.interval_minutes)
+        done, waits = Upkeep(), None
+        if self._is_to_be_consolidated(resource, every):
+            waits = self._waits_for_others(resource, every) if shared else None
+            if waits is None:
+                notes = self._note_moods(resource) if self.settings.affect.enabled else 0
+                gone_through = self.consolidate(resource, seconds)
+                done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
+        if not self.settings.dream.enabled:
+            return Tended(done=done, again=_first(waits, None if done.finished else self.clock()))
+        dream, later = self._dreamt_if_due(resource, shared=shared, key=key)
+        if dream is not None:
+            done = done.and_then(Upkeep(dreams=(dream,)))
+        again = later or self._next_dream(resource)
+        return Tended(done=done, again=_first(waits, again, None if done.finished else self.clock()))
+
+    def embed(self, seconds: float) -> bool:
+        """Make vectors of what has none, for about so long. True when nothing is left to do."""
+        deep = self.deep()
+        if not deep.embed(seconds=seconds):
+            return False
         deep.forget_other_vectors()
-        return done
+        return True
 
     def consolidate(self, resource: str, seconds: float | None) -> Consolidation:
         done = self._consolidator(resource).run(seconds=seconds)
         if done.finished:
-            self._gone_through[resource] = self._clock()
+            self._gone_through[resource] = self.clock()
+            self._midway.discard(resource)
+        else:
+            self._midway.add(resource)
         return done
+
+    def dreaming(self, resource: str) -> Dreaming:
+        """Where dreaming stands in a resource."""
+        return self.belongings(resource).state.dreams
+
+    def is_due(self, resource: str) -> bool:
+        """Would a dream come by itself now?"""
+        return self.settings.dream.enabled and bool(self._why(resource, self.belongings(resource).state))
 
     def begin(self, every: float) -> None:
         """Go on with it in the background, a round every so many seconds, until `end`."""
@@ -117,12 +181,18 @@ class Housekeeping:
             self._thread.start()
 
     def end(self) -> None:
+        """Dreams that came by themselves are called off."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
-    @property
-    def ending(self) -> bool:
+    def leave(self) -> None:
+        """Dreams that came by themselves are left where they are, for whoever goes on with them: see LeftOff."""
+        self._leaving.set()
+
+    def _is_over(self) -> bool:
+        if self._leaving.is_set():
+            raise LeftOff("a worker was told to leave")
         return self._stop.is_set()
 
     def _go_on(self, every: float) -> None:
@@ -138,10 +208,10 @@ class Housekeeping:
             except Exception:
                 log.exception("a round of upkeep failed; the next one tries again")
 
-    def _tended(self, resource: str, seconds: float) -> Upkeep:
+    def _tended(self, resource: str, seconds: float, *, shared: bool) -> Upkeep:
         """What is wrong with one resource is no reason to leave the others alone."""
         try:
-            return self._tend(resource, seconds)
+            return self.tend(resource, seconds, shared=shared).done
         except (Closed, StoreError):
             raise
         except InmindError as error:
@@ -150,44 +220,65 @@ class Housekeeping:
             log.exception("upkeep of %s failed; the next round tries again", resource)
         return Upkeep()
 
-    def _tend(self, resource: str, seconds: float) -> Upkeep:
-        every = 60 * self._settings.consolidation.interval_minutes
-        done, finished = Upkeep(), self._gone_through.get(resource)
-        if self._consolidator(resource).due(every_seconds=every, finished=finished):
-            notes = self._note_moods(resource) if self._settings.affect.enabled else 0
-            gone_through = self.consolidate(resource, seconds)
-            done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
-        if self._settings.dream.enabled and (dream := self._dreamt_if_due(resource)) is not None:
-            done = done.and_then(Upkeep(dreams=(dream,)))
-        return done
+    def _is_to_be_consolidated(self, resource: str, every: timedelta) -> bool:
+        finished = self._gone_through.get(resource)
+        return self._consolidator(resource).due(every_seconds=every.total_seconds(), finished=finished)
+
+    def _waits_for_others(self, resource: str, every: timedelta) -> datetime | None:
+        """Until when somebody else sees to it; None where it is this one's."""
+        return None if resource in self._midway else self.allowances.alone(f"consolidation of {resource}", every)
 
     def _note_moods(self, resource: str) -> int:
         def decide(owned: Belongings, now: datetime) -> Decision[Belongings, int]:
             notes = due_notes(owned.felt, now)
             return Decision(notes, len(notes))
 
-        return self._belongings(resource).commit(decide).answer or 0
+        return self.belongings(resource).commit(decide).answer or 0
 
-    def _dreamt_if_due(self, resource: str) -> Dream | None:
-        owned, now, rhythm = self._belongings(resource).state, self._clock(), self._rhythm()
-        done = owned.dreams.done
-        since = done if done is not None and done <= now else _LONG_AGO
-        why = trigger(
-            owned.dreams,
-            rhythm,
-            now=now,
-            awake=self._awake(now),
-            strong=self._settings.affect.enabled and is_strong(owned.felt.levels.then(now)),
-            fresh=lambda most: self._deep().fresh(resource, since, most),
-        )
-        if not why or self._just_dreamt(resource, rhythm.early if why == "spike" else rhythm.every):
-            return None
-        self._dreamt[resource] = time.monotonic()
+    def _dreamt_if_due(self, resource: str, *, shared: bool, key: str | None) -> tuple[Dream | None, datetime | None]:
+        """The dream, if one was due; and when to ask again, where it was and must not begin now."""
+        owned, now, rhythm = self.belongings(resource).state, self.clock(), self._rhythm()
+        why = self._why(resource, owned)
+        if not why:
+            return None, None
+        if owned.dreams.running is None:
+            if not shared and self._just_dreamt(resource, rhythm.early if why == "spike" else rhythm.every):
+                return None, None
+            if (later := self.allowances.dream()) is not None:
+                log.info("a dream of %s waits until %s: dreams_per_hour is reached", resource, later)
+                return None, later
+        if not shared:
+            self._dreamt[resource] = time.monotonic()
         try:
-            return self._dream(resource, why, asks_model(owned.dreams, rhythm, now))
+            asks = asks_model(owned.dreams, rhythm, now)
+            return self._dream(resource, why, asks=asks, cancelled=self._is_over, key=key), None
         except DreamRunning:
             log.info("somebody dreams for %s already", resource)
-            return None
+            return None, None
+
+    def _why(self, resource: str, owned: Belongings) -> str:
+        now = self.clock()
+        return trigger(
+            owned.dreams,
+            self._rhythm(),
+            now=now,
+            awake=self._awake(now),
+            strong=self._is_strong(owned, now),
+            fresh=self._fresh(resource, owned, now),
+        )
+
+    def _next_dream(self, resource: str) -> datetime | None:
+        owned, now = self.belongings(resource).state, self.clock()
+        fresh = self._fresh(resource, owned, now)
+        return next_due(owned.dreams, self._rhythm(), now=now, strong=self._is_strong(owned, now), fresh=fresh)
+
+    def _is_strong(self, owned: Belongings, now: datetime) -> bool:
+        return self.settings.affect.enabled and is_strong(owned.felt.levels.then(now))
+
+    def _fresh(self, resource: str, owned: Belongings, now: datetime) -> Callable[[int], int]:
+        done = owned.dreams.done
+        since = done if done is not None and done <= now else _LONG_AGO
+        return lambda most: self.deep().fresh(resource, since, most)
 
     def _awake(self, now: datetime) -> timedelta:
         """For how long this has been at it: by either clock, since one may be set back, and the other is nobody's."""
@@ -200,10 +291,19 @@ class Housekeeping:
         return last is not None and time.monotonic() - last < wait.total_seconds()
 
     def _rhythm(self) -> Rhythm:
-        dream = self._settings.dream
+        dream = self.settings.dream
         return Rhythm(
             every=timedelta(minutes=dream.interval_minutes),
             first=timedelta(minutes=dream.first_minutes),
             early=timedelta(minutes=dream.spike_minutes),
             least=dream.min_crystals,
         )
+
+
+def is_tended(resource: str) -> bool:
+    """Does anybody look after it? What belongs to nobody in particular is only searched."""
+    return bool(resource) and not resource.startswith(PRIVATE) and resource != NOBODY
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)

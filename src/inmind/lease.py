@@ -47,6 +47,10 @@ Watch = Callable[[str, str], None]
 """Is told which phase a dream is in, and a few words of it."""
 
 
+class LeftOff(Exception):
+    """Whoever dreams has to go, and the dream is to go on without it: `cancelled` raises it instead of an answer."""
+
+
 @frozen
 class Left:
     """What whoever held a dream before has left of it."""
@@ -239,6 +243,8 @@ class Lease:
 
     def fail(self, error: BaseException) -> None:
         """Say why it has changed nothing; one that is another's, or is over, has been spoken of already."""
+        if isinstance(error, LeftOff):
+            return self._let_go()
 
         def decide(owned: Belongings, _: datetime) -> Decision[Belongings, None]:
             if not self._holds(owned):
@@ -246,7 +252,7 @@ class Lease:
             failed = DreamFailed(
                 dream=self.dream,
                 phase=self._phase,
-                code=error.code if isinstance(error, InmindError) else type(error).__name__,
+                code=code_of(error),
                 reason=str(error) or type(error).__name__,
                 by=self.by,
                 verdicts=self.verdicts,
@@ -258,6 +264,17 @@ class Lease:
             return Decision([Draft(what=failed, origin=Origin.DREAM)], None)
 
         with suppress(StoreError, Closed):  # then it is taken over by whoever comes next
+            self._stream.commit(decide)
+        return None
+
+    def _let_go(self) -> None:
+        """Let the next one go on at once: what has been gathered and proposed is there for it."""
+
+        def decide(owned: Belongings, now: datetime) -> Decision[Belongings, None]:
+            went = DreamWent(dream=self.dream, phase=self._phase, until=now.isoformat())
+            return Decision([Draft(what=went, origin=Origin.DREAM)] if self._holds(owned) else [], None)
+
+        with suppress(StoreError, Closed):
             self._stream.commit(decide)
 
     def _holds(self, owned: Belongings) -> bool:
@@ -273,6 +290,10 @@ class Lease:
 
         self._stream.commit(decide)
         self._said = time.monotonic()
+
+
+def code_of(error: BaseException) -> str:
+    return error.code if isinstance(error, InmindError) else type(error).__name__
 
 
 def _until(now: datetime) -> str:

@@ -66,6 +66,7 @@ from inmind.stores.stream import Decision, Stream, key_for
 from inmind.tokens import Counter, estimator
 
 if TYPE_CHECKING:
+    from inmind.allowance import Allowances
     from inmind.books import Books
     from inmind.bundle.exporting import Exported
     from inmind.bundle.importing import Imported
@@ -656,18 +657,21 @@ class Memory:
         with self._lock:
             if self._housekeeping is None:
                 self._housekeeping = Housekeeping(
+                    store=self._store,
                     deep=self._deep,
                     belongings=self._belongings,
                     consolidator=self._consolidator,
                     dream=self._dream_by_itself,
+                    allowances=self._allowances(),
                     settings=self.settings,
                     clock=self._clock,
                 )
             return self._housekeeping
 
-    def _dream_by_itself(self, resource: str, trigger: str, asks: bool) -> Dream:
-        house = self._keep_house()
-        return self._dream(resource, trigger, asks=asks, cancelled=lambda: house.ending)
+    def _dream_by_itself(
+        self, resource: str, trigger: str, *, asks: bool, cancelled: Callable[[], bool], key: str | None
+    ) -> Dream:
+        return self._dream(resource, trigger, asks=asks, cancelled=cancelled, key=key)
 
     def _dream(
         self,
@@ -710,8 +714,15 @@ class Memory:
 
         told = self.settings.model
         model = model_of(self._model) if self._model is not None else configured(told)
+        if model is None:
+            return None
         prices = (told.input_price / 1e6, told.output_price / 1e6)
-        return Asked(model=model, seconds=told.seconds, prices=prices) if model is not None else None
+        return Asked(model=self._allowances().limited(model, prices), seconds=told.seconds, prices=prices)
+
+    def _allowances(self) -> Allowances:
+        from inmind.allowance import Allowances
+
+        return Allowances(self._store, self.settings.limits, self._clock)
 
     def _dreams(self, resource: str, stream: Stream[Belongings] | None = None) -> Dreams:
         from inmind.dreams import Dreams
@@ -809,6 +820,11 @@ class Memory:
         for other in found[1:]:
             log.warning("%s has the id of another session and stays only in its file: rename it to open it", other.file)
         return found[0] if found else None
+
+
+def house_of(memory: Memory) -> Housekeeping:
+    """For workers, who look after it: see `doors/worker`."""
+    return memory._keep_house()  # pyright: ignore[reportPrivateUsage] -- hosts have no use for it, so it is no method
 
 
 def _in_folder(home: Path, settings: object) -> tuple[Abode, Settings]:

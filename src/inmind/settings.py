@@ -23,6 +23,13 @@ In a home it is a file; a database has it as a document, for all who work on it.
     key_env = "SOME_API_KEY"      # the name of a variable, never a key
     window = 32768                # tokens that it takes, where the server does not say
 
+    [limits]                      # of all that works on this memory together; 0: none
+    model_calls_per_minute = 60
+    price_per_day = 5.0
+
+    [worker]
+    stalled_seconds = 30
+
 A setting that nobody knows is refused: whoever misspells `enabled` would believe that something is off.
 """
 
@@ -100,6 +107,31 @@ class ModelSettings:
 
 
 @frozen(kw_only=True)
+class LimitSettings:
+    """What all processes that work on a memory may use together. 0: as much as it takes."""
+
+    model_calls_per_minute: int = 0
+    tokens_per_day: int = 0
+    """Read and written by the models that dreams ask."""
+    price_per_day: float = 0.0
+    """By the prices of `model`. Where one of these three is reached, dreams go by rules for the rest of the time."""
+    dreams_per_hour: int = 0
+    """That come by themselves. What is more waits for the next hour."""
+
+
+@frozen(kw_only=True)
+class WorkerSettings:
+    """How workers on a database take turns."""
+
+    poll_seconds: float = 2.0
+    """Between two looks for a job, where there was none."""
+    stalled_seconds: float = 30.0
+    """For which nothing has been heard of a worker before others take over its jobs."""
+    tries: int = 5
+    """Of a job, before it is given up for a while."""
+
+
+@frozen(kw_only=True)
 class Settings:
     """All that a home can be told, by subject: `settings.dream.interval_minutes`."""
 
@@ -108,6 +140,8 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     affect: AffectSettings = field(default_factory=AffectSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
 
 
 def settings_of(home: Path, given: object = None) -> Settings:
@@ -210,8 +244,8 @@ WITHHELD = _Withheld()
 _SECRET = ("key", "token", "secret", "password")
 """In the names of what should not be in a file."""
 
-_NEVER_ZERO = ("interval_minutes", "spike_minutes", ".seconds")
-"""What would never stop."""
+_NEVER_ZERO = ("interval_minutes", "spike_minutes", ".seconds", "poll_seconds", "stalled_seconds", ".tries")
+"""What would never stop, or never begin."""
 
 _KINDS: dict[str, Any] = {
     "dream": DreamSettings,
@@ -219,6 +253,8 @@ _KINDS: dict[str, Any] = {
     "search": SearchSettings,
     "affect": AffectSettings,
     "model": ModelSettings,
+    "limits": LimitSettings,
+    "worker": WorkerSettings,
 }
 
 

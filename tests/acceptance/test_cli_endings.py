@@ -535,7 +535,7 @@ def test_no_command_catches_what_the_door_has_to_end() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ExceptHandler) and node.type is not None and names & _named(node.type)
     }
-    goes_on = {"replayed.py", "upkeep.py"}  # with the next file, or round
+    goes_on = {"replayed.py"}  # with the next file
     keeps = {"edit.py"}  # what somebody has written
     assert catching == {"endings.py", *goes_on, *keeps}
 

@@ -39,6 +39,9 @@ from inmind.journal import (
 RULES = "rules"
 """Who proposes where no model does."""
 
+LIMITED = "limit reached: "
+"""How the reason begins for which a model was not asked at all: it says nothing of the model."""
+
 LEASE = timedelta(seconds=60)
 """How long a dream holds without saying more. Whoever finds one that was killed waits for no longer."""
 
@@ -239,7 +242,7 @@ class Dreaming:
 
     def _in_vain(self, dreamt: Dreamt) -> int:
         """A dream for which no model was asked says nothing of the model."""
-        if dreamt.fell_back:
+        if dreamt.fell_back and not dreamt.fell_back.startswith(LIMITED):
             return self.model_failures + 1
         return self.model_failures if dreamt.by == RULES else 0
 

@@ -57,6 +57,26 @@ def trigger(
     return "schedule" if fresh(rhythm.least) >= rhythm.least else ""
 
 
+def next_due(
+    dreaming: Dreaming, rhythm: Rhythm, *, now: datetime, strong: bool, fresh: Callable[[int], int]
+) -> datetime | None:
+    """When a dream will be due if nothing happens until then; None where none will be.
+
+    It is asked behind `trigger`: what that has said no to by now may be due by the clock alone.
+    """
+    running = dreaming.running
+    if running is not None and running.holds(now):
+        return running.until
+    if running is not None and running.keeps(now) and dreaming.failures < PATIENCE:
+        return now
+    since, wait = _since(dreaming.begun, now), _waited(dreaming.failures)
+    if strong and fresh(1):
+        return now + max(timedelta(), max(rhythm.early, wait(rhythm.early)) - since)
+    if fresh(rhythm.least) >= rhythm.least:
+        return now + max(timedelta(), wait(rhythm.every) - since)
+    return None
+
+
 def asks_model(dreaming: Dreaming, rhythm: Rhythm, now: datetime) -> bool:
     """Shall a model be asked? One that has failed time and again is left alone for a while, and rules go on."""
     if dreaming.model_failures < PATIENCE:

@@ -1,0 +1,122 @@
+"""A worker in the terminal: on a database it takes jobs, on a home it does round after round."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from inmind.doors.cli import TERMINATED
+from inmind.doors.cli.endings import complain
+from inmind.doors.cli.terminal import chosen_place, existing_memory, say, say_lines
+from inmind.doors.cli.upkeep import WITHOUT_DELAY, done_in_lines, plain
+from inmind.doors.signals import signals_go_to
+from inmind.errors import InvalidInput
+from inmind.housekeeping import Upkeep
+from inmind.memory import LONGEST, house_of
+
+MOST_JOBS = 64
+
+AT_MOST = 8.0
+"""Seconds after which a worker that has to leave does so, whatever its jobs are at: others find them."""
+
+
+def worker(
+    every: Annotated[float, typer.Option(help="Seconds between two looks at what is due.")] = 60.0,
+    jobs: Annotated[int, typer.Option(help="Jobs at a time, on a database.")] = 1,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due, and leave.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for whatever was done.")] = False,
+) -> None:
+    """Do the upkeep, round after round, until Ctrl-C or SIGTERM. Any number of workers share the work."""
+    if not 0 < every <= LONGEST:
+        raise InvalidInput(field="every", value=every, expected=f"more than 0 seconds, and at most {LONGEST:,}")
+    if not 1 <= jobs <= MOST_JOBS:
+        raise InvalidInput(field="jobs", value=jobs, expected=f"from 1 to {MOST_JOBS}")
+    place, out = chosen_place(), _Out(as_json=as_json)
+    if not isinstance(place, Path):
+        _on_a_database(place, out, every=every, jobs=jobs, once=once)
+    elif jobs > 1:
+        raise InvalidInput(field="jobs", value=jobs, expected="1 on a home folder: start more workers instead")
+    else:
+        _on_a_home(out, every=every, once=once)
+
+
+class _Out:
+    """What is said of what was done, from whichever thread."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json, self._lock = as_json, threading.Lock()
+
+    def remark(self, text: str) -> None:
+        if not self._as_json:
+            say(text)
+
+    def tell(self, done: Upkeep) -> None:
+        lines = list(done_in_lines(done))
+        with self._lock:
+            if lines and self._as_json:
+                print(json.dumps(plain(done), ensure_ascii=False), flush=True)
+            elif lines:
+                say_lines(lines)
+
+
+def _on_a_home(out: _Out, *, every: float, once: bool) -> None:
+    from inmind.doors.worker.home import round_after_round, until_all_is_done
+
+    with (
+        signals_go_to(_stop, signal.SIGINT, signal.SIGTERM),
+        existing_memory(WITHOUT_DELAY if once else None) as memory,
+    ):
+        house = house_of(memory)
+        rounds: Iterable[Upkeep] = until_all_is_done(house)
+        if not once:
+            out.remark(f"Looking after {memory.place}, every {every:g} s.")
+            rounds = round_after_round(house, every, lambda error: complain(error.code, str(error)))
+        with suppress(KeyboardInterrupt):
+            for done in rounds:
+                out.tell(done)
+            return out.remark("All that was due is done.")
+        out.remark("Stopped.")
+    return None
+
+
+def _on_a_database(url: str, out: _Out, *, every: float, jobs: int, once: bool) -> None:
+    from inmind.doors.worker.database import DatabaseWorker, later, queue_of
+
+    with existing_memory(WITHOUT_DELAY) as memory:
+        _quieten()
+        works = DatabaseWorker(
+            house_of(memory), queue_of(house_of(memory)), url, most=jobs, told=lambda _, done: out.tell(done)
+        )
+
+        def leave(*_: object) -> None:
+            works.leave()
+            later(AT_MOST, os._exit, TERMINATED)
+
+        with signals_go_to(leave, signal.SIGINT, signal.SIGTERM):
+            if once:
+                works.run_once()
+            else:
+                out.remark(f"Looking after {memory.place}, every {every:g} s, {jobs} at a time.")
+                works.run(every)
+            out.remark("Stopped." if works.is_leaving else "All that was due is done.")
+
+
+def _quieten() -> None:
+    """The engine tells of each step of each job: what matters of it is told by us."""
+    if not logging.getLogger().isEnabledFor(logging.DEBUG):
+        for name in ("procrastinate", "psycopg.pool"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _stop(*_: object) -> NoReturn:
+    """SIGTERM is what Ctrl-C is: a dream that is going on says that it was stopped, and has changed nothing."""
+    raise KeyboardInterrupt("the worker was stopped")

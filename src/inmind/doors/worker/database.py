@@ -1,0 +1,144 @@
+"""A worker on a database: jobs until it is told to leave, or until nothing is left to do.
+
+procrastinate runs the jobs, each in a thread. A database that is away for a while ends its worker, and here another one
+is begun. Whoever is told to leave takes no more jobs, gives those that it has a moment, and lets go of the rest: dreams
+stay as far as they came, and their jobs go back into the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from procrastinate import App
+from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
+
+from inmind import metrics
+from inmind.doors.worker.connector import TenantConnector
+from inmind.doors.worker.tasks import QUEUE, Told, Work, app_for
+from inmind.errors import StoreError
+from inmind.housekeeping import Housekeeping
+from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres.jobs import Jobs
+
+log = logging.getLogger("inmind")
+
+GRACE = 1.5
+"""Seconds that jobs have to end by themselves, once a worker has to leave."""
+
+LOOKS = 0.1
+"""Seconds between two looks at whether it has to leave."""
+
+WAIT = 5.0
+"""Seconds before a worker whose database is away tries again."""
+
+LONG_ENOUGH = 600.0
+"""Seconds of a consolidation, for a worker that is to come to an end by itself."""
+
+
+class DatabaseWorker:
+    def __init__(self, house: Housekeeping, jobs: Jobs, url: str, *, most: int, told: Told) -> None:
+        """`most`: jobs at a time."""
+        self._house, self._jobs, self._url, self._most, self._told = house, jobs, url, most, told
+        self._leaving = threading.Event()
+
+    def run(self, every: float) -> None:
+        """Until somebody says `leave`: a look around every so many seconds."""
+        self._jobs.make()
+        work = Work(self._house, self._jobs, self._told)
+        metrics.watch_queue(self._gauges)
+        while not self._leaving.is_set():
+            try:
+                asyncio.run(self._work(work, every=every, wait=True))
+            except (StoreError, ConnectorException, OSError) as error:
+                log.warning("the database is away: %s", error)
+            if not self._leaving.is_set():
+                self._leaving.wait(WAIT)
+
+    def run_once(self) -> None:
+        """All that is due by now, and what waits in the queue; what has to be tried again later stays there."""
+        self._jobs.make()
+        now, work = self._house.clock(), Work(self._house, self._jobs, self._told, seconds=LONG_ENOUGH)
+        work.sweep()
+        work.look_around()
+        found = 1
+        while found and not self._leaving.is_set():
+            asyncio.run(self._work(work, every=60.0, wait=False))
+            found = self._jobs.look(now)  # what a job has done is news of its owner too
+
+    def leave(self) -> None:
+        """From whichever thread, or from a signal."""
+        if not self._leaving.is_set():
+            self._leaving.set()
+            later(GRACE, self._house.leave)
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaving.is_set()
+
+    @property
+    def _unheard(self) -> float:
+        return self._house.settings.worker.stalled_seconds
+
+    def _gauges(self) -> dict[str, float]:
+        with suppress(StoreError):
+            queue = self._jobs.queue(unheard=self._unheard)
+            return {"waiting": queue.waiting, "running": queue.running, "lag": queue.lag}
+        return {"waiting": 0, "running": 0, "lag": 0}
+
+    async def _work(self, work: Work, *, every: float, wait: bool) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(self._most + 2, thread_name_prefix="inmind-job"))
+        connector = TenantConnector(self._url, self._jobs.schema, most=self._most + 2)
+        app = app_for(work, connector, every=every)
+        async with app.open_async():
+            worker = self._of(app, wait=wait)
+            stopping = asyncio.create_task(self._stop(worker))
+            try:
+                await worker.run()
+            finally:
+                stopping.cancel()
+
+    async def _stop(self, worker: Worker) -> None:
+        """Whenever it is told to leave. A signal cannot wake a loop by itself, and a worker that has only begun forgets
+        that it was stopped: so somebody looks."""
+        while True:
+            await asyncio.sleep(LOOKS)
+            if self._leaving.is_set():
+                worker.stop()
+
+    def _of(self, app: App, *, wait: bool) -> Worker:
+        settings = self._house.settings.worker
+        return Worker(
+            app,
+            queues=[QUEUE],
+            name=f"{socket.gethostname()}-{os.getpid()}",
+            concurrency=self._most,
+            wait=wait,
+            fetch_job_polling_interval=settings.poll_seconds,
+            listen_notify=False,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+            update_heartbeat_interval=settings.stalled_seconds / 3,
+            stalled_worker_timeout=settings.stalled_seconds,
+        )
+
+
+def queue_of(house: Housekeeping) -> Jobs:
+    if not isinstance(house.store, PostgresStore):
+        raise TypeError("only a memory in a database has a queue")
+    return Jobs(house.store.database)
+
+
+def later(seconds: float, act: Callable[..., object], *args: object) -> None:
+    """In a thread that keeps nobody from leaving before."""
+    timer = threading.Timer(seconds, act, args)
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,96 @@
+"""What is measured, for whoever has OpenTelemetry: counters and histograms of dreams and jobs, gauges of a queue.
+
+Only its interface is used, and only where it is installed: a host says where the numbers go, and without a host that
+does, or without the package, nothing happens here. Names of others' conventions are theirs: `gen_ai.…`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final
+
+OPERATION: Final = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "dream"}
+"""What a dream is, in the conventions for generative AI."""
+
+_SCOPE = "inmind"
+
+
+def dreamt(
+    *,
+    outcome: str,
+    by: str,
+    trigger: str,
+    seconds: float,
+    tokens: tuple[int, int] = (0, 0),
+    price: float = 0.0,
+) -> None:
+    """A dream that came to an end, or was left off. `outcome`: done, LEFT, or the code of what it failed of."""
+    instruments = _instruments()
+    if not instruments:
+        return
+    told = {**OPERATION, "inmind.dream.by": by, "inmind.dream.outcome": outcome, "inmind.dream.trigger": trigger}
+    instruments["inmind.dreams"].add(1, told)
+    instruments["inmind.dream.duration"].record(seconds, told)
+    if any(tokens):
+        asked = {**OPERATION, "gen_ai.request.model": by}
+        for kind, count in zip(("input", "output"), tokens, strict=True):
+            instruments["inmind.dream.tokens"].record(count, {**asked, "gen_ai.token.type": kind})
+        instruments["inmind.dream.price"].record(price, asked)
+
+
+def worked(*, task: str, outcome: str) -> None:
+    """A job that came to an end: done, again later, left off, or failed for good."""
+    if instruments := _instruments():
+        instruments["inmind.jobs"].add(1, {"inmind.job.task": task, "inmind.job.outcome": outcome})
+
+
+def watch_queue(look: Callable[[], Mapping[str, float]]) -> None:
+    """Gauges of a queue, asked whenever somebody collects: `waiting`, `running`, `lag`. For the life of a process."""
+    meter = _meter()
+    if meter is None:
+        return
+    from opentelemetry.metrics import CallbackOptions, Observation
+
+    def gauge(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        return lambda _: [Observation(look()[name])]
+
+    for name, unit, description in _GAUGES:
+        meter.create_observable_gauge(
+            f"inmind.queue.{name}", callbacks=[gauge(name)], unit=unit, description=description
+        )
+
+
+_GAUGES = (
+    ("waiting", "{job}", "Jobs that wait for a worker."),
+    ("running", "{job}", "Jobs that a worker has."),
+    ("lag", "s", "For how long the first job that waits has been there."),
+)
+
+
+@cache
+def _instruments() -> dict[str, Any]:
+    """By their names; none where there is no OpenTelemetry."""
+    meter = _meter()
+    if meter is None:
+        return {}
+    return {
+        "inmind.dreams": meter.create_counter("inmind.dreams", "{dream}", "Dreams that came to an end."),
+        "inmind.dream.duration": meter.create_histogram("inmind.dream.duration", "s", "How long a dream took."),
+        "inmind.dream.tokens": meter.create_histogram(
+            "inmind.dream.tokens", "{token}", "Tokens that a model read or wrote for a dream."
+        ),
+        "inmind.dream.price": meter.create_histogram(
+            "inmind.dream.price", "{currency}", "What a dream has cost, in the currency of the settings."
+        ),
+        "inmind.jobs": meter.create_counter("inmind.jobs", "{job}", "Jobs that came to an end."),
+    }
+
+
+@cache
+def _meter() -> Any:
+    try:
+        from opentelemetry import metrics
+    except ImportError:
+        return None
+    return metrics.get_meter(_SCOPE)

@@ -1,0 +1,168 @@
+"""Whom workers look after in a tenant's schema, and the queue of what they have to do.
+
+The queue is procrastinate's; its tables are made here, by the first worker, as steps of our own. What is asked here
+goes through the same connections as everything else: as safe behind a pooler, and with the same deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import psycopg
+
+from inmind.frozen import frozen
+from inmind.journal import microseconds, moment
+from inmind.stores.postgres.connection import Connection
+from inmind.stores.postgres.database import Database
+from inmind.stores.statements import script
+
+STEPS = ("jobs_0001",)
+"""Appended and never edited, like those of the journal."""
+
+AT_ONCE = 5_000
+"""Jobs that one look makes: what is left is there for the next."""
+
+KEPT_DAYS = 7
+"""For which a job that was given up can be looked at."""
+
+
+@frozen
+class Standing:
+    """An owner as it was when somebody began to look after it."""
+
+    position: int
+    """Of its last event."""
+    seen: int
+    """Up to where it was looked after; below 0 where it never was."""
+    tended: datetime
+
+    @property
+    def has_news(self) -> bool:
+        return self.position > self.seen
+
+
+@frozen
+class Stalled:
+    """A job whose worker was not heard of."""
+
+    id: int
+    task: str
+    owner: str
+    tries: int
+
+
+@frozen
+class Queue:
+    """What there is to do."""
+
+    waiting: int = 0
+    later: int = 0
+    """Those that have failed, and are tried again after a while."""
+    running: int = 0
+    failed: int = 0
+    """Those that were given up."""
+    stalled: int = 0
+    """Those of the running ones whose worker was not heard of."""
+    workers: int = 0
+    lag: float = 0.0
+    """Seconds for which the first that waits has been there."""
+
+
+class Jobs:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("jobs")
+        self.identity = ""
+        """Tells these jobs from those of every other database."""
+
+    @property
+    def schema(self) -> str:
+        return self._database.schema
+
+    @property
+    def are_there(self) -> bool:
+        """Has a worker ever been here?"""
+        found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = to_regclass($1))"
+        name = self._database.in_schema("tenant.job_steps")
+        return self._database.read(lambda connection: connection.execute(found, (name,)).get)
+
+    def make(self) -> None:
+        """The tables, where they are not there yet; of several processes, each step has one winner."""
+        while (have := self._steps()) < len(STEPS):
+            with self._database.transaction() as connection:
+                _alone(connection, self.schema)
+                if self._steps() == have:
+                    steps = self._database.in_schema(script(STEPS[have], package="inmind.stores.postgres"))
+                    psycopg.ClientCursor(cast("psycopg.Connection[Any]", connection)).execute(steps.encode())
+                    connection.execute(self._sql("add_step"), (have + 1, STEPS[have]))
+        self.identity = self._row("steps")[1]
+
+    def look(self, now: datetime, most: int = AT_ONCE) -> int:
+        """Make a job for everybody who has news or is due; how many there were. One at a time looks."""
+        with self._database.transaction() as connection:
+            _alone(connection, self.schema)
+            return connection.execute(self._sql("look"), (microseconds(now), most)).get
+
+    def defer(self, task: str) -> None:
+        with self._database.transaction() as connection:
+            _alone(connection, self.schema)
+            connection.execute(self._sql("defer"), (task,))
+
+    def standing(self, owner: str) -> Standing:
+        position, seen, tended = self._row("standing", owner) or (0, -1, 0)
+        return Standing(position, seen, moment(tended))
+
+    def tended(self, owner: str, *, seen: int, at: datetime, due: datetime, reason: str = "") -> None:
+        values = (owner, seen, microseconds(at), microseconds(due), reason)
+        self._database.write(lambda connection: connection.execute(self._sql("tended"), values), safe=True)
+
+    def sweep(self, *, unheard: float, longest: float, tries: int) -> tuple[list[Stalled], list[Stalled]]:
+        """Give jobs of dead workers to others; answers with those, and with those that have had enough tries."""
+        again: list[Stalled] = []
+        given_up: list[Stalled] = []
+        with self._database.transaction() as connection:
+            rows = connection.execute(self._sql("stalled"), (unheard, longest)).fetchall()
+            for job in (Stalled(*row) for row in rows):
+                enough = job.tries + 1 >= tries
+                connection.execute(self._sql("fail" if enough else "retry"), (job.id,))
+                (given_up if enough else again).append(job)
+            connection.execute(self._sql("forget"), (KEPT_DAYS,))
+        return again, given_up
+
+    # -- looking -------------------------------------------------------------------------------------------
+
+    def queue(self, *, unheard: float) -> Queue:
+        waiting, later, running, failed, stalled = self._row("queue", unheard)
+        workers, lag = self._row("workers", unheard)[0], self._row("waiting_since")[0]
+        return Queue(waiting, later, running, failed, stalled, workers, max(0.0, lag))
+
+    def due(self, now: datetime) -> tuple[int, datetime | None]:
+        """How many owners there is something to do for, and since when for the first."""
+        count, since = self._row("due", microseconds(now))
+        return count, None if since is None else moment(since)
+
+    def failing(self, most: int) -> list[tuple[str, str, datetime]]:
+        """Owners that were given up for a while, why, and until when."""
+        return [(name, reason, moment(due)) for name, reason, due in self._rows("failing", most)]
+
+    def latest(self, most: int) -> list[str]:
+        """Owners for whom something is being done, or has just happened."""
+        found = [*self._rows("in_hand", most), *self._rows("latest", most)]
+        return list(dict.fromkeys(name for (name,) in found))
+
+    def _steps(self) -> int:
+        return self._row("steps")[0] if self.are_there else 0
+
+    def _row(self, statement: str, *values: object) -> Any:
+        rows = self._rows(statement, *values)
+        return rows[0] if rows else None
+
+    def _rows(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
+        return self._database.read(lambda connection: connection.execute(self._sql(statement), values).fetchall())
+
+
+def _alone(connection: Connection, schema: str) -> None:
+    """Until the transaction ends: the same lock as that of the steps of the journal."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"inmind {schema}",))

@@ -1,0 +1,118 @@
+-- name: steps
+-- None before the first worker.
+SELECT coalesce(max(number), 0), coalesce(min(identity) FILTER (WHERE number = 1), '') FROM tenant.job_steps;
+
+-- name: add_step
+INSERT INTO tenant.job_steps (number, name) VALUES ($1, $2);
+
+-- name: look
+-- A job for each owner that has news, or is due, and has none yet; the longest due first. $1: now; $2: so many at most.
+WITH due AS (
+    SELECT 'tend ' || owners.name AS lock, owners.name
+    FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
+    WHERE CASE
+            WHEN tending.owner IS NOT NULL
+                THEN tending.due <= $1 OR (owners.position > tending.seen AND tending.reason = '')
+            ELSE owners.position > 0 AND owners.name NOT IN ('', 'default') AND left(owners.name, 1) <> chr(1)
+        END
+        AND NOT EXISTS (
+            SELECT FROM tenant.procrastinate_jobs AS jobs
+            WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
+        )
+    ORDER BY tending.due NULLS FIRST LIMIT $2
+), deferred AS (
+    SELECT unnest(tenant.procrastinate_defer_jobs_v1(array_agg(
+        ROW('inmind', 'tend', 0, lock, lock, jsonb_build_object('owner', name), NULL)
+        ::tenant.procrastinate_job_to_defer_v1
+    ))) FROM due HAVING count(*) > 0
+) SELECT count(*) FROM deferred;
+
+-- name: defer
+-- One job of a task, unless one waits already.
+SELECT tenant.procrastinate_defer_jobs_v1(ARRAY[
+    ROW('inmind', $1::text, 0, $1::text, $1::text, '{}'::jsonb, NULL)::tenant.procrastinate_job_to_defer_v1
+]) WHERE NOT EXISTS (
+    SELECT FROM tenant.procrastinate_jobs WHERE queueing_lock = $1::text AND status = 'todo'
+);
+
+-- name: standing
+SELECT owners.position, coalesce(tending.seen, -1), coalesce(tending.tended, 0)
+FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id WHERE owners.name = $1;
+
+-- name: tended
+INSERT INTO tenant.tending AS kept (owner, seen, tended, due, reason)
+SELECT id, $2, $3, $4, $5 FROM tenant.owners WHERE name = $1
+ON CONFLICT (owner) DO UPDATE
+SET seen = excluded.seen, tended = excluded.tended, due = excluded.due, reason = excluded.reason;
+
+-- name: stalled
+-- Jobs of workers that are gone, or of which nothing was heard for $1 seconds; and those that have taken $2 seconds.
+SELECT jobs.id, jobs.task_name, coalesce(jobs.args ->> 'owner', ''), jobs.attempts
+FROM tenant.procrastinate_jobs AS jobs
+WHERE jobs.status = 'doing' AND (
+    NOT EXISTS (
+        SELECT FROM tenant.procrastinate_workers AS workers
+        WHERE workers.id = jobs.worker_id AND workers.last_heartbeat >= now() - make_interval(secs => $1)
+    ) OR (
+        SELECT max(events.at) FROM tenant.procrastinate_events AS events
+        WHERE events.job_id = jobs.id AND events.type = 'started'
+    ) < now() - make_interval(secs => $2)
+) ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED;
+
+-- name: retry
+-- At once.
+SELECT tenant.procrastinate_retry_job_v2($1, now(), NULL, NULL, NULL);
+
+-- name: fail
+SELECT tenant.procrastinate_finish_job_v1($1, 'failed', false);
+
+-- name: forget
+-- Jobs that failed long ago, and what happened to them.
+DELETE FROM tenant.procrastinate_jobs AS jobs WHERE status IN ('failed', 'cancelled', 'aborted') AND NOT EXISTS (
+    SELECT FROM tenant.procrastinate_events AS events
+    WHERE events.job_id = jobs.id AND events.at > now() - make_interval(days => $1)
+);
+
+-- name: queue
+SELECT
+    count(*) FILTER (WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())),
+    count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()),
+    count(*) FILTER (WHERE status = 'doing'),
+    count(*) FILTER (WHERE status = 'failed'),
+    count(*) FILTER (WHERE status = 'doing' AND NOT EXISTS (
+        SELECT FROM tenant.procrastinate_workers AS workers
+        WHERE workers.id = jobs.worker_id AND workers.last_heartbeat >= now() - make_interval(secs => $1)
+    ))
+FROM tenant.procrastinate_jobs AS jobs;
+
+-- name: workers
+SELECT count(*) FROM tenant.procrastinate_workers WHERE last_heartbeat >= now() - make_interval(secs => $1);
+
+-- name: waiting_since
+-- Seconds for which the first job in the queue has been there.
+SELECT coalesce(extract(epoch FROM now() - min(coalesce(jobs.scheduled_at, events.at))), 0)::float
+FROM tenant.procrastinate_jobs AS jobs JOIN tenant.procrastinate_events AS events
+    ON events.job_id = jobs.id AND events.type = 'deferred'
+WHERE jobs.status = 'todo' AND (jobs.scheduled_at IS NULL OR jobs.scheduled_at <= now());
+
+-- name: due
+-- How many owners have something to be done for them, and since when the first of them; $1: now.
+SELECT count(*), min(tending.due) FILTER (WHERE tending.due <= $1)
+FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
+WHERE CASE
+    WHEN tending.owner IS NOT NULL THEN tending.due <= $1 OR (owners.position > tending.seen AND tending.reason = '')
+    ELSE owners.position > 0 AND owners.name NOT IN ('', 'default') AND left(owners.name, 1) <> chr(1)
+END;
+
+-- name: failing
+SELECT owners.name, tending.reason, tending.due FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner
+WHERE tending.reason <> '' ORDER BY owners.name LIMIT $1;
+
+-- name: in_hand
+-- Owners for whom something is being done.
+SELECT args ->> 'owner' FROM tenant.procrastinate_jobs WHERE status = 'doing' AND task_name = 'tend' ORDER BY id LIMIT $1;
+
+-- name: latest
+-- Owners for whom something has happened last.
+SELECT name FROM tenant.owners
+WHERE position > 0 AND name NOT IN ('', 'default') AND left(name, 1) <> chr(1) ORDER BY position DESC LIMIT $1;
