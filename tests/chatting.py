@@ -10,13 +10,12 @@ import os
 import pty
 import re
 import select
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from terminal import command
+from terminal import INMIND, warm_inmind
 
 PATIENCE = 30.0
 """Seconds for words to come: whoever else is busy on this machine is no failure of the chat's."""
@@ -41,15 +40,8 @@ class AtTerminal:
     ) -> None:
         self._ours, theirs = pty.openpty()
         given = environment(TERM=terminal, COLUMNS="80", **(env or {}))
-        self.process = subprocess.Popen(
-            command(*arguments, home=home),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=given,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=_take_the_terminal,
+        self.process = warm_inmind().start(
+            INMIND, "--home", str(home), *arguments, streams=[theirs, theirs, theirs], cwd=cwd, env=given
         )
         os.close(theirs)
         self.raw = b""
@@ -89,7 +81,7 @@ class AtTerminal:
         until = time.monotonic() + PATIENCE
         while self._more(until):
             pass
-        return self.process.wait(timeout=PATIENCE)
+        return self.process.wait(PATIENCE)
 
     def _more(self, until: float) -> bool:
         ready, _, _ = select.select([self._ours], [], [], max(0.0, until - time.monotonic()))
@@ -106,14 +98,6 @@ class AtTerminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        self.process.kill()
+        self.process.wait()
         os.close(self._ours)
-
-
-def _take_the_terminal() -> None:
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import pty
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
+from warm import Warm, text
 
+import inmind as package
 from inmind.doors.cli.app import app
 from inmind.doors.cli.endings import exit_code
+
+INMIND = "from inmind.doors.cli import main; main()"
 
 
 def command(*arguments: str, home: Path | None = None) -> list[str]:
     where = ["--home", str(home)] if home else []
-    return [sys.executable, "-c", "from inmind.doors.cli import main; main()", *where, *arguments]
+    return [sys.executable, "-c", INMIND, *where, *arguments]
 
 
 def inmind(*arguments: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments, home=home), input=stdin, capture_output=True, text=True, timeout=60, check=False
-    )
+    where = ["--home", str(home)] if home else []
+    ran = warm_inmind().run(INMIND, *where, *arguments, stdin=stdin.encode())
+    return subprocess.CompletedProcess(ran.args, ran.returncode, text(ran.stdout), text(ran.stderr))
+
+
+@cache
+def warm_inmind() -> Warm:
+    return Warm("terminal:get_ready")
+
+
+def get_ready() -> None:
+    """All that any command imports has been imported, and the first use of the command line is behind it."""
+    for module in pkgutil.walk_packages(package.__path__, "inmind."):
+        importlib.import_module(module.name)
+    CliRunner().invoke(app, ["unheard-of"])
 
 
 def at_once(*arguments: str, home: Path) -> Result:
@@ -35,13 +54,16 @@ def on_a_screen(*arguments: str, home: Path, terminal: str = "dumb") -> list[str
     """What a command prints on a terminal of 80 columns, line by line."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": terminal, "COLUMNS": "80"}
-    with subprocess.Popen(command(*arguments, home=home), stdout=theirs, stderr=theirs, env=environment):
-        os.close(theirs)
-        said = b""
-        with suppress(OSError):  # how a terminal says that nobody writes any more
-            while more := os.read(ours, 4_096):
-                said += more
+    with open(os.devnull, "rb") as nothing:
+        streams = [nothing.fileno(), theirs, theirs]
+        process = warm_inmind().start(INMIND, "--home", str(home), *arguments, streams=streams, env=environment)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # how a terminal says that nobody writes any more
+        while more := os.read(ours, 4_096):
+            said += more
     os.close(ours)
+    process.wait()
     return said.decode().splitlines()
 
 

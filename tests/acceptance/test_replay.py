@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 import zstandard
 from builders import a_call, a_result, assistant, user
 from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, TAU, TAU2, a_file, a_line, lines
-from terminal import fitting
+from terminal import INMIND, fitting, warm_inmind
 
 from inmind import Memory
 
@@ -23,8 +22,7 @@ DATA = os.environ.get("INMIND_DATA")
 
 
 def replay(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", "replay", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, timeout=120, check=False)
+    return warm_inmind().run(INMIND, "replay", *arguments, stdin=stdin)
 
 
 def shown(*arguments: str, stdin: bytes = b"") -> dict[str, Any]:

@@ -8,20 +8,17 @@ TORTURE_SEED to see the same again.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import importlib
 import json
 import os
 import random
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,9 +27,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import pytest
+from warm import Warm
 
 TESTS = Path(__file__).parents[1]
 SECONDS = 60.0
@@ -103,7 +101,7 @@ class Running:
         if fresh or wrapped:
             self._process: _Process = _Started(wrapped, name, arguments, theirs)
         else:
-            self._process = _stage().play(name, arguments, theirs)
+            self._process = _Forked(name, arguments, theirs)
         theirs.close()
 
     def hear(self) -> list[Any] | None:
@@ -188,56 +186,30 @@ class _Started:
 
 
 class _Forked:
-    """Forked off the stage. `end` is a pipe over which a keeper tells the pid and, in time, how it ended."""
+    """Forked off a process that has imported all of this folder."""
 
-    def __init__(self, said: IO[bytes], end: IO[bytes]) -> None:
-        self._said, self._end = said, end
-        self.pid = int(end.readline())
+    def __init__(self, name: str, arguments: dict[str, Any], voice: socket.socket) -> None:
+        self._said = TemporaryFile()  # noqa: SIM115 -- closed by `end`
+        descriptors = [voice.fileno(), self._said.fileno()]
+        self._process = _stage().fork("torture.harness:play", [name, arguments], *descriptors)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self._process.kill()
 
     def end(self) -> tuple[int, str]:
-        with self._said, self._end:
-            ready, _, _ = select.select([self._end], [], [], SECONDS)
-            if not ready:
-                raise TimeoutError
-            code = int(self._end.readline())
+        with self._said:
+            code = self._process.wait(SECONDS)
             self._said.seek(0)
             return code, self._said.read().decode(errors="replace")
 
 
-class _Stage:
-    """A process that has imported everything and opened nothing, and forks an actor in a few milliseconds."""
-
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        command = [*_OURSELVES, "stage", str(theirs.fileno())]
-        self._process = subprocess.Popen(command, env=_environment(), pass_fds=[theirs.fileno()])
-        self._lock = threading.Lock()
-        theirs.close()
-        atexit.register(self._leave)
-
-    def play(self, name: str, arguments: dict[str, Any], voice: socket.socket) -> _Forked:
-        said = TemporaryFile()  # noqa: SIM115 -- closed by `_Forked.end`
-        ended, end = os.pipe()
-        with self._lock:
-            request = json.dumps([name, arguments]).encode()
-            descriptors = [voice.fileno(), said.fileno(), end]
-            socket.send_fds(self._socket, [len(request).to_bytes(8, "big")], descriptors)
-            self._socket.sendall(request)
-        os.close(end)
-        return _Forked(said, os.fdopen(ended, "rb", buffering=0))
-
-    def _leave(self) -> None:
-        self._socket.close()
-        self._process.wait()
-
-
 @cache
-def _stage() -> _Stage:
-    return _Stage()
+def _stage() -> Warm:
+    return Warm("torture.harness:set_stage", env=_environment())
 
 
 def run(actor: Actor, **arguments: Any) -> Outcome:
@@ -409,49 +381,18 @@ def _actor(name: str) -> Actor:
     return getattr(importlib.import_module(module), function)
 
 
-def set_stage(descriptor: int) -> None:
-    """Fork actors until nobody asks for any more."""
+def set_stage() -> None:
+    """Everything has been imported, and nothing opened."""
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        if not path.stem.startswith("test_") and path.stem != "harness":
+        if not path.stem.startswith("test_"):
             importlib.import_module(f"torture.{path.stem}")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with socket.socket(fileno=descriptor) as requests:
-        while True:
-            size, descriptors, _, _ = socket.recv_fds(requests, 8, 3)
-            if not size:
-                return
-            wanted, request = int.from_bytes(size, "big"), b""
-            while len(request) < wanted:
-                request += requests.recv(wanted - len(request))
-            if os.fork() == 0:
-                requests.close()
-                _keep(json.loads(request), *descriptors)
-            for each in descriptors:
-                os.close(each)
 
 
-def _keep(request: list[Any], voice: int, said: int, end: int) -> NoReturn:
-    """Start the actor, tell who it is, wait for it, tell how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = os.fork()
-    if pid == 0:
-        os.close(end)
-        os.setpgid(0, 0)  # whatever it starts in its turn ends with it
-        os.dup2(said, 1)
-        os.dup2(said, 2)
-        _play(request, voice)
-    os.close(voice)
-    with contextlib.suppress(OSError):  # it has done so itself, or is gone already
-        os.setpgid(pid, pid)
-    os.write(end, b"%d\n" % pid)
-    _, status = os.waitpid(pid, 0)
-    os.write(end, b"%d\n" % os.waitstatus_to_exitcode(status))
-    os._exit(0)
-
-
-def _play(request: list[Any], voice: int) -> NoReturn:
+def play(request: list[Any], voice: int, said: int) -> NoReturn:
     code = 1
     try:
+        os.dup2(said, 1)
+        os.dup2(said, 2)
         name, arguments = request
         act(name, voice, arguments)
         code = 0
@@ -467,8 +408,6 @@ def main() -> None:
     match sys.argv[1:]:
         case ["act", name, descriptor, arguments]:
             act(name, int(descriptor), json.loads(arguments))
-        case ["stage", descriptor]:
-            set_stage(int(descriptor))
         case _:
             sys.exit("this is for the tests beside it")
 
