@@ -30,7 +30,7 @@ from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.testing import ManualClock
 
 KNOWN_WITHOUT_LOOKING = {
-    "Memory": {"home", "settings", "ledger"},
+    "Memory": {"home", "place", "settings", "ledger"},
     "Session": {"id", "resource", "memory_tools", "scratchpad"},
     "Affect": {"enabled"},
 }

@@ -143,7 +143,7 @@ def test_a_session_is_not_handed_to_another_resource(memory: Memory) -> None:
     assert memory.session("s").resource == "alice"
 
 
-@pytest.mark.parametrize("home", ["", 7, "postgresql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
+@pytest.mark.parametrize("home", ["", 7, "mysql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
 def test_a_home_that_is_no_folder_is_refused(home: Any) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Memory.open(home)
