@@ -1,0 +1,159 @@
+"""The index in PostgreSQL under faults: several who catch it up at once, kills amid that, and damage while it is used.
+
+Whatever becomes of it, what was acknowledged is found again, and nothing of it twice.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from builders import user
+from postgres import wait_until
+from psycopg import sql
+from torture import finding
+from torture.harness import Running, ask, dice, together
+
+from inmind import Memory
+
+BACKLOG = 1_200
+"""More than two batches."""
+
+
+@contextmanager
+def in_schema(url: str, *, autocommit: bool = True) -> Generator[psycopg.Connection[Any]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(connection.info.user)))
+        connection.autocommit = autocommit
+        yield connection
+
+
+def with_a_backlog(url: str) -> list[str]:
+    """Much was said, and nobody has searched yet."""
+    with Memory.open(url, embedder=None) as memory:
+        session = memory.session("s", resource="ada", cwd="/w")
+        last = session.add([user(f"The ferry has made trip {n}") for n in range(BACKLOG)]).last
+    return [f"session/s#{seq}" for seq in range(last - BACKLOG + 1, last + 1)]
+
+
+def assert_taken_in_once(url: str, ids: list[str]) -> None:
+    with in_schema(url) as connection:
+        crystals = connection.execute("SELECT event FROM crystals ORDER BY made").fetchall()
+        passages = connection.execute("SELECT count(*), count(DISTINCT number) FROM passages").fetchone()
+        counted = connection.execute("SELECT sum(passages) FROM resources").fetchone()
+    assert [event for (event,) in crystals] == ids
+    assert passages == (len(ids), len(ids))
+    assert counted == (len(ids),)
+
+
+@pytest.mark.spec("J2", "M39")
+def test_several_who_catch_up_at_once_take_in_nothing_twice(tenant_url: str) -> None:
+    ids = with_a_backlog(tenant_url)
+    searching = [Running(finding.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
+    found = [one.finish().answer for one in searching]
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == ids[7]
+    assert_taken_in_once(tenant_url, ids)
+
+
+@pytest.mark.spec("J2")
+def test_everybody_finds_what_they_have_just_noted(tenant_url: str) -> None:
+    with Memory.open(tenant_url, embedder=None):
+        pass
+    together([Running(finding.note_and_search, home=tenant_url, name=f"n{n}", number=12) for n in range(3)])
+
+
+@pytest.mark.spec("J1", "M39")
+@pytest.mark.parametrize("table", ["crystals", "passages", "owners"])
+def test_whoever_is_killed_amid_catching_up_leaves_it_to_the_next(tenant_url: str, table: str) -> None:
+    """It is held at a table that it comes to in its second batch, and killed there."""
+    ids = with_a_backlog(tenant_url)
+    ask(finding.search, home=tenant_url, query="nothing of the kind", resource="bob")  # so that there are tables
+    with in_schema(tenant_url, autocommit=False) as holding:
+        if table == "owners":
+            holding.execute("SELECT FROM owners WHERE name = 'ada' FOR UPDATE")
+        else:
+            holding.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE".encode())
+        killed = Running(finding.search, home=tenant_url, query="ferry", resource="ada")
+        with in_schema(tenant_url) as looking:
+            waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = current_user"
+            wait_until(lambda: looking.execute(waits).fetchone() == (1,), "it never came to that table")
+        killed.kill()
+        assert killed.finish().killed
+    assert ask(finding.search, home=tenant_url, query="ferry trip 7", resource="ada")[0] == ids[7]
+    assert_taken_in_once(tenant_url, ids)
+
+
+def kill_those_who_search(url: str, *, kills: int, seeded: random.Random) -> None:
+    acknowledged: list[str] = []
+    for number in range(kills):
+        writer = Running(finding.note_and_search_on, home=url, name=f"k{number}")
+        for _ in range(seeded.randrange(1, 8)):
+            writer.hear_until("noted")
+        writer.kill()
+        ended = writer.finish()
+        assert ended.killed, f"it ended before it could be killed: {ended.said}"
+        acknowledged += [id for (id,) in ended.all("noted")]
+    assert ask(finding.known, home=url, ids=acknowledged) == acknowledged
+
+
+@pytest.mark.spec("J1", "M39")
+def test_whoever_is_killed_amid_a_search_has_harmed_nothing(tenant_url: str) -> None:
+    kill_those_who_search(tenant_url, kills=4, seeded=dice())
+
+
+@pytest.mark.torture
+@pytest.mark.spec("J1", "M39")
+def test_many_who_are_killed_amid_searches_have_harmed_nothing(tenant_url: str) -> None:
+    kill_those_who_search(tenant_url, kills=100, seeded=dice())
+
+
+HARM = (
+    "DROP TABLE IF EXISTS crystals",
+    "DROP TABLE IF EXISTS passages CASCADE",
+    "DROP TABLE IF EXISTS followed",
+    "DROP TABLE IF EXISTS resources, series, shown, speakers",
+    "TRUNCATE resources, crystals, series, passages, shown, speakers, followed",
+    "UPDATE followed SET version = 1",
+)
+
+
+def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None:
+    users = [Running(finding.note_and_search_on, home=url, name=f"u{n}") for n in range(2)]
+    harm = 0
+    try:
+        for _ in range(times):
+            for one in users:
+                one.hear_until("noted")
+            with in_schema(url) as connection:
+                try:
+                    connection.execute(seeded.choice(HARM).encode())
+                    harm += 1
+                except (psycopg.errors.UndefinedTable, psycopg.errors.DeadlockDetected):
+                    pass  # it is being made anew just now
+        for one in users:
+            for _ in range(2):  # all that was under way when the last harm was done, and one that was not
+                one.hear_until("found")
+    finally:
+        for one in users:
+            one.kill()
+    ended = [one.finish() for one in users]
+    assert all(one.killed for one in ended), "\n".join(one.said for one in ended if not one.killed)
+    acknowledged = [id for one in ended for (id,) in one.all("noted")]
+    assert ask(finding.known, home=url, ids=acknowledged) == acknowledged
+    assert harm, "no harm was done"
+
+
+@pytest.mark.spec("J2", "M39")
+def test_an_index_that_is_hurt_while_several_use_it_serves_all_of_them_again(tenant_url: str) -> None:
+    hurt_what_others_use(tenant_url, times=5, seeded=dice())
+
+
+@pytest.mark.torture
+@pytest.mark.spec("J2", "M39")
+def test_an_index_that_is_hurt_again_and_again_serves_again(tenant_url: str) -> None:
+    hurt_what_others_use(tenant_url, times=100, seeded=dice())
