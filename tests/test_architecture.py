@@ -12,6 +12,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,12 @@ def modules(root: Path, *, with_facade: bool = False) -> Iterator[tuple[Path, as
     """Every module as a tree. The package's own __init__ gathers names from everywhere: it has no rank of its own."""
     for path in sorted(root.rglob("*.py")):
         if with_facade or path != root / "__init__.py":
-            yield path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+            yield path, parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
 def internal_imports(path: Path, tree: ast.Module, root: Path) -> Iterator[tuple[int, str]]:

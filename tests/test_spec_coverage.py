@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -38,12 +39,20 @@ def test_every_survived_fault_is_named_by_a_test() -> None:
 
 
 def untested(ids: Sequence[str], root: Path) -> list[str]:
-    named = {name for path in sorted(root.rglob("*.py")) for name in ids_named_in(path)}
+    named = ids_named_below(root)
     return [name for name in ids if name not in named]
 
 
+@cache
+def ids_named_below(root: Path) -> frozenset[str]:
+    return frozenset(name for path in root.rglob("*.py") for name in ids_named_in(path))
+
+
 def ids_named_in(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    text = path.read_text(encoding="utf-8")
+    if not ID.search(text):
+        return
+    tree = ast.parse(text, filename=str(path))
     tests = [node for node in ast.walk(tree) if isinstance(node, Test) and is_test(node)]
     for test in tests:
         yield from ID.findall(ast.get_docstring(test) or "")

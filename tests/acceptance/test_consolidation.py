@@ -118,10 +118,11 @@ def test_of_two_notes_in_one_reply_the_second_takes_the_place_of_the_first(memor
 
 
 def with_the_output_of_a_tool(session: Session, number: int = 1) -> None:
-    for n in range(number):
-        session.add(
-            [a_call(f"c{n}", "gauge", "{}"), a_result(f"c{n}", f"gauge {n}: the barometer stands at {900 + n}")]
-        )
+    outputs = (
+        (a_call(f"c{n}", "gauge"), a_result(f"c{n}", f"gauge {n}: the barometer stands at {900 + n}"))
+        for n in range(number)
+    )
+    session.add([message for output in outputs for message in output])
 
 
 @pytest.mark.spec("H2", "H7")
