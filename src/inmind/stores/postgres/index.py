@@ -13,7 +13,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -200,19 +200,22 @@ class PostgresIndex(Index):
         return self._database.read(lambda connection: ask(self._tables(connection)))
 
     def _tell(self, tell: Callable[[_Tables], T]) -> T:
-        """Whatever is told here may be told twice, so where nobody knows whether it was done it is done again."""
         self._make_sure()
+        return self._told(tell)
+
+    def _told(self, tell: Callable[[_Tables], T]) -> T:
+        """Whatever is told here may be told twice, so where nobody knows whether it was done it is done again."""
         for _ in range(_TRIES - 1):
             try:
-                return self._told(tell)
+                return self._told_once(tell)
             except OutcomeUnknown:
                 pass
             except StoreBusy as error:  # somebody who makes it anew may stand in the way of all who follow
                 if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                     raise
-        return self._told(tell)
+        return self._told_once(tell)
 
-    def _told(self, tell: Callable[[_Tables], T]) -> T:
+    def _told_once(self, tell: Callable[[_Tables], T]) -> T:
         with self._database.transaction() as connection:
             return tell(self._tables(connection))
 
@@ -220,18 +223,15 @@ class PostgresIndex(Index):
         """That there is an index, and that it is ours: looked at once, and whenever one has turned out not to be."""
         if self._identity:
             return
-        self._identity = self._database.read(lambda connection: self._sound(self._tables(connection))) or self._told(
-            self._made_anew
-        )
+        try:
+            found = self._database.read(lambda connection: self._sound(self._tables(connection)))
+        except Damaged:
+            found = None
+        self._identity = found or self._told(self._made_anew)
 
     def _sound(self, tables: _Tables) -> bytes | None:
         """The identity of the index that is there, if it is of our shape."""
-        if "followed" not in self._there(tables):
-            return None
-        try:
-            version, identity = tables.row("state") or (0, b"")
-        except Damaged:
-            return None
+        version, identity = (tables.row("state") if "followed" in self._there(tables) else None) or (0, b"")
         if version > VERSION:
             reason = f"its index is of version {version}, this inmind knows {VERSION}: upgrade inmind to search"
             raise ReadOnly(place=self._database.place, reason=reason)
@@ -240,12 +240,11 @@ class PostgresIndex(Index):
     def _made_anew(self, tables: _Tables) -> bytes:
         """By one process: others wait a moment for empty tables, and then each takes in what it needs."""
         self._lock_out_others(tables)
-        with tables.undone_if_it_fails():
-            found = self._sound(tables)
-        if found:
-            return found
+        with suppress(Damaged), tables.undone_if_it_fails():
+            if found := self._sound(tables):
+                return found
         for table in self._there(tables).values():
-            tables.plain(f"DROP TABLE {table} CASCADE")
+            tables.plain(f"DROP TABLE IF EXISTS {table} CASCADE")
         tables.run("schema")
         tables.rows("begin", VERSION)
         return bytes(tables.value("identity"))
