@@ -9,12 +9,11 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from builders import turns, user
+from postgres import Run
 from provider import Provider, says
 from terminal import command, fitting
 from typer.testing import CliRunner, Result
@@ -24,8 +23,6 @@ from inmind.doors.cli.app import app
 from inmind.doors.mcp.token import VARIABLE
 from inmind.errors import InmindError
 from inmind.home import checked_url, default_place, shown_url
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
@@ -185,6 +182,37 @@ def test_names_are_completed_from_a_database(db: str) -> None:
     assert CliRunner().invoke(app, prog_name="inmind", env=told).stdout.split() == ["support-42"]
 
 
+# -- the doctor --------------------------------------------------------------------------------------------
+
+
+def findings(ran: Result) -> dict[str, tuple[str, str]]:
+    return {one["check"]: (one["verdict"], one["seen"]) for one in json.loads(ran.stdout)["findings"]}
+
+
+def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -> None:
+    for _ in range(2):
+        ran = inmind("--db", tenant_url, "doctor", "--offline", "--json")
+        assert findings(ran)["schema"] == ("warning", "no memory yet: whoever opens it first makes it")
+    Memory.open(tenant_url).close()
+    ran = inmind("--db", tenant_url, "doctor", "--offline", "--json")
+    told = findings(ran)
+    assert (ran.exit_code, {verdict for verdict, _ in told.values()}) == (0, {"ok"})
+    assert told["durability"][1] == "fsync on, full_page_writes on, synchronous_commit on"
+    assert "lets t_" in told["connection"][1]
+    assert json.loads(ran.stdout)["home"] == shown_url(tenant_url)
+
+
+def test_a_doctor_says_what_keeps_a_database_from_being_one(postgres_run: Run) -> None:
+    with postgres_run.server(fsync="off") as server:
+        server.start()
+        ran = inmind("--db", server.url(), "doctor", "--offline", "--json")
+        assert (ran.exit_code, findings(ran)["durability"]) == (5, ("trouble", "off: fsync"))
+        url = server.url()
+    ran = inmind("--db", url, "doctor", "--offline", "--json")
+    assert (ran.exit_code, findings(ran)["connection"][0]) == (5, "trouble")
+    assert in_one_line(inmind("--db", url, "sessions")).startswith("inmind: STORE_UNAVAILABLE: ")
+
+
 # -- other doors -------------------------------------------------------------------------------------------
 
 
@@ -325,52 +353,60 @@ def test_settings_that_keep_everybody_out_can_be_mended(where: list[str]) -> Non
 # -- in an editor, on a terminal ---------------------------------------------------------------------------
 
 
-def edited(where: Sequence[str], *arguments: str, editor: str) -> tuple[int, str]:
-    """What `inmind edit` says on a terminal, with a shell script as editor: the page is "$1"."""
-    script = Path("editor.sh")
-    script.write_text(f"#!/bin/sh\n{editor}\n")
-    script.chmod(0o700)
-    environment = {**os.environ, "EDITOR": f"sh {script.absolute()}", "TERM": "dumb"}
-    environment.pop("VISUAL", None)
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        command(*where, "edit", *arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
-    ) as ran:
-        os.close(theirs)
-        said = b""
-        with suppress(OSError):  # how a terminal says that nobody writes any more
-            while more := os.read(ours, 4_096):
-                said += more
-        ran.wait(60)
-    os.close(ours)
-    return ran.returncode, " ".join(said.decode().split())
+class Person:
+    """Somebody at a terminal, whose editor is a shell script: the page is "$1" to it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capfd = monkeypatch, capfd
+
+    def edits(self, *arguments: str, editor: str) -> tuple[int, str]:
+        """The exit code, and what was said."""
+        script = Path("editor.sh")
+        script.write_text(f"{editor}\n")
+        ours, theirs = pty.openpty()
+        with os.fdopen(theirs) as terminal, self._monkeypatch.context() as patched:
+            patched.delenv("VISUAL", raising=False)
+            patched.setenv("EDITOR", f"sh {script.absolute()}")
+            patched.setattr(sys, "stdin", terminal)
+            with pytest.raises(SystemExit) as left:
+                app(arguments)
+        os.close(ours)
+        return int(left.value.code or 0), " ".join("".join(self._capfd.readouterr()).split())
 
 
-def test_an_editor_gets_the_page_and_what_it_saves_is_written(where: list[str]) -> None:
+@pytest.fixture
+def person(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Person:
+    return Person(monkeypatch, capfd)
+
+
+def test_an_editor_gets_the_page_and_what_it_saves_is_written(where: list[str], person: Person) -> None:
     inmind(*where, "edit", "overview.md", stdin="# Mine\n- a fact\n")
-    code, said = edited(where, "overview.md", editor='echo "$1" > named; cp "$1" was; echo "- and more" >> "$1"')
+    code, said = person.edits(
+        *where, "edit", "overview.md", editor='echo "$1" > named; cp "$1" was; echo "- and more" >> "$1"'
+    )
     assert (code, said) == (0, "overview.md is written.")
     assert (Path("was").read_text(), Path("named").read_text().strip()[-12:]) == ("# Mine\n- a fact\n", "/overview.md")
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n- a fact\n- and more\n"
     assert not Path(Path("named").read_text().strip()).parent.exists()
 
 
-def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str]) -> None:
+def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str], person: Person) -> None:
     before = inmind(*where, "show", "journal", "support-42", "--json").stdout
-    assert edited(where, "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
-    code, said = edited(where, "overview.md", editor='echo x > "$1"; exit 3')
+    assert person.edits(*where, "edit", "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
+    code, said = person.edits(*where, "edit", "overview.md", editor='echo x > "$1"; exit 3')
     assert code == 1
     assert re.match(r"inmind: FAILED: sh \S+ ended with 3: nothing was written; its file is \S+/overview.md$", said)
-    code, said = edited(where, "overview.md", editor=': > "$1"')
+    code, said = person.edits(*where, "edit", "overview.md", editor=': > "$1"')
     assert (code, "expected a text" in said) == (2, True)
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
 
 
-def test_somebody_who_was_faster_is_not_overwritten_and_no_word_is_lost(where: list[str]) -> None:
+def test_somebody_who_was_faster_is_not_overwritten_and_no_word_is_lost(where: list[str], person: Person) -> None:
     """The editor of the one runs while the other writes the same page."""
     other = " ".join(f"'{word}'" for word in command(*where, "edit", "overview.md", "--session", "support-42"))
-    code, said = edited(
-        where,
+    code, said = person.edits(
+        *where,
+        "edit",
         "overview.md",
         "--session",
         "support-42",
@@ -383,11 +419,17 @@ def test_somebody_who_was_faster_is_not_overwritten_and_no_word_is_lost(where: l
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Theirs\n"
 
 
-def test_an_editor_that_is_not_there_is_named(where: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VISUAL", "no-such-editor --wait")
+def test_an_editor_that_is_not_there_is_named(where: list[str]) -> None:
+    """On a terminal of its own, in a process of its own."""
     ours, theirs = pty.openpty()
+    environment = {**os.environ, "VISUAL": "no-such-editor --wait"}
     ran = subprocess.run(
-        command(*where, "edit", "overview.md"), stdin=theirs, capture_output=True, text=True, timeout=60, check=False
+        command(*where, "edit", "overview.md"),
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
     )
     os.close(theirs)
     os.close(ours)

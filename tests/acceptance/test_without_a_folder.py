@@ -12,6 +12,7 @@ from builders import assistant, user
 from inmind import Memory, Origin, Session, Trust
 from inmind.editing import Page
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.journal import Seeded
 from inmind.settings import Settings
 from inmind.stores.in_database import InDatabase
 from inmind.stores.sqlite_index import SqliteIndex
@@ -176,6 +177,17 @@ def test_what_a_person_saves_among_lines_of_a_dream_is_trusted_no_more_than_thes
     page = nowhere.page("MEMORY.md", resource="ada")
     nowhere.edit(page, f"{page.text}\n- by hand\n")
     assert nowhere.belongings("ada").documents.by_path["MEMORY.md"].trust is Trust.AGENT
+
+
+def test_a_page_from_before_the_first_dream_is_kept_in_the_event_that_tells_of_it(nowhere: Memory) -> None:
+    text = "# Ada\n\n- likes tea\n- lives in Berlin\n"
+    nowhere.edit(nowhere.page("MEMORY.md", resource="ada"), text)
+    nowhere.note("ada", "Ada has moved to Hamburg", importance=0.9)
+    assert nowhere.dream("ada").status == "done"
+    [seeded] = nowhere._store.read("resource/ada", kind=Seeded.kind)  # pyright: ignore[reportPrivateUsage] -- no call shows it
+    assert seeded.what == Seeded(
+        text=text, backup="", chunks=seeded.what.chunks if isinstance(seeded.what, Seeded) else 0
+    )
 
 
 @pytest.mark.spec("J3")

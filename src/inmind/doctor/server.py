@@ -13,10 +13,14 @@ from inmind.doctor.finding import Check, Examination, Finding, Subject, in_order
 from inmind.errors import InvalidInput, StoreError
 from inmind.home import CONFIG, shown_url
 from inmind.settings import settings_in
+from inmind.text import counted
 
 CONNECTION = Check(Subject.PLACE, "connection")
 DURABLE = Check(Subject.JOURNAL, "durability")
 SCHEMA = Check(Subject.JOURNAL, "schema")
+
+INDEXED = Check(Subject.SEARCH, "index")
+VECTORS = Check(Subject.SEARCH, "vectors")
 
 SECONDS = 5
 """That somebody waits for a server."""
@@ -43,6 +47,8 @@ def _looked_at(url: str, *, online: bool) -> Iterator[Finding]:
             yield _durability(connection)
             schema = _schema(connection, len(MIGRATIONS))
             yield schema
+            if schema.verdict == "ok":
+                yield from _search(connection)
         if schema.verdict == "ok":
             yield from _settings(url, online=online)
     except (psycopg.Error, StoreError) as error:
@@ -83,6 +89,20 @@ def _schema(connection: Any, known: int) -> Finding:
             f"{have}, to be brought to {known} by whoever opens it next", "`inmind --db URL sessions`"
         )
     return SCHEMA.ok(str(have))
+
+
+def _search(connection: Any) -> Iterator[Finding]:
+    """What is behind is taken in by whoever asks next, so nothing is wrong with that."""
+    (owners,) = connection.execute("SELECT quote_ident(current_user) || '.owners'").fetchone()
+    asked = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- as the server spells it
+    (all_of_them, behind) = connection.execute(asked).fetchone()
+    seen = f"{counted(behind, 'owner')} of {all_of_them:,} with news, which their next search takes in"
+    yield INDEXED.ok(seen if behind else "all is taken in")
+    (vector,) = connection.execute("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'vector'").fetchone()
+    if vector:
+        yield VECTORS.ok("found by pgvector")
+    else:
+        yield VECTORS.ok("none: found by words alone", "as its administrator, CREATE EXTENSION vector")
 
 
 def _settings(url: str, *, online: bool) -> Iterator[Finding]:
