@@ -38,6 +38,7 @@ from inmind.journal import (
     Item,
     MessageAdded,
     Origin,
+    ProposedEdit,
     SessionOpened,
     Skill,
     StateLine,
@@ -778,6 +779,23 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "tuple[Skill, ...]": st.lists(
         st.builds(
             Skill, name=st.text(), occurrences=st.integers(), succeeded=st.integers(), last=st.text(), sources=IDS
+        ),
+        max_size=3,
+    ).map(tuple),
+    "tuple[ProposedEdit, ...]": st.lists(
+        st.builds(
+            ProposedEdit,
+            op=st.text(),
+            lines=IDS,
+            section=st.text(),
+            text=st.text(),
+            sources=IDS,
+            importance=FLOATS,
+            kind=st.text(),
+            at=st.text(),
+            trust=st.integers(),
+            topic=st.text(),
+            keywords=st.text(),
         ),
         max_size=3,
     ).map(tuple),
