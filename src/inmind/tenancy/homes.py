@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import apsw
 
-from inmind.bundle.aside import aside
+from inmind.bundle.aside import aside, sweep
 from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
 from inmind.home import DATABASE, as_file, checked_home
 from inmind.stores.files import make_private, sync_folder, translated
@@ -77,9 +77,12 @@ class TenantHomes:
     @contextmanager
     def arriving(self, name: str, *, continues: Callable[[Where], bool] | None = None) -> Generator[Path]:
         home = self._folder / as_file(checked_tenant(name))
+        with suppress(OSError):
+            os.rmdir(home)
         if os.path.lexists(home):
             if continues is None or not _is_home(home) or not continues(home):
                 raise taken(name)
+            sweep(home)
             yield home
             return
         make_private(self._folder)
@@ -140,6 +143,8 @@ class TenantHomes:
         for there, home in self._homes():
             if there == name:
                 return home
+        with suppress(OSError):
+            os.rmdir(self._folder / as_file(name))  # somebody was killed before this was gone too: it is empty
         raise unknown(name, self.place)
 
     @contextmanager

@@ -127,7 +127,7 @@ def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> Copied
     here = source.memory_of(name)
     with target.arriving(name, continues=lambda there: _is_copy(here, there)) as there:
         left_out = _carried(here, there, watch)
-        with _store(here) as ours, _store(there) as theirs:
+        with opened(here) as ours, opened(there) as theirs:
             sha256 = _compared(ours, theirs, inventory)
     return Copied(inventory=inventory, sha256=sha256, left_out=left_out)
 
@@ -193,7 +193,7 @@ def _keys(store: Store, stream: str) -> Iterator[tuple[object, ...]]:
 
 def _is_copy(here: Where, there: Where) -> bool:
     """Whether what is there began as what is here. Nothing of two tenants has the same words at the same instant."""
-    with _store(here) as ours, _store(there) as theirs:
+    with opened(here) as ours, opened(there) as theirs:
         for stream in ours.streams(""):
             if stream != SETTINGS and (first := ours.read(stream, until=1)):
                 return [*map(_as_copied, first)] == [*map(_as_copied, theirs.read(stream, until=1))]
@@ -201,7 +201,7 @@ def _is_copy(here: Where, there: Where) -> bool:
 
 
 @contextmanager
-def _store(place: Where) -> Generator[Store]:
+def opened(place: Where) -> Generator[Store]:
     if isinstance(place, Path):
         store: Store = SqliteStore(place / DATABASE)
     else:

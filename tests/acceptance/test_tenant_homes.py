@@ -1,0 +1,186 @@
+"""Tenants that are homes in a folder: what is one, and how one is erased so that no half of it opens as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from bundled import lived_richly
+from tenanted import lived, made
+
+from inmind import Memory
+from inmind.errors import InvalidInput, NotFound, StoreBusy, StoreError, UnsafeStorage
+from inmind.home import DATABASE
+from inmind.tenancy.homes import TenantHomes
+
+pytestmark = pytest.mark.spec("J8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "homes"
+
+
+@pytest.fixture
+def homes(folder: Path) -> TenantHomes:
+    return TenantHomes(folder)
+
+
+def test_homes_are_for_their_owner_alone(homes: TenantHomes, folder: Path) -> None:
+    home = Path(made(homes, "ada"))
+    assert [path.stat().st_mode & 0o777 for path in (folder, home)] == [0o700, 0o700]
+    assert os.listdir(folder) == ["ada"]
+
+
+def test_a_home_is_no_folder_of_homes(homes: TenantHomes, folder: Path) -> None:
+    """A tenant in another's home would be erased with it, and could be read there."""
+    made(homes, "ada")
+    with pytest.raises(InvalidInput, match="not a home itself"):
+        TenantHomes(folder / "ada")
+
+
+def test_what_is_no_home_of_a_tenant_is_neither_listed_nor_erased(
+    homes: TenantHomes, folder: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    lived(outside)
+    made(homes, "ada")
+    (folder / "link").symlink_to(outside)
+    (folder / "file").write_text("somebody's")
+    (folder / "full").mkdir()
+    (folder / "full" / "file").write_text("somebody's")
+    (folder / "linked").mkdir()
+    (folder / "linked" / DATABASE).symlink_to(outside / DATABASE)
+    (folder / "a%41").mkdir()
+    (folder / "a%41" / DATABASE).touch()
+    assert [one.name for one in homes.all()] == ["ada"]
+    for name in ("link", "file", "full", "linked", "aA"):
+        with pytest.raises(NotFound):
+            homes.erase(name)
+    for name in ("link", "file", "full", "linked"):
+        with pytest.raises(InvalidInput, match="nobody has"):
+            made(homes, name)
+    lived(outside, session="later")
+
+
+def test_an_empty_folder_is_what_somebody_who_was_killed_has_left(homes: TenantHomes, folder: Path) -> None:
+    for name in ("ada", "bob"):
+        (folder / name).mkdir(parents=True)
+    lived(made(homes, "ada"))
+    with pytest.raises(NotFound):
+        homes.erase("bob")
+    assert os.listdir(folder) == ["ada"]
+
+
+def test_a_database_of_another_program_is_not_erased(homes: TenantHomes, folder: Path) -> None:
+    (folder / "shop").mkdir(parents=True)
+    connection: Any = apsw.Connection(str(folder / "shop" / DATABASE))
+    connection.execute("CREATE TABLE orders (id)")
+    connection.close()
+    with pytest.raises(UnsafeStorage, match="another program"):
+        homes.erase("shop")
+    assert (folder / "shop" / DATABASE).stat().st_size > 0
+
+
+def test_links_in_a_home_are_removed_and_not_followed(homes: TenantHomes, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "deed").write_text("of the house")
+    home = Path(made(homes, "ada"))
+    lived(home)
+    (home / "sessions" / "away").symlink_to(precious)
+    (home / "deed").symlink_to(precious / "deed")
+    homes.erase("ada")
+    assert not home.exists()
+    assert (precious / "deed").read_text() == "of the house"
+
+
+def test_a_home_of_all_kinds_of_things_is_gone_with_all_of_it(homes: TenantHomes, folder: Path) -> None:
+    home = Path(made(homes, "ada"))
+    lived_richly(home)
+    assert homes.erase("ada").events > 50
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize("finish", ["erase", "inventory"])
+def test_whoever_is_killed_before_the_files_are_gone_leaves_what_opens_as_nothing(
+    homes: TenantHomes, folder: Path, monkeypatch: pytest.MonkeyPatch, finish: str
+) -> None:
+    """It is still listed, and whoever asks for it next takes away what was left."""
+    home = Path(made(homes, "ada"))
+    lived(home)
+    with monkeypatch.context() as patched:
+        patched.setattr("inmind.tenancy.homes._remove", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            homes.erase("ada")
+    for left in ([*home.rglob("*.md")], [home / "index.db"], []):
+        assert [one.name for one in homes.all()] == ["ada"]
+        with pytest.raises(UnsafeStorage):
+            Memory.open(home, embedder=None)
+        for file in left:
+            file.unlink(missing_ok=True)
+    if finish == "erase":
+        assert homes.erase("ada").events == 0
+    else:
+        with pytest.raises(NotFound):
+            homes.inventory("ada")
+    assert os.listdir(folder) == []
+
+
+def _killed(_: Path) -> None:
+    raise KeyboardInterrupt
+
+
+def test_another_process_that_has_a_home_open_writes_nothing_more_to_it(homes: TenantHomes) -> None:
+    """It finds no file that it could write to, and says so; no page of it is left behind."""
+    home = Path(made(homes, "ada"))
+    lived(home)
+    code = (
+        "import sys; from inmind import Memory; from inmind.errors import StoreError\n"
+        "with Memory.open(sys.argv[1], embedder=None) as memory:\n"
+        "    session = memory.session('shop')\n"
+        "    print('open', flush=True); sys.stdin.readline()\n"
+        "    try: session.note('lost?')\n"
+        "    except StoreError as error: print(type(error).__name__, flush=True)\n"
+        "    else: print('stored', flush=True)\n"
+    )
+    asked = [sys.executable, "-c", code, str(home)]
+    with subprocess.Popen(
+        asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "open\n"
+        homes.erase("ada")
+        said, _ = other.communicate("\n", timeout=60)
+    assert said.strip() in ("NotDurable", "Damaged", "StoreError")
+    assert [one.name for one in homes.all()] == []
+
+
+def test_a_home_that_somebody_is_writing_to_is_waited_for_and_then_left_whole(folder: Path) -> None:
+    homes = TenantHomes(folder, busy_seconds=0.05)
+    home = Path(made(homes, "ada"))
+    lived(home)
+    before = homes.inventory("ada")
+    connection: Any = apsw.Connection(str(home / DATABASE))
+    connection.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreBusy):
+        homes.erase("ada")
+    connection.close()
+    assert homes.inventory("ada") == before
+
+
+def test_a_damaged_journal_is_told_and_nothing_is_removed(homes: TenantHomes) -> None:
+    home = Path(made(homes, "ada"))
+    lived(home)
+    (home / DATABASE).write_bytes(b"no database" * 1_000)
+    for file in home.glob(f"{DATABASE}-*"):
+        file.unlink()
+    with pytest.raises(StoreError):
+        homes.erase("ada")
+    assert (home / DATABASE).exists()

@@ -1,0 +1,90 @@
+"""Tenants that are moved, by somebody who is killed while it does that."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection, Cursor
+from torture.harness import Voice
+
+import inmind.stores.postgres.tenants  # noqa: F401 -- imported once, and not by each actor
+from inmind.errors import InmindError
+from inmind.stores.base import Store
+from inmind.stores.rows import as_row
+from inmind.stores.tenants import Where
+from inmind.tenancy import tenants_at
+from inmind.tenancy.moving import Copied, move, opened
+
+NAME = "ada"
+
+
+def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = True) -> int:
+    """Answers with how many steps of the database that took; before the one with this number it is killed."""
+    counted = _counting(step) if "://" in f"{here}{there}" else None
+
+    def tell(address: str, _: Copied) -> None:
+        voice.tell("address", address)
+
+    with ExitStack() as stack:
+        source, target = (stack.enter_context(tenants_at(_place(place))) for place in (here, there))
+        try:
+            move(NAME, source, target, keep=not erase, tell=tell, watch=lambda _done, _total: None)
+        except InmindError as error:
+            voice.tell("refused", error.code, str(error))
+    voice.tell("done")
+    return counted[0] if counted is not None else 0
+
+
+def drop(voice: Voice, *, here: str) -> None:
+    with tenants_at(_place(here)) as tenants:
+        tenants.erase(NAME)
+    voice.tell("done")
+
+
+def look(_: Voice, *, place: str) -> dict[str, Any] | None:
+    """All that a tenant has in a place; None where there is no such tenant, or none that could be opened."""
+    with tenants_at(_place(place)) as tenants:
+        try:
+            memory = tenants.memory_of(NAME)
+            with opened(memory) as store:
+                return _all(store)
+        except InmindError as error:
+            print(place, error)
+            return None
+
+
+def _all(store: Store) -> dict[str, Any]:
+    """But for how far dreams have read: this life has none."""
+    return {
+        stream: [
+            [as_row(event) for event in store.read(stream)],
+            [[one.key.value, one.key.request] for one in store.receipts(stream, most=10_000)],
+        ]
+        for stream in store.streams("")
+    }
+
+
+def _place(place: str) -> Where:
+    return place if "://" in place else Path(place)
+
+
+def _counting(step: int) -> list[int]:
+    """A step is what a database is told, by whoever is at work here."""
+    passed = [0]
+
+    def counted(real: Any) -> Any:
+        def stepping(*arguments: Any, **options: Any) -> Any:
+            if passed[0] == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            passed[0] += 1
+            return real(*arguments, **options)
+
+        return stepping
+
+    Connection.execute = counted(Connection.execute)
+    Cursor.copy = counted(Cursor.copy)
+    return passed

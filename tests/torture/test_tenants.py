@@ -1,0 +1,126 @@
+"""A tenant is moved and erased under fire: at every moment one of two places has all of it, and again is as once.
+
+The tables of faults call this M40 and C02.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from postgres import Run, Server
+from tenanted import lived, made
+from torture import tenants
+from torture.harness import ask, dice, need_strace, points_of, run, some, traced
+
+from inmind.stores.postgres.tenants import TenantRoles
+from inmind.stores.tenants import Tenants
+from inmind.tenancy.homes import TenantHomes
+
+
+@pytest.fixture(scope="module")
+def servers(postgres_run: Run) -> Generator[list[Server]]:
+    with postgres_run.server() as one, postgres_run.server() as other:
+        one.start()
+        other.start()
+        yield [one, other]
+
+
+def a_tenant(place: Tenants) -> None:
+    address = made(place, tenants.NAME)
+    lived(address)
+    lived(address, session="later")
+
+
+# -- between homes: at system calls ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("act", [tenants.carry, tenants.drop], ids=["moved", "erased"])
+def test_whoever_is_killed_at_a_system_call_leaves_a_whole_tenant_or_none(tmp_path: Path, act: Any) -> None:
+    need_strace()
+    start = tmp_path / "start"
+    a_tenant(TenantHomes(start / "here"))
+    before = ask(tenants.look, place=str(start / "here"))
+    assert before
+
+    def places(name: str) -> dict[str, str]:
+        folder = shutil.copytree(start, tmp_path / name)
+        both = {"here": str(folder / "here"), "there": str(folder / "there")}
+        return both if act is tenants.carry else {"here": both["here"]}
+
+    whole = traced(act, trace=tmp_path / "counted.trace", **places("counted"))
+    assert whole.code == 0, whole.said
+    points = points_of(whole)
+    assert len(points) > 20
+    chosen, left_in = some(points, 10, dice()), set[bool]()
+    for point in chosen:
+        where = places(f"at-{point}")
+        inject = f"{point.call}:signal=SIGKILL:when={point.number}"
+        ended = traced(act, inject, trace=tmp_path / f"{point}.trace", **where)
+        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
+        here = ask(tenants.look, place=where["here"])
+        assert here in (before, None), f"killed at {point}: half of it is left"
+        left_in.add(here is not None)
+        if act is tenants.carry:
+            there = ask(tenants.look, place=where["there"])
+            assert before in (here, there), f"killed at {point}: neither has it"
+            again = ask_again(where)
+            assert not ended.all("done") or again == ["NOT_FOUND"], again
+            assert ask(tenants.look, place=where["there"]) == before
+        else:
+            run(act, **where)
+        assert ask(tenants.look, place=where["here"]) is None
+        left = [path for place in where.values() for path in Path(place).glob("*")]
+        assert [path.name for path in left] == (["ada"] if act is tenants.carry else [])
+    assert left_in == {True, False}, "all kills fell on one side"
+
+
+# -- with databases: before each statement --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["into a database", "out of one", "from one to another"])
+def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
+    tmp_path: Path, servers: list[Server], way: str
+) -> None:
+    one, other = (server.url(tcp=True) for server in servers)
+    homes = str(tmp_path / "homes")
+    here, there = {"into a database": (homes, one), "out of one": (one, homes)}.get(way, (one, other))
+    kill_at(here, there, -1)  # the first makes more than all others: what is the server's
+    points = range(kill_at(here, there, -1))
+    assert len(points) > 20
+    for step in [*dice().sample(points, 3), points[-1]]:
+        kill_at(here, there, step)
+
+
+def kill_at(here: str, there: str, step: int) -> int:
+    """Begin anew, be killed, look, call again, look, and leave nothing."""
+    places = {"here": here, "there": there}
+    with opened(here) as source, opened(there) as target:
+        a_tenant(source)
+        before = ask(tenants.look, place=here)
+        ended = run(tenants.carry, step=step, **places)
+        assert ended.killed == (step >= 0), f"before statement {step}: {ended.code} {ended.said}"
+        found = ask(tenants.look, place=here), ask(tenants.look, place=there)
+        assert before in found, f"before statement {step} neither has it"
+        again = ask_again(places)
+        assert again in ([], ["NOT_FOUND"])
+        assert again == [] or found == (None, before)
+        assert (ask(tenants.look, place=here), ask(tenants.look, place=there)) == (None, before)
+        assert [one.admitted for one in target.all()] == [True]
+        target.erase(tenants.NAME)
+        assert not list(Path(here).glob("*"))
+    return ended.answer if step < 0 else 0
+
+
+def opened(place: str) -> Tenants:
+    return TenantRoles(place) if "://" in place else TenantHomes(Path(place))
+
+
+def ask_again(places: dict[str, str]) -> list[str]:
+    """How it was refused, if it was."""
+    ended = run(tenants.carry, **places)
+    assert ended.code == 0, ended.said
+    return [code for code, _ in ended.all("refused")]
