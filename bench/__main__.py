@@ -34,6 +34,7 @@ from bench import (
     wrapped,
 )
 from bench.postgres import append, sessions
+from bench.postgres import dreams as postgres_dreams
 from bench.postgres import search as postgres_search
 from bench.table import WIDTH, Table
 
@@ -58,6 +59,7 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
     "postgres-append": append.run,
     "postgres-sessions": sessions.run,
     "postgres-search": postgres_search.run,
+    "postgres-dreams": postgres_dreams.run,
 }
 
 

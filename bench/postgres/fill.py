@@ -46,6 +46,17 @@ def lines(resource: str) -> Iterator[str]:
         yield f"{' '.join(said).capitalize()}."
 
 
+def said(resource: str, *lengths: int) -> Iterator[str]:
+    """The same, in texts of these lengths, over and over."""
+    random, left = lines(resource), ""
+    while True:
+        for length in lengths:
+            while len(left) < length:
+                left += f"{next(random)} "
+            yield left[:length]
+            left = left[length:]
+
+
 def question(line: str) -> str:
     """A few of its rarest words."""
     rank = _ranks()
@@ -97,7 +108,7 @@ def _vocabulary() -> tuple[list[str], list[float]]:
     while len(seen) < WORDS:
         length = bisect((0.15, 0.65, 0.93), random.random()) + 1
         seen["".join(random.choice(syllables) for _ in range(length))] = None
-    return list(seen), list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
+    return list(seen), list(accumulate(1 / (rank + 1.5) for rank in range(WORDS)))
 
 
 @cache

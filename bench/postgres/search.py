@@ -31,7 +31,7 @@ from inmind.tools import is_memory_tool
 RESOURCES = sized(1_000, 50)
 SIZES = sized((100_000, 1_000_000), (5_000,))
 QUESTIONS = sized(300, 30)
-PATIENCE = sized(900.0, 60.0)
+PATIENCE = sized(600.0, 60.0)
 """Seconds for the index, and for vectors. What is reached by then is what is searched."""
 
 LENGTH = mean(len(line) for line in islice(lines("anybody"), 1_000))

@@ -13,20 +13,20 @@ from time import perf_counter, process_time
 from typing import Any
 
 from bench.postgres.crowd import Together, crowd
+from bench.postgres.fill import said
 from bench.postgres.ground import Ground, ground, sized
 from bench.table import Row, Table
-from bench.talk import Message, exchanges
+from bench.talk import Message
 from bench.timing import Race, spoken
 from inmind import Memory, Session
 
 PROCESSES = (1, 2, 4, 8)
 SESSIONS = sized(240, 24)
 SECONDS = sized(8.0, 1.5)
-WEIGHED = sized(1_000, 50)
+WEIGHED, SPREAD = sized(50, 5), sized(20, 4)
+LENGTHS = (200, 800)
 BEFORE = 10
 """Turns that each session has had."""
-
-_TURNS = [message for exchange in islice(exchanges(asked=200, answered=800), 2_000) for message in exchange]
 
 KINDS = {
     "held": "sessions held open",
@@ -82,29 +82,44 @@ def _computed(kind: str, host: float, server: float) -> Row:
 def _weighed(there: Ground) -> Table:
     """What a turn leaves behind: in tables, and in the log that goes to backups and standbys."""
     with Memory.open(there.tenant, embedder=None) as memory:
-        session = _opened(memory, "weighed", 1, 0)
-        _turn(session, 0)
+        opened = [_opened(memory, "weighed", 1, place) for place in range(SPREAD)]
+        turns = {session.id: _turns(session.id, WEIGHED + 1) for session in opened}
+        for session in opened:
+            _turn(session, turns[session.id], 0)
+            memory.search("anything", resource=session.resource)
         before = there.room, there.logged, there.count("events")
         for passed in range(1, WEIGHED + 1):
-            _turn(session, passed)
+            for session in opened:
+                _turn(session, turns[session.id], passed)
         after = there.room, there.logged, there.count("events")
-    kept, logged, events = ((late - early) / WEIGHED for early, late in zip(before, after, strict=True))
-    said = sum(len(message["content"]) for message in _TURNS[2:4])
+        for session in opened:
+            memory.search("anything", resource=session.resource)
+        indexed = (there.room - after[0]) / (WEIGHED * SPREAD)
+    kept, logged, events = ((late - early) / (WEIGHED * SPREAD) for early, late in zip(before, after, strict=True))
     rows = [
         Row(what="events", measured=f"{events:.1f}", figures={"events": events}),
-        Row(what="bytes that were said", measured=f"{said:,}", figures={"said": said}),
-        Row(what="bytes in tables and indexes", measured=f"{kept:,.0f}", figures={"kept": kept}),
+        Row(what="bytes that were said", measured=f"{sum(LENGTHS):,}", figures={"said": sum(LENGTHS)}),
+        Row(what="bytes in the journal, with its indexes", measured=f"{kept:,.0f}", figures={"kept": kept}),
         Row(what="bytes of WAL", measured=f"{logged:,.0f}", figures={"logged": logged}),
+        Row(what="bytes in the index, by words", measured=f"{indexed:,.0f}", figures={"indexed": indexed}),
     ]
-    return Table(
-        f"what one turn leaves, a mean of {WEIGHED:,}", rows, ["Without the index of deep memory.", there.said]
-    )
+    rows += [_in_place(there, table) for table in ("streams", "owners")]
+    title = f"what one turn leaves, a mean of {WEIGHED} in each of {SPREAD} sessions"
+    return Table(title, rows, [there.said])
+
+
+def _in_place(there: Ground, table: str) -> Row:
+    asked = "SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_user_tables WHERE schemaname = %s AND relname = %s"
+    [(hot, all_of_them)] = there.ask(asked, there.schema, table)
+    share = hot / max(1, all_of_them)
+    return Row(what=f"updates of {table} in their place (HOT)", measured=f"{share:.0%}", figures={"share": share})
 
 
 def _host(number: int, together: Together, url: str, kind: str, processes: int) -> tuple[list[float], float]:
     """Seconds of each turn that it has taken, and those for which it has computed."""
     with Memory.open(url, embedder=None) as memory:
         held: dict[int, Session] = {}
+        turns = _turns("anybody", 2_000)
 
         def session(place: int) -> Session:
             if kind == "anew":
@@ -115,7 +130,7 @@ def _host(number: int, together: Together, url: str, kind: str, processes: int) 
 
         started = process_time()
         for place in range(number, SESSIONS, processes):
-            _turn(session(place), 0)
+            _turn(session(place), turns, 0)
         gc.collect()
         gc.disable()
         together.wait()
@@ -125,7 +140,7 @@ def _host(number: int, together: Together, url: str, kind: str, processes: int) 
         while (begun := perf_counter()) < end:
             passed, block = divmod(step, SESSIONS // processes)
             shifted = number if kind == "held" else (number + passed) % processes
-            _turn(session(block * processes + shifted), passed + 1)
+            _turn(session(block * processes + shifted), turns, passed + 1)
             taken.append(perf_counter() - begun)
             step += 1
         together.wait()
@@ -136,10 +151,15 @@ def _opened(memory: Memory, kind: str, processes: int, place: int) -> Session:
     return memory.session(f"{kind} {processes} {place}", resource=f"{kind} {processes} {place}", window=1_000_000)
 
 
-def _turn(session: Session, passed: int) -> None:
+def _turns(who: str, number: int) -> list[Message]:
+    texts = islice(said(who, *LENGTHS), 2 * (BEFORE + number))
+    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+
+
+def _turn(session: Session, turns: list[Message], passed: int) -> None:
     asked = 2 * (BEFORE + passed)
-    session.prepare(_TURNS[: asked + 1])
-    session.record(_reply(_TURNS[asked + 1]))
+    session.prepare(turns[: asked + 1])
+    session.record(_reply(turns[asked + 1]))
 
 
 def _reply(said: Message) -> dict[str, Any]:

@@ -1,0 +1,207 @@
+"""Ten thousand dreams that are due, drained by four workers of which one is killed every few seconds.
+
+Workers are `inmind worker` as anybody starts it, and die by SIGKILL, whatever they are at; another takes each one's
+place. What is counted is what the journal says in the end: each resource dreamt of exactly once, whoever began it. With
+a model, a stub on the loopback counts who asks: a worker that is killed while it waits for an answer has to ask again,
+and nobody else may.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from time import monotonic, sleep
+
+from bench.postgres.fill import filled
+from bench.postgres.ground import Ground, ground, sized
+from bench.table import Row, Table
+from inmind import Memory
+
+import loopback  # isort: skip -- of the tests, which `ground` has put on the path
+
+DREAMS = sized(10_000, 60)
+NOTES = 6
+"""Of each resource, which is what makes its dream due."""
+WORKERS = 4
+KILLED_EVERY = sized(5.0, 3.0)
+"""Seconds."""
+PATIENCE = sized(3_600.0, 300.0)
+
+_INMIND = "from inmind.doors.cli import main; main()"
+_SETTINGS = """
+[dream]
+first_minutes = 0
+min_crystals = 5
+"""
+_WITH_MODEL = """
+[model]
+provider = "openai"
+url = "{url}"
+name = "stub"
+"""
+
+
+def run() -> list[Table]:
+    return [_drained("by rules"), _drained("with a model")]
+
+
+def _drained(how: str) -> Table:
+    with ground() as there, _stub() as stub, TemporaryDirectory() as folder:
+        filled(there.tenant, "notes", DREAMS, NOTES)
+        there.settle()
+        with Memory.open(there.tenant, embedder=None) as memory:
+            told = _SETTINGS + (_WITH_MODEL.format(url=stub.url) if how == "with a model" else "")
+            memory.edit(memory.page("config.toml"), told)
+        drained = _drain(there, Path(folder))
+        rows = _rows(there, drained, stub if how == "with a model" else None)
+        notes = [
+            f"`inmind worker`, {WORKERS} processes; one is killed every {KILLED_EVERY:g} s, and replaced. Each "
+            f"resource has {NOTES} notes and no dream yet. Time: from the start of the first worker to the last dream.",
+            there.said,
+        ]
+    return Table(f"{DREAMS:,} due dreams {how}, drained by {WORKERS} workers", rows, notes)
+
+
+# -- draining ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Drained:
+    seconds: float = 0.0
+    kills: int = 0
+
+
+def _drain(there: Ground, folder: Path) -> Drained:
+    done, begun = Drained(), monotonic()
+    workers = [_worker(there.tenant, folder / f"{number}.log") for number in range(WORKERS)]
+    logs = cycle(folder / f"{number}.log" for number in range(WORKERS))
+    next_kill, turn = begun + KILLED_EVERY, cycle(range(WORKERS))
+    try:
+        while _dreamt(there) < DREAMS and monotonic() - begun < PATIENCE:
+            if monotonic() >= next_kill:
+                number = next(turn)
+                workers[number].send_signal(signal.SIGKILL)
+                workers[number].wait()
+                done.kills += 1
+                workers[number] = _worker(there.tenant, next(logs))
+                next_kill = monotonic() + KILLED_EVERY
+            assert any(worker.poll() is None for worker in workers), (folder / "0.log").read_text()[-2_000:]
+            sleep(1)
+        done.seconds = monotonic() - begun
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            try:
+                worker.wait(30)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+    return done
+
+
+def _worker(url: str, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as told:
+        command = [sys.executable, "-c", _INMIND, "worker", "--every", "10"]
+        return subprocess.Popen(command, env={**os.environ, "INMIND_DB": url}, stdout=told, stderr=told)
+
+
+def _dreamt(there: Ground) -> int:
+    return there.ask(f"SELECT count(DISTINCT stream) FROM {there.schema}.events WHERE kind = 'dreamt'")[0][0]
+
+
+def _happened(there: Ground, kind: str) -> int:
+    return there.ask(f"SELECT count(*) FROM {there.schema}.events WHERE kind = %s", kind)[0][0]
+
+
+# -- what came of it --------------------------------------------------------------------------------------------
+
+
+def _rows(there: Ground, drained: Drained, stub: Stub | None) -> list[Row]:
+    counted = f"SELECT stream, count(*) FROM {there.schema}.events WHERE kind = 'dreamt' GROUP BY stream"
+    by_stream = dict(there.ask(counted))
+    once = sum(number == 1 for number in by_stream.values())
+    failed, taken = (_happened(there, kind) for kind in ("dream_failed", "dream_taken"))
+    rate = len(by_stream) / drained.seconds
+    rows = [
+        Row(
+            what="dreamt exactly once",
+            measured=f"{once:,} of {DREAMS:,}",
+            bar="all",
+            met=once == DREAMS == len(by_stream),
+            figures={"once": once, "twice": len(by_stream) - once, "never": DREAMS - len(by_stream)},
+        ),
+        Row(
+            what="dreams a second",
+            measured=f"{rate:,.1f} ({drained.seconds:,.0f} s)",
+            figures={"rate": rate, "seconds": drained.seconds},
+        ),
+        Row(
+            what="workers killed",
+            measured=f"{drained.kills}; {taken} dreams that they were in the middle of were gone on with by others",
+            bar="some",
+            met=taken > 0,
+            figures={"kills": drained.kills, "taken": taken},
+        ),
+        Row(what="dreams that failed", measured=f"{failed:,}", bar="0", met=not failed, figures={"failed": failed}),
+    ]
+    if stub is not None:
+        asked = Counter(stub.asked)
+        again = sum(number - 1 for number in asked.values())
+        rows.append(
+            Row(
+                what="questions to the model",
+                measured=f"{sum(asked.values()):,} for {len(asked):,} dreams; {again} anew, after a kill",
+                bar=f"<= {DREAMS:,} and one for each kill",
+                met=len(asked) == DREAMS and again <= drained.kills,
+                figures={"asked": sum(asked.values()), "again": again},
+            )
+        )
+    return rows
+
+
+# -- a model that counts ----------------------------------------------------------------------------------------
+
+_WHO = re.compile(r"r-\d{7}")
+
+
+@dataclass(slots=True)
+class Stub:
+    url: str
+    asked: list[str] = field(default_factory=list[str])
+
+
+@contextmanager
+def _stub() -> Generator[Stub]:
+    """Answers at once, with no edits of its own."""
+    lock = Lock()
+
+    class Handler(loopback.Quiet):
+        def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            with lock:
+                stub.asked.append(_WHO.findall(body)[0])
+            choice = {"message": {"role": "assistant", "content": '{"edits": []}'}, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 1_000, "completion_tokens": 10}
+            answer = json.dumps({"choices": [choice], "usage": usage}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+    stub = Stub("")
+    with loopback.listening(Handler) as url:
+        stub.url = url
+        yield stub
