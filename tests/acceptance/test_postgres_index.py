@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -16,7 +17,8 @@ from inmind import Memory
 from inmind.errors import NotFound, ReadOnly
 from inmind.journal import KINDS
 from inmind.stores.index import VERSION, Near
-from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres import PostgresStore, index
+from inmind.stores.postgres.connection import shown_place
 from inmind.stores.sqlite import SqliteStore
 from inmind.testing import ManualClock
 
@@ -259,3 +261,76 @@ def test_cosines_are_those_of_a_home(tenant_url: str, home: Path) -> None:
     assert [cosine for _, cosine in near[0].passages] == pytest.approx(
         [cosine for _, cosine in near[1].passages], abs=1e-6
     )
+
+
+# -- vectors ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plain(postgres_admin: str, tenant_url: str) -> Generator[Plain]:
+    """A database of the same server that has no pgvector."""
+    name = f"plain_{urlsplit(tenant_url).username}"
+    to = urlsplit(postgres_admin)._replace(path=f"/{name}")
+    execute(postgres_admin, f"CREATE DATABASE {name}", f"GRANT CREATE ON DATABASE {name} TO PUBLIC")
+    yield Plain(urlunsplit(urlsplit(tenant_url)._replace(path=f"/{name}")), urlunsplit(to))
+    execute(postgres_admin, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class Plain(NamedTuple):
+    tenant: str
+    admin: str
+
+
+def by_meaning(memory: Memory) -> list[float]:
+    return [hit.parts["meaning"] for hit in memory.search("boats", resource="ada")]
+
+
+def test_without_pgvector_search_goes_by_words_and_says_so_once(plain: Plain, caplog: pytest.LogCaptureFixture) -> None:
+    with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
+        noted(memory)
+        assert found(memory) == FOUND
+        assert found(memory) == FOUND
+        assert by_meaning(memory) == []
+    assert [record.message for record in caplog.records if "pgvector" in record.message] == [
+        f"{shown_place(plain.tenant)} has no pgvector: searching by words alone"
+    ]
+
+
+def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
+    plain: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "LOOK_AGAIN", 0.0)
+    with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
+        noted(memory)
+        assert by_meaning(memory) == []
+        execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
+        assert by_meaning(memory) == []  # nobody but its owner may use that schema
+        execute(plain.admin, 'GRANT USAGE ON SCHEMA "odd. name" TO PUBLIC')
+        assert memory._deep().embed()  # pyright: ignore[reportPrivateUsage] -- so that nobody is short of time
+        assert len(by_meaning(memory)) == 2
+        execute(plain.admin, "DROP EXTENSION vector CASCADE")
+        assert by_meaning(memory) == []
+        assert found(memory) == FOUND
+        execute(plain.admin, "CREATE EXTENSION vector")
+        assert memory._deep().embed()  # pyright: ignore[reportPrivateUsage]
+        assert len(by_meaning(memory)) == 2
+
+
+def test_vectors_of_an_embedder_that_is_no_longer_used_are_forgotten(tenant_url: str) -> None:
+    for name in ("toy one", "toy two"):
+        with Memory.open(tenant_url, embedder=Toy(name)) as memory:
+            noted(memory)
+            memory.upkeep()
+            assert execute(tenant_url, "SELECT name FROM embedders") == [[(f"{name}#3",)]]
+    rows = "SELECT count(DISTINCT embedder), count(*) FROM vectors"
+    assert execute(tenant_url, rows, "SELECT count(*) FROM passages") == [[(1, 4)], [(4,)]]
+
+
+class Toy:
+    dimensions = 3
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[0.6, 0.0, 0.8] for _ in texts]

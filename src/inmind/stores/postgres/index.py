@@ -62,6 +62,7 @@ class PostgresIndex(Index):
         self._pgvector = ""
         """The schema of pgvector, quoted, where the database has it."""
         self._looked = float("-inf")
+        self._has_said_so = False
 
     # -- following the journal -----------------------------------------------------------------------------
 
@@ -173,7 +174,9 @@ class PostgresIndex(Index):
         self._looked = time.monotonic()
         found = self._rows("pgvector")
         if not found:
-            log.warning("%s has no pgvector: searching by words alone", self._database.place)
+            if not self._has_said_so:
+                log.warning("%s has no pgvector: searching by words alone", self._database.place)
+            self._has_said_so = True
             return
         ((schema,),) = found
         if "vectors" not in self._ask(self._there):

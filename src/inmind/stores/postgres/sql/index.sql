@@ -114,9 +114,10 @@ CREATE TABLE tenant.embedded (
 );
 
 -- name: pgvector
--- The schema that it is in, where the database has it.
+-- The schema that it is in, where the database has it and this role may use it.
 SELECT quote_ident(nspname) FROM pg_catalog.pg_extension
-JOIN pg_catalog.pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector';
+JOIN pg_catalog.pg_namespace ON pg_namespace.oid = extnamespace
+WHERE extname = 'vector' AND has_schema_privilege(nspname, 'USAGE');
 
 -- name: add_vectors
 -- Different embedders have different dimensions, so the column has none of its own.
