@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,15 +72,17 @@ def migrate_and_die(voice: Voice, *, home: str, steps: int) -> list[int]:
     The children are forked from here, where nothing is open; each gets an old store of its own.
     """
     died: list[int] = []
+    old, new = Path(home, "old"), Path(home, "new.db")
+    assert ask_child(lambda: make_old(voice, home=str(old), steps=steps)) == 0
+    assert ask_child(lambda: SqliteStore(new).close()) == 0
     for number in range(1, 1_000):
-        place = Path(home, str(number))
-        ask_child(lambda place=place: make_old(voice, home=str(place), steps=steps))
+        place = shutil.copytree(old, Path(home, str(number)))
         code = ask_child(lambda place=place, number=number: _die_at_statement(voice, place, number))
         if code == 0:
             break
         assert code == 9, f"statement {number}: {code}"
         died.append(number)
-        looked = ask_child(lambda place=place: look(voice, home=str(place), steps=steps))
+        looked = ask_child(lambda place=place: look(voice, home=str(place), steps=steps, new=new))
         assert looked == 0, f"died before statement {number} and then: {looked}"
     return died
 
@@ -112,8 +115,8 @@ def ask_child(act: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def look(voice: Voice, *, home: str, steps: int) -> list[str]:
-    """Whatever happened: it opens, it is of today, and everything that was in it is in it."""
+def look(voice: Voice, *, home: str, steps: int, new: Path | None = None) -> list[str]:
+    """Whatever happened: it opens, it is of today as a new one is, and everything that was in it is in it."""
     path = Path(home) / "inmind.db"
     store = SqliteStore(path)
     texts = [event.what.text for event in store.read("s") if isinstance(event.what, DocumentWritten)]
@@ -127,11 +130,13 @@ def look(voice: Voice, *, home: str, steps: int) -> list[str]:
     assert store.published("s") == {"overview.md": Published("aaaa", 1)}
     store.close()
     schema, version = describe(path)
-    fresh = Path(home) / "fresh.db"
-    SqliteStore(fresh).close()
+    fresh = new or Path(home) / "fresh.db"
+    if not new:
+        SqliteStore(fresh).close()
     assert (schema, version) == describe(fresh)
     assert version == len(MIGRATIONS)
-    fresh.unlink()
+    if not new:
+        fresh.unlink()
     sound(Path(home))
     voice.tell("looked")
     return texts

@@ -61,7 +61,7 @@ def test_a_life_killed_at_a_system_call_goes_on_as_if_before_or_after(tmp_path: 
     for existing in (False, True):
         folder = tmp_path / str(existing)
         folder.mkdir()
-        kill_at_calls(folder, existing=existing, number=40, dice=seeded)
+        kill_at_calls(folder, existing=existing, number=16, dice=seeded)
 
 
 @pytest.mark.torture

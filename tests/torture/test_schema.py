@@ -72,7 +72,7 @@ def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Rando
 def test_a_migration_killed_at_a_system_call_is_done_again(tmp_path: Path, steps: int) -> None:
     """M35, C02, J1: at calls from all over it."""
     need_strace()
-    kill_migrations(tmp_path, steps=steps, number=8, dice=dice())
+    kill_migrations(tmp_path, steps=steps, number=4, dice=dice())
 
 
 @pytest.mark.torture
