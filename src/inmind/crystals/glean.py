@@ -35,6 +35,7 @@ SAID, SHOWN_BY_TOOLS, SEEN, WRITTEN = 0.3, 0.1, 0.3, 0.5
 """Importance of what nobody has declared one for. What tools answer fades in a month unless somebody looks it up."""
 
 MOST_OF_A_CALL = 2_000
+MOST_OF_A_SPEAKER = 200
 MOST_PARTS = 20
 
 
@@ -136,7 +137,7 @@ def _message(message: MessageAdded, said: Said, trust: Trust) -> list[Gleaned]:
 def _speaker(said: Said) -> str:
     """By the message's own field, or by a name in front, as transcripts have it; the text stays as it was said."""
     if said.name or said.role == "tool":
-        return said.name
+        return said.name.replace("\0", "")[:MOST_OF_A_SPEAKER]  # hosts name them as they like, and it is looked up
     named = _NAME_IN_FRONT.match(said.text)
     return named[1] if named and _is_name(named[1].split(" ")) else ""
 
