@@ -403,6 +403,19 @@ def test_one_that_was_left_in_the_middle_is_gone_on_with_in_another_home(
     assert asked(calls) == 1
 
 
+@pytest.mark.parametrize("stage", [*UNPAID, *PAID, "committed"])
+@pytest.mark.spec("G7", "J9", "K20")
+def test_a_dream_in_a_database_is_finished_by_the_next_in_the_same_way(
+    tenant_url: str, calls: Path, undisturbed: dict[str, Any], stage: str
+) -> None:
+    ask(stages.begin, home=tenant_url)
+    killed(tenant_url, calls, stage, key="job")
+    found = ask(stages.dream, home=tenant_url, calls=str(calls), key="job", later=True)
+    assert asked(calls) == 1
+    assert (found["status"], found["ends"], found["spent"]) == ("done", 1, sum(COST))
+    assert without_header(found["page"]) == without_header(undisturbed["page"])
+
+
 @pytest.mark.spec("G7", "M40")
 def test_what_is_proposed_of_words_that_no_page_can_hold_is_taken_elsewhere_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "here", embedder=None) as memory:
