@@ -226,6 +226,13 @@ class DeepMemory:
         return self._index.with_news(after, most)
 
     @_on_a_sound_index
+    def without_vectors(self, most: int) -> int:
+        """How many resources have something that an embedder has not been through, of at most so many."""
+        if self.embedder is None or not self._finds_meaning:
+            return 0
+        return len(self._index.lagging(self.embedder.name, most))
+
+    @_on_a_sound_index
     def forget_other_vectors(self) -> None:
         """Vectors of embedders that are no longer in use, once all is embedded by the one that is."""
         if self.embedder is not None and self.embed():

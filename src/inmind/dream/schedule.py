@@ -71,10 +71,12 @@ def next_due(
         return now
     since, wait = _since(dreaming.begun, now), _waited(dreaming.failures)
     if strong and fresh(1):
-        return now + max(timedelta(), max(rhythm.early, wait(rhythm.early)) - since)
-    if fresh(rhythm.least) >= rhythm.least:
-        return now + max(timedelta(), wait(rhythm.every) - since)
-    return None
+        usual = max(rhythm.early, wait(rhythm.early))
+    elif fresh(rhythm.least) >= rhythm.least:
+        usual = wait(rhythm.every)
+    else:
+        return None
+    return now if since >= usual else now + usual - since
 
 
 def asks_model(dreaming: Dreaming, rhythm: Rhythm, now: datetime) -> bool:

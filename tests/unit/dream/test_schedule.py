@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.dream.dreaming import KEEPS, LEASE, Dreaming, Running
-from inmind.dream.schedule import PATIENCE, Rhythm, asks_model, trigger
+from inmind.dream.schedule import PATIENCE, Rhythm, asks_model, next_due, trigger
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
@@ -131,3 +131,46 @@ def test_however_often_it_is_asked_dreams_keep_their_distance(
             dreaming = replace(dreaming, begun=now, failures=dreaming.failures + 1 if bad else 0)
     for (before, _), (after, due) in pairwise(came):
         assert after - before >= (RHYTHM.early if due == "spike" else RHYTHM.every)
+
+
+# -- when to look again ------------------------------------------------------------------------------------
+
+
+def looked_again(dreaming: Dreaming | None = None, *, strong: bool = False, fresh: int = 5) -> datetime | None:
+    return next_due(dreaming or Dreaming(), RHYTHM, now=NOON, strong=strong, fresh=lambda most: min(most, fresh))
+
+
+@pytest.mark.spec("G3", "J9")
+def test_whoever_has_nothing_to_dream_of_need_not_be_looked_at_again() -> None:
+    assert looked_again(fresh=4) is None
+    assert looked_again(fresh=0, strong=True) is None
+
+
+@pytest.mark.spec("G3", "J9")
+def test_a_dream_that_has_to_wait_is_looked_for_when_it_is_due() -> None:
+    assert looked_again(begun(30 * MINUTES)) == NOON + 90 * MINUTES
+    assert looked_again(begun(300 * MINUTES)) == NOON
+    assert looked_again(begun(4 * MINUTES), strong=True, fresh=1) == NOON + 6 * MINUTES
+
+
+@pytest.mark.spec("K20", "K22")
+def test_a_dream_of_somebody_else_is_looked_for_when_it_holds_no_more() -> None:
+    held = Running(dream=1, began=NOON, until=NOON + LEASE, made_of=NOON)
+    assert looked_again(Dreaming(running=held, begun=NOON)) == NOON + LEASE
+    assert looked_again(Dreaming(running=replace(held, until=NOON), begun=NOON)) == NOON
+
+
+@given(
+    ago=st.none() | st.timedeltas(timedelta(), timedelta(days=3)),
+    failures=st.integers(0, 8),
+    strong=st.booleans(),
+    fresh=st.integers(0, 6),
+    later=st.timedeltas(timedelta(), timedelta(days=2)),
+)
+def test_no_dream_is_due_before_somebody_looks_again(
+    ago: timedelta | None, failures: int, strong: bool, fresh: int, later: timedelta
+) -> None:
+    dreaming = Dreaming(begun=None if ago is None else NOON - ago, failures=failures)
+    again = looked_again(dreaming, strong=strong, fresh=fresh)
+    due = why(dreaming, now=NOON + later, strong=strong, fresh=fresh)
+    assert bool(due) == (again is not None and NOON + later >= again)

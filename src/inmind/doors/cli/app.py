@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, Mapping[str, Entry]] = {
         "export": Entry(f"{CLI}.bundles:export", "Put a whole home into one file, while it is in use."),
         "import": Entry(f"{CLI}.bundles:import_", "Take in a file that `inmind export` made: all of it, or nothing."),
         "upkeep": Entry(f"{CLI}.upkeep:upkeep", "Do once what is due: consolidate, dream, make vectors."),
+        "status": Entry(f"{CLI}.status:status", "Show what is being done in the background, and what waits."),
         "worker": Entry(f"{CLI}.worker:worker", "Do the upkeep, round after round, until Ctrl-C or SIGTERM."),
     },
 }

@@ -1,0 +1,516 @@
+"""Workers on a database: what is due is done once, whoever dies, leaves or comes; and what they use is limited."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import procrastinate.schema
+import psycopg
+import pytest
+from dreamt import accounted, events_of, in_order, text_of
+from postgres import Tenants, wait_until
+from terminal import at_once, inmind
+from torture import workers
+from torture.harness import SECONDS, Running, run
+from torture.stages import BEHIND, Paid
+from torture.workers import DONE, NOTES, QUICKLY, a_worker, asked, fill, leases_are_short
+
+from inmind import Memory
+from inmind.documents import STATE
+from inmind.doors.worker.connector import TenantConnector
+from inmind.doors.worker.status import status_of
+from inmind.doors.worker.tasks import Work, cron, quiet
+from inmind.dream.dreaming import LIMITED
+from inmind.errors import StoreBusy
+from inmind.journal import Dreamt, DreamTaken
+from inmind.memory import house_of
+from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres.jobs import Jobs, Standing
+from inmind.stores.statements import script
+from inmind.testing import ManualClock
+
+
+@pytest.fixture
+def url(tenant_url: str) -> str:
+    return tenant_url
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    return tmp_path / "calls"
+
+
+@pytest.fixture
+def jobs(url: str) -> Iterator[Jobs]:
+    store = PostgresStore.open(url)
+    made = Jobs(store.database)
+    made.make()
+    yield made
+    store.close()
+
+
+@pytest.fixture
+def sql(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """As the tenant, in its own schema."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def user_of(url: str) -> str:
+    return urlsplit(url).username or ""
+
+
+def dreams_in(url: str, resource: str = "ada") -> list[str]:
+    with Memory.open(url, embedder=None) as memory:
+        in_order(memory, resource=resource)
+        accounted(memory, resource=resource)
+        return [dream.status for dream in memory.dreams(resource)]
+
+
+def done_once(url: str, *, model: Any = None) -> None:
+    with a_worker(url, model=model) as worker:
+        worker.run_once()
+
+
+# -- what is due --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J9", "G3")
+def test_a_worker_does_what_is_due_and_no_more(url: str) -> None:
+    fill(url, "ada", "ben", "cy")
+    done_once(url)
+    assert [dreams_in(url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
+    done_once(url)
+    assert [dreams_in(url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
+
+
+@pytest.mark.spec("J9")
+def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(url: str, home: Path) -> None:
+    clock = ManualClock()
+    pages: list[str] = []
+    for place in (url, home):
+        with Memory.open(place, embedder=None, settings=QUICKLY, clock=clock) as memory:
+            for note in (*NOTES, NOTES[0]):
+                memory.note("ada", note)
+    with a_worker(url, clock=clock) as worker:
+        worker.run_once()
+    with Memory.open(home, embedder=None, settings=QUICKLY, clock=clock) as memory:
+        memory.upkeep()
+    for place in (url, home):
+        with Memory.open(place, embedder=None) as memory:
+            (dream,) = memory.dreams("ada")
+            pages.append(text_of(memory, STATE))
+            assert (dream.status, dream.trigger) == ("done", "schedule")
+    assert NOTES[0] in pages[0]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.spec("J9", "G3")
+def test_a_schedule_outlives_those_who_keep_it(url: str) -> None:
+    clock = ManualClock()
+    fill(url, "ada")
+
+    def worked() -> int:
+        with a_worker(url, clock=clock) as worker:
+            worker.run_once()
+        return len(dreams_in(url))
+
+    assert worked() == 1
+    clock.advance(seconds=3_600)
+    with Memory.open(url, embedder=None, clock=clock) as memory:
+        memory.note("ada", "Ben is on holiday")
+    assert worked() == 1
+    clock.advance(seconds=3_000)
+    assert worked() == 1
+    clock.advance(seconds=601)  # nobody has written anything since: it is due by what the database has kept
+    assert worked() == 2
+
+
+@pytest.mark.spec("J9")
+def test_whoever_is_looked_after_is_left_alone_until_something_happens_or_is_due(url: str, jobs: Jobs) -> None:
+    now = datetime.now(UTC)
+    fill(url, "ada")
+    assert jobs.look(now) == 1
+    assert jobs.look(now) == 0  # its job waits
+    done_once(url)
+    assert jobs.look(now) == 0
+    assert jobs.due(now) == (0, None)
+    fill(url, "ada", "ben")
+    assert jobs.look(now) == 2
+    later = now + timedelta(days=40)
+    done_once(url)
+    assert jobs.look(later) == 2
+    assert jobs.standing("ada").seen > 0
+
+
+def test_what_belongs_to_nobody_is_no_job(url: str, jobs: Jobs) -> None:
+    with Memory.open(url, embedder=None) as memory:
+        memory.session("alone").note("Just so")
+    assert jobs.look(datetime.now(UTC)) == 0
+
+
+def test_who_has_been_quiet_for_long_is_looked_at_more_seldom() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert quiet(Standing(5, 3, now - timedelta(days=9)), now) == timedelta(days=1)
+    assert quiet(Standing(5, 5, now - timedelta(hours=1)), now) == timedelta(days=1)
+    assert quiet(Standing(5, 5, now - timedelta(days=9)), now) == timedelta(days=18)
+    assert quiet(Standing(5, 5, now - timedelta(days=90)), now) == timedelta(days=30)
+
+
+def test_a_calendar_comes_as_near_as_it_can() -> None:
+    assert [cron(every) for every in (0.2, 15, 60, 600, 7200)] == [
+        "* * * * * */1",
+        "* * * * * */15",
+        "*/1 * * * *",
+        "*/10 * * * *",
+        "0 * * * *",
+    ]
+
+
+# -- whoever dies ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J9", "K22")
+@pytest.mark.parametrize("stage", [*BEHIND, DONE])
+def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(url: str, calls: Path, stage: str) -> None:
+    fill(url, "ada")
+    ended = run(workers.killed_behind, url=url, calls=str(calls), stage=stage)
+    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.said
+    until = time.monotonic() + SECONDS
+    with leases_are_short(), a_worker(url, model=Paid(str(calls))) as worker:
+        while True:
+            worker.run_once()
+            with Memory.open(url, embedder=None) as memory:
+                if [dream.status for dream in memory.dreams("ada")] == ["done"] and not left_over(url):
+                    break
+            assert time.monotonic() < until, "nobody went on with it"
+            time.sleep(0.1)
+    assert dreams_in(url) == ["done"]
+    assert asked(calls) == 1
+    with Memory.open(url, embedder=None) as memory:
+        happened = [event.what for event in events_of(memory)]
+        assert sum(isinstance(what, Dreamt) for what in happened) == 1
+        assert sum(isinstance(what, DreamTaken) for what in happened) == (stage in BEHIND and stage != "committed")
+
+
+def left_over(url: str) -> int:
+    store = PostgresStore.open(url)
+    queue = Jobs(store.database).queue(unheard=30)
+    store.close()
+    return queue.running + queue.later
+
+
+@pytest.mark.spec("J9", "K20")
+@pytest.mark.parametrize("many", [30, pytest.param(200, marks=pytest.mark.torture)])
+def test_two_workers_of_which_one_dies_every_second_dream_once_for_everybody(
+    url: str, calls: Path, sql: psycopg.Connection[Any], many: int
+) -> None:
+    resources = [f"r{number:03}" for number in range(many)]
+    fill(url, *resources)
+    running = [Running(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
+    killed = seen = 0
+    last = began = time.monotonic()
+    try:
+        while (done := _dreamt(sql)) < many:
+            assert time.monotonic() < began + many * 5, f"only {done} were dreamt for"
+            time.sleep(0.05)
+            if done > seen and time.monotonic() > last + 1:  # each has come to something before one dies
+                doomed = running.pop(0)
+                doomed.kill()
+                doomed.finish()
+                running.append(Running(workers.goes_on, url=url, calls=str(calls)))
+                killed, seen, last = killed + 1, done, time.monotonic()
+    finally:
+        for one in running:
+            one.kill()
+            one.finish()
+    assert killed > 1
+    for one in resources:
+        assert dreams_in(url, one) == ["done"]
+    assert asked(calls) <= len(resources) + killed  # whom it had just answered was killed before it could say so
+
+
+def _dreamt(sql: psycopg.Connection[Any]) -> int:
+    return sql.execute("SELECT count(*) FROM events WHERE kind = 'dreamt'").fetchall()[0][0]
+
+
+@pytest.mark.spec("J9")
+def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
+    url: str, jobs: Jobs, sql: psycopg.Connection[Any]
+) -> None:
+    fill(url, "ada")
+    jobs.look(datetime.now(UTC))
+    with Memory.open(url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
+        work = Work(house_of(memory), jobs, workers.unheard)
+        for tries in range(3):
+            fetch = "SELECT procrastinate_fetch_job_v2(NULL, worker_id) FROM procrastinate_register_worker_v1()"
+            assert sql.execute(fetch).fetchone()
+            assert work.sweep() == 0  # it was heard of a moment ago
+            sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
+            assert work.sweep() == (tries < 2)
+        assert jobs.queue(unheard=30).failed == 1
+        ((owner, reason, until),) = jobs.failing(10)
+        assert (owner, reason) == ("ada", "3 workers died of it")
+        assert until > datetime.now(UTC)
+        assert jobs.look(datetime.now(UTC)) == 0  # nobody tries for a while
+        assert jobs.look(until) == 1
+
+
+# -- whoever has to leave ----------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C08", "J9")
+def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at_once(url: str, calls: Path) -> None:
+    fill(url, "ada")
+    leaving = Running(workers.leaves_in_the_middle, url=url)
+    leaving.hear_until("asked")
+    began = time.monotonic()
+    os.kill(leaving.pid, signal.SIGTERM)
+    leaving.hear_until("left")
+    assert time.monotonic() - began < 5
+    leaving.finish()
+    with Memory.open(url, embedder=None) as memory:
+        running = memory.belongings("ada").dreams.running
+        assert running is not None
+        assert (running.stage, running.holds(datetime.now(UTC))) == ("gathered", False)
+    done_once(url, model=Paid(str(calls)))
+    with Memory.open(url, embedder=None) as memory:
+        (dream,) = memory.dreams("ada")
+        assert (dream.id, dream.status, dream.by) == (running.dream, "done", "paid")
+    assert (dreams_in(url), asked(calls)) == (["done"], 1)
+
+
+@pytest.mark.spec("C08")
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_ends_in_good_order(url: str, which: signal.Signals) -> None:
+    from terminal import command
+
+    fill(url, "ada")
+    with Memory.open(url, embedder=None) as memory:
+        memory.edit(memory.page("config.toml"), "[dream]\nmin_crystals = 1\n[worker]\npoll_seconds = 0.1\n")
+    arguments = command("worker", "--db", url, "--every", "1", "--jobs", "2")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline(), process.stdout.readline()]
+        process.send_signal(which)
+        rest, complaints = process.communicate(timeout=SECONDS)
+    assert said[0].startswith("Looking after postgresql://")
+    assert "2 notes taken in" in said[1]
+    assert (process.returncode, rest, complaints) == (0, "Stopped.\n", "")
+
+
+@pytest.mark.spec("J9", "P33")
+def test_a_worker_outlives_connections_that_are_cut(
+    url: str, postgres_admin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inmind.doors.worker.database.WAIT", 0.1)
+    fill(url, "ada")
+    with a_worker(url) as worker:
+        thread = threading.Thread(target=worker.run, args=(1.0,))
+        thread.start()
+        try:
+            wait_until(lambda: dreams_in(url) == ["done"], "no dream", seconds=SECONDS)
+            cutting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
+            with psycopg.connect(postgres_admin, autocommit=True) as admin:
+                assert admin.execute(cutting, [user_of(url)]).fetchall()
+            fill(url, "ben")
+            wait_until(lambda: dreams_in(url, "ben") == ["done"], "it does not go on", seconds=SECONDS)
+        finally:
+            worker.leave()
+            thread.join(SECONDS)
+    assert not thread.is_alive()
+
+
+# -- what fails --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J9", "G3")
+def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
+    url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(url, "ada", "ben")
+    with a_worker(url, settings={"worker.tries": 2}) as worker:
+        house = worker._house  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+        tend = house.tend
+
+        def broken(resource: str, *rest: Any, **more: Any) -> Any:
+            if resource == "ada":
+                raise StoreBusy(place="here", seconds=1)
+            return tend(resource, *rest, **more)
+
+        monkeypatch.setattr(house, "tend", broken)
+        worker.run_once()
+        assert (dreams_in(url, "ada"), dreams_in(url, "ben")) == ([], ["done"])
+        queue = jobs.queue(unheard=30)
+        assert (queue.waiting, queue.later, queue.failed) == (0, 1, 0)
+        sql.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'tend'")
+        worker.run_once()
+        assert jobs.queue(unheard=30).failed == 1
+        ((owner, reason, _),) = jobs.failing(10)
+        assert (owner, reason.startswith("STORE_BUSY: ")) == ("ada", True)
+    done_once(url)
+    assert dreams_in(url, "ada") == []
+
+
+@pytest.mark.spec("K20")
+def test_a_dream_of_somebody_else_is_waited_for_and_no_failure(url: str, jobs: Jobs) -> None:
+    fill(url, "ada")
+    seen: list[int] = []
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "propose":
+            done_once(url)
+            seen.append(jobs.queue(unheard=30).failed)
+
+    with Memory.open(url, embedder=None) as memory:
+        memory.dream("ada", watch=watch)
+        due, _ = jobs.due(datetime.now(UTC) + timedelta(minutes=2))
+    assert (seen, due) == ([0], 1)
+    assert dreams_in(url) == ["done"]
+
+
+# -- limits ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B47", "J9")
+def test_eight_processes_at_once_keep_to_one_limit(url: str, calls: Path) -> None:
+    names = [[f"r{process}-{n}" for n in range(2)] for process in range(8)]
+    fill(url, *(name for some in names for name in some))
+    limits = {"limits.model_calls_per_minute": 5}
+    running = [
+        Running(workers.dreams_within, url=url, calls=str(calls), resources=some, limits=limits) for some in names
+    ]
+    for one in running:
+        one.hear_until("waiting")
+    for one in running:
+        one.go_on()
+    reasons = [reason for one in running for reason in one.finish().answer]
+    assert asked(calls) == 5
+    assert reasons.count("") == 5
+    assert all(reason.startswith(LIMITED) for reason in reasons if reason)
+    assert all("by rules" in reason for reason in reasons if reason)
+
+
+# -- somebody else's tables --------------------------------------------------------------------------------
+
+
+def test_the_tables_are_those_of_the_engine_that_is_installed() -> None:
+    """One that wants others comes with a step of its own, which brings those of older databases there."""
+    _, ours, _ = script("jobs_0001", package="inmind.stores.postgres").split("-- ---- procrastinate ----\n")
+    assert ours == procrastinate.schema.SchemaManager.get_schema()
+
+
+@pytest.mark.spec("J8", "J9")
+def test_jobs_stay_in_the_tenants_schema_whatever_its_path_and_its_name(tenants: Tenants, postgres_admin: str) -> None:
+    with tenants.fresh() as url, psycopg.connect(postgres_admin, autocommit=True) as admin:
+        name = user_of(url)
+        admin.execute(f"ALTER ROLE {name} SET search_path = pg_catalog".encode())
+        fill(url, "ada")
+        done_once(url)
+        assert dreams_in(url) == ["done"]
+        found = admin.execute("SELECT schemaname FROM pg_tables WHERE tablename = 'procrastinate_jobs'").fetchall()
+        assert (name,) in found
+        assert ("public",) not in found
+
+
+def test_a_schema_is_named_safely_in_each_statement() -> None:
+    connector = TenantConnector("postgresql://nobody@127.0.0.1/none", 'a "b" 100%\\1', most=1)
+    said = connector.within("SELECT procrastinate_finish_job_v1(%(job_id)s)")
+    assert said == 'SELECT "a ""b"" 100%%\\1".procrastinate_finish_job_v1(%(job_id)s)'
+
+
+# -- looking -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J9")
+def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(url: str, jobs: Jobs) -> None:
+    fill(url, "ada", "ben")
+    now = datetime.now(UTC)
+    jobs.look(now)
+    jobs.tended("ben", seen=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
+    limited = {**QUICKLY, "limits.dreams_per_hour": 3, "limits.price_per_day": 1.5}
+    told: list[Any] = []
+
+    def watch(phase: str, _: str) -> None:
+        if phase == "propose":
+            told.append(status_of(house_of(memory), jobs))
+
+    with Memory.open(url, embedder=None, settings=limited) as memory:
+        memory.dream("ada", watch=watch)
+        (found,) = told
+    assert (found.queue.waiting, found.queue.running, found.queue.workers) == (2, 0, 0)
+    (dream,) = found.dreams
+    assert (dream.resource, dream.stage, dream.trigger, dream.holds) == ("ada", "gathered", "asked", True)
+    assert [(use.name, use.used, use.most) for use in found.limits] == [
+        ("price_per_day", 0.0, 1.5),
+        ("dreams_per_hour", 0.0, 3.0),
+    ]
+    (one,) = found.given_up
+    assert (one.resource, one.reason) == ("ben", "STORE: no room")
+    text = inmind("status", "--db", url).stdout.splitlines()
+    assert [line.split()[0] for line in text[1:]] == ["queue", "due", "index", "given"]
+    assert "2 waiting" in text[1]
+    as_json = json.loads(inmind("status", "--db", url, "--json").stdout)
+    assert (as_json["queue"]["waiting"], as_json["given_up"][0]["resource"]) == (2, "ben")
+
+
+def test_looking_makes_no_tables_for_jobs(url: str, sql: psycopg.Connection[Any]) -> None:
+    fill(url, "ada")
+    found = json.loads(inmind("status", "--db", url, "--json").stdout)
+    assert (found["due"], found["queue"]["workers"]) == (1, 0)
+    assert sql.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,)
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J9", "G3")
+def test_once_does_what_is_due_and_leaves(url: str) -> None:
+    with Memory.open(url, embedder=None) as memory:
+        for number in range(6):
+            memory.note("ada", f"Fact number {number} about boats")
+    first = inmind("worker", "--db", url, "--once")
+    assert (first.returncode, first.stderr) == (0, "")
+    dream, done = first.stdout.splitlines()
+    assert dream.startswith("Dream ")
+    assert done == "All that was due is done."
+    assert inmind("worker", "--db", url, "--once").stdout == "All that was due is done.\n"
+
+
+@pytest.mark.spec("G3")
+def test_once_in_a_home_is_the_same(home: Path) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        for number in range(6):
+            memory.note("ada", f"Fact number {number} about boats")
+    first = at_once("worker", "--once", home=home)
+    assert first.output.splitlines()[-1] == "All that was due is done."
+    assert first.output.startswith("Dream ")
+    refused = at_once("worker", "--jobs", "2", home=home)
+    assert (refused.exit_code, "--jobs" in refused.output) == (2, True)
+    status = at_once("status", home=home).output.splitlines()
+    assert status[1] == "queue     0 waiting, 0 running, 0 stalled, 0 given up"
+
+
+@pytest.mark.spec("G3")
+def test_workers_on_one_home_share_a_consolidation(home: Path) -> None:
+    clock = ManualClock()
+    with (
+        Memory.open(home, embedder=None, clock=clock) as one,
+        Memory.open(home, embedder=None, clock=clock) as other,
+    ):
+        one.note("ada", "Just so")
+        done = [house_of(memory).run(60, shared=True) for memory in (one, other)]
+        assert [list(round.consolidated) for round in done] == [["ada"], []]
+        clock.advance(seconds=1_800)
+        done = [house_of(memory).run(60, shared=True) for memory in (other, one)]
+        assert [list(round.consolidated) for round in done] == [["ada"], []]

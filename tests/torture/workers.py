@@ -1,0 +1,141 @@
+"""Workers on a database in processes of their own, that end where a test wants them to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from torture.harness import Voice
+from torture.stages import BEHIND, Paid
+
+from inmind import Memory
+from inmind.doors.worker.database import DatabaseWorker, queue_of
+from inmind.dream.dreaming import LEASE
+from inmind.housekeeping import Upkeep
+from inmind.lease import Lease
+from inmind.memory import house_of
+from inmind.models import Question, Reply
+from inmind.testing import ManualClock
+
+SHORT = timedelta(seconds=1)
+"""A lease that a test can wait for."""
+
+QUICKLY: Mapping[str, Any] = {
+    "dream.first_minutes": 0,
+    "dream.min_crystals": 1,
+    "worker.poll_seconds": 0.05,
+    "worker.stalled_seconds": 0.6,
+}
+
+NOTES = ("Ada prefers tabs over spaces", "The cat of Ada is called Pascal")
+
+DONE = "done"
+"""Behind all stages: its worker knows that the job is done, and the queue does not yet."""
+
+
+class Endless:
+    """A model that never answers."""
+
+    name = "endless"
+
+    def __init__(self, asked: Callable[[], object]) -> None:
+        self._asked = asked
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        self._asked()
+        threading.Event().wait()
+        raise AssertionError("nobody waits for ever")
+
+
+@contextmanager
+def leases_are_short() -> Generator[None]:
+    assert LEASE > SHORT
+    with patch("inmind.dream.dreaming.LEASE", SHORT), patch("inmind.lease.LEASE", SHORT):
+        yield
+
+
+def fill(url: str, *resources: str) -> None:
+    with Memory.open(url, embedder=None) as memory:
+        for resource in resources:
+            for note in NOTES:
+                memory.note(resource, note)
+
+
+@contextmanager
+def a_worker(
+    url: str,
+    *,
+    model: Any = None,
+    most: int = 1,
+    settings: Mapping[str, Any] | None = None,
+    told: Callable[[str, Upkeep], None] | None = None,
+    clock: Any = None,
+) -> Generator[DatabaseWorker]:
+    given = {**QUICKLY, **(settings or {})}
+    with Memory.open(url, embedder=None, model=model, settings=given, clock=clock) as memory:
+        house = house_of(memory)
+        yield DatabaseWorker(house, queue_of(house), url, most=most, told=told or unheard)
+
+
+def unheard(_: str, __: Upkeep) -> None:
+    """Nobody wants to know."""
+
+
+def killed_behind(voice: Voice, *, url: str, calls: str, stage: str) -> None:
+    """All that is due, until the first dream reaches a stage."""
+
+    def kill() -> None:
+        voice.tell("ending", stage)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    tell = Lease.tell
+
+    def stopping(lease: Lease, phase: str, detail: str = "") -> None:
+        if phase == BEHIND.get(stage):
+            kill()
+        tell(lease, phase, detail)
+
+    def told(_: str, done: Upkeep) -> None:
+        if stage == DONE and done.dreams:
+            kill()
+
+    model = Paid(calls)
+    with leases_are_short(), patch.object(Lease, "tell", stopping), a_worker(url, model=model, told=told) as worker:
+        worker.run_once()
+
+
+def goes_on(voice: Voice, *, url: str, calls: str) -> None:
+    """Until it is killed."""
+    with (
+        leases_are_short(),
+        a_worker(url, model=Paid(calls), told=lambda owner, _: voice.tell("tended", owner)) as worker,
+    ):
+        worker.run(1.0)
+
+
+def leaves_in_the_middle(voice: Voice, *, url: str) -> None:
+    """When it is told to by SIGTERM, while a model thinks."""
+    model = Endless(lambda: voice.tell("asked"))
+    with a_worker(url, model=model) as worker:
+        signal.signal(signal.SIGTERM, lambda _, __: worker.leave())
+        worker.run(1.0)
+    voice.tell("left")
+
+
+def dreams_within(voice: Voice, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]) -> list[str]:
+    """Why each of these dreams was not made by the model, or nothing."""
+
+    with Memory.open(url, embedder=None, model=Paid(calls), settings=limits, clock=ManualClock()) as memory:
+        voice.wait()
+        return [memory.dream(resource).reason for resource in resources]
+
+
+def asked(calls: Path) -> int:
+    return len(calls.read_text().splitlines()) if calls.exists() else 0

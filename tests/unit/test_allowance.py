@@ -1,0 +1,181 @@
+"""What all processes may use together: set aside before, settled behind, never more than there may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind import Memory
+from inmind.allowance import OVERHEAD, Allowances
+from inmind.dream.dreaming import LIMITED, Dreaming, Running
+from inmind.errors import ModelFailed, StoreUnavailable
+from inmind.journal import Dreamt, Event, Origin, Trust
+from inmind.models import Question, Reply
+from inmind.settings import LimitSettings
+from inmind.stores.base import Window
+from inmind.testing import InMemoryStore, ManualClock
+
+QUESTION = Question(system="be short", prompt="what is new? 今日", most_tokens=100)
+MOST_READ = len((QUESTION.system + QUESTION.prompt).encode()) + OVERHEAD
+PRICES = (0.001, 0.01)
+
+
+class Model:
+    name = "some-model"
+
+    def __init__(self, answer: Callable[[], Reply]) -> None:
+        self.asked = 0
+        self._answer = answer
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        self.asked += 1
+        return self._answer()
+
+
+def limited(store: InMemoryStore, answer: Callable[[], Reply], **limits: float) -> tuple[Model, Callable[[], Reply]]:
+    model = Model(answer)
+    given = LimitSettings(**limits)  # pyright: ignore[reportArgumentType] -- whole numbers where it wants them
+    asked = Allowances(store, given, ManualClock()).limited(model, PRICES)
+    return model, lambda: asked.ask(QUESTION, seconds=1)
+
+
+def used(store: InMemoryStore, name: str, length: timedelta = timedelta(days=1)) -> int:
+    return store.used(Window.at(ManualClock()(), name, length))
+
+
+def an_answer(*tokens: int) -> Callable[[], Reply]:
+    return lambda: Reply(text="nothing", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
+
+
+def fails(*tokens: int) -> Callable[[], Reply]:
+    def fail() -> Reply:
+        raise ModelFailed(reason="no", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
+
+    return fail
+
+
+def test_without_limits_a_model_is_asked_as_it_is() -> None:
+    model = Model(an_answer())
+    assert Allowances(InMemoryStore(), LimitSettings(), ManualClock()).limited(model, PRICES) is model
+
+
+@pytest.mark.spec("B47")
+def test_a_model_is_asked_so_often_and_then_the_reason_says_until_when() -> None:
+    model, ask = limited(InMemoryStore(), an_answer(1, 1), model_calls_per_minute=2)
+    ask()
+    ask()
+    with pytest.raises(ModelFailed) as refused:
+        ask()
+    assert model.asked == 2
+    assert refused.value.reason == (
+        f"{LIMITED}model_calls_per_minute has no room for one more answer before 2026-01-01T00:01:00Z, "
+        "so this dream goes by rules"
+    )
+
+
+@pytest.mark.spec("B47")
+def test_the_most_that_an_answer_may_cost_has_to_be_there_and_what_it_cost_is_what_counts() -> None:
+    store = InMemoryStore()
+    most = MOST_READ + QUESTION.most_tokens
+    model, ask = limited(store, an_answer(30, 12), tokens_per_day=most + 42)
+    ask()
+    assert used(store, "tokens_per_day") == 42
+    ask()
+    with pytest.raises(ModelFailed):
+        ask()
+    assert (model.asked, used(store, "tokens_per_day")) == (2, 84)
+
+
+@pytest.mark.spec("B47")
+def test_money_is_counted_by_the_prices_of_what_is_read_and_written() -> None:
+    store = InMemoryStore()
+    _, ask = limited(store, an_answer(30, 12), price_per_day=5.0)
+    ask()
+    assert used(store, "price_per_day") == 150_000  # millionths: 0.03 + 0.12
+
+
+@pytest.mark.spec("B47")
+def test_where_one_limit_refuses_nothing_is_kept_of_the_others() -> None:
+    store = InMemoryStore()
+    model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=5, tokens_per_day=10)
+    with pytest.raises(ModelFailed, match="tokens_per_day"):
+        ask()
+    assert (model.asked, used(store, "model_calls_per_minute", timedelta(minutes=1))) == (0, 0)
+
+
+@pytest.mark.spec("B47")
+@pytest.mark.parametrize(("answer", "left"), [(fails(), None), (fails(5, 2), 7), (an_answer(), None)])
+def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], Reply], left: int | None) -> None:
+    store = InMemoryStore()
+    _, ask = limited(store, answer, tokens_per_day=10_000)
+    with suppress(ModelFailed):
+        ask()
+    assert used(store, "tokens_per_day") == (MOST_READ + QUESTION.most_tokens if left is None else left)
+
+
+@pytest.mark.spec("B47")
+def test_a_store_that_cannot_be_reached_behind_an_answer_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InMemoryStore()
+    _, ask = limited(store, an_answer(30, 12), tokens_per_day=10_000)
+
+    def away(*_: object) -> None:
+        raise StoreUnavailable(place="there", reason="it is away")
+
+    monkeypatch.setattr(store, "settle", away)
+    assert ask().text == "nothing"
+    assert used(store, "tokens_per_day") == MOST_READ + QUESTION.most_tokens
+
+
+@pytest.mark.spec("B47")
+@given(
+    costs=st.lists(st.tuples(st.integers(1, MOST_READ), st.integers(1, 100)), max_size=20), most=st.integers(0, 2_000)
+)
+def test_whatever_answers_cost_no_limit_is_passed(costs: list[tuple[int, int]], most: int) -> None:
+    store, paid = InMemoryStore(), [(0, 0)]
+    for cost in costs:
+        _, ask = limited(store, an_answer(*cost), tokens_per_day=most)
+        try:
+            ask()
+        except ModelFailed:
+            continue
+        paid.append(cost)
+    spent = sum(map(sum, paid))
+    assert spent <= most or not most
+    assert used(store, "tokens_per_day") == (spent if most else 0)
+
+
+@pytest.mark.spec("B47", "G3")
+def test_dreams_that_come_by_themselves_wait_for_the_next_hour(clock: ManualClock) -> None:
+    allowances = Allowances(InMemoryStore(), LimitSettings(dreams_per_hour=2), clock)
+    clock.advance(seconds=60)
+    assert [allowances.dream() for _ in range(3)] == [None, None, datetime(2026, 1, 1, 1, tzinfo=UTC)]
+    clock.advance(seconds=3_600)
+    assert allowances.dream() is None
+
+
+@pytest.mark.spec("B47", "G3")
+def test_upkeep_keeps_to_the_dreams_of_an_hour(memory: Memory, clock: ManualClock) -> None:
+    memory.close()
+    assert memory.home
+    told = {"limits.dreams_per_hour": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
+    with Memory.open(memory.home, clock=clock, embedder=None, settings=told) as limited:
+        for resource in ("ada", "ben"):
+            limited.note(resource, "Just so")
+        assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+        clock.advance(seconds=3_600)
+        assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.spec("B47")
+@pytest.mark.parametrize(("reason", "failures"), [("it hung", 1), (f"{LIMITED}of a day", 0)])
+def test_a_limit_says_nothing_of_the_model(reason: str, failures: int) -> None:
+    now = ManualClock()()
+    running = Running(dream=1, began=now, until=now, made_of=now, by="some-model")
+    dreamt = Dreamt(dream=1, by="rules", upto=0, position=0, fell_back=reason)
+    event = Event(stream="resource/ada", seq=2, at=now, what=dreamt, origin=Origin.DREAM, trust=Trust.AGENT)
+    assert Dreaming(running=running).apply(event).model_failures == failures
