@@ -36,6 +36,8 @@ from inmind.errors import Damaged
 from inmind.journal import DocumentWritten, Draft, DreamBegun, DreamFailed, Happened, NoteTaken, Origin, digest
 from inmind.stores.sqlite import SqliteStore
 
+pytestmark = pytest.mark.embedded
+
 OK, WARNING, TROUBLE = Verdict
 
 EARLIER = timedelta(minutes=1)
@@ -543,7 +545,8 @@ def test_an_sqlite_that_can_damage_a_shared_log_is_told(used: Path, monkeypatch:
 
 @pytest.mark.spec("M36")
 def test_an_older_schema_is_brought_up_by_the_next_opening(used: Path) -> None:
-    by_sql(used, "PRAGMA user_version=3")
+    by_sql(used, "DROP TABLE allowances; DROP INDEX streams_by_owner; ALTER TABLE streams DROP COLUMN owner")
+    by_sql(used, "DROP INDEX streams_by_owner; ALTER TABLE streams DROP COLUMN owner; PRAGMA user_version=9")
     finding = only(used)
     assert (finding.check, finding.verdict) == ("schema", WARNING)
     carry_out(finding)
