@@ -383,9 +383,9 @@ def _actor(name: str) -> Actor:
 
 def set_stage() -> None:
     """Everything has been imported, and nothing opened."""
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        if not path.stem.startswith("test_"):
-            importlib.import_module(f"torture.{path.stem}")
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        if not path.stem.startswith("test_") and path.stem != "conftest":
+            importlib.import_module(".".join(path.relative_to(TESTS).with_suffix("").parts))
 
 
 def play(request: list[Any], voice: int, said: int) -> NoReturn:
