@@ -258,6 +258,7 @@ def test_sessions_of_nobody_feel_nothing(memory: Memory) -> None:
     assert events(memory, "default") == []
 
 
+@pytest.mark.embedded
 def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(home: Path, clock: ManualClock) -> None:
     def lived(memory: Memory) -> list[Any]:
         session = memory.session("s", resource="ada")

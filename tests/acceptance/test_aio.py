@@ -199,6 +199,7 @@ connection.execute("ROLLBACK")
 """
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("I1")
 def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -> None:
     async def main() -> None:

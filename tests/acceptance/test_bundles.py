@@ -40,7 +40,7 @@ from inmind.home import DATABASE
 from inmind.journal import Event, HasRead, MessageAdded
 from inmind.stores.sqlite import SqliteStore
 
-pytestmark = pytest.mark.spec("M40")
+pytestmark = [pytest.mark.spec("M40"), pytest.mark.embedded]
 
 
 @pytest.fixture

@@ -201,6 +201,7 @@ def test_a_page_that_the_model_writes_is_in_the_index_of_the_same_commit(session
     assert under(session, "Detail and archive") == []
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F3", "A5")
 def test_a_file_that_a_person_puts_there_is_in_the_index_of_the_next_prompt(session: Session, folder: Path) -> None:
     (folder / "detail").mkdir(exist_ok=True)
@@ -231,6 +232,7 @@ def test_a_compaction_enters_its_archive_and_taking_it_back_takes_the_line(sessi
     assert under(session, "Detail and archive") == []
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("E9", "F5")
 def test_taking_back_a_compaction_gives_back_the_overview_of_the_one_before(session: Session, folder: Path) -> None:
     talk = [one for n in range(9) for one in (user(f"question {n} " + "word " * 60), assistant("answer " * 60))]
@@ -363,6 +365,7 @@ def test_a_page_that_the_model_rewrites_does_not_lose_what_it_had_not_seen(
     assert "- keep it simple" in session.overview
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F5", "A5")
 def test_a_file_that_was_opened_before_does_not_lose_what_was_entered_since(session: Session, folder: Path) -> None:
     opened = (folder / "overview.md").read_text()
@@ -373,6 +376,7 @@ def test_a_file_that_was_opened_before_does_not_lose_what_was_entered_since(sess
     assert under(session, "Recent actions") == ["by hand"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F5")
 def test_a_line_that_a_person_takes_off_beside_a_newer_one_stays_off(session: Session, folder: Path) -> None:
     session.event("decision_made", "we take SQLite")
@@ -382,6 +386,7 @@ def test_a_line_that_a_person_takes_off_beside_a_newer_one_stays_off(session: Se
     assert under(session, "Key decisions") == ["we take the bus", "we take no cache"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F3", "A5")
 def test_a_file_that_a_person_puts_there_is_on_the_overview_that_is_read_next(session: Session, folder: Path) -> None:
     (folder / "detail").mkdir(exist_ok=True)
@@ -390,6 +395,7 @@ def test_a_file_that_a_person_puts_there_is_on_the_overview_that_is_read_next(se
     assert (folder / "overview.md").read_text() == session.overview
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A4", "A5")
 def test_undo_takes_back_what_happened_with_what_memory_entered_for_it(session: Session, folder: Path) -> None:
     before = session.overview

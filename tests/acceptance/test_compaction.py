@@ -156,6 +156,7 @@ def test_a_run_of_300_turns_goes_through_a_small_window_and_undo_brings_back_wha
         assert line_of(session) == talk
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("E9")
 def test_nothing_that_was_said_leaves_the_transcript_and_every_message_is_in_the_view_or_in_one_archive(
     session: Session, folder: Path
@@ -850,6 +851,7 @@ def test_compactions_are_taken_back_one_by_one_the_last_first(session: Session, 
     assert view_of(session) == talk
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("E9", "A5")
 def test_an_archive_that_a_person_has_written_on_stays(session: Session, folder: Path, talk: list[Message]) -> None:
     session.prepare(talk)
@@ -1076,6 +1078,7 @@ def a_hundred_megabytes(path: Path) -> None:
     os.truncate(path, 100 * 2**20)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5", "F1", "J3")
 @pytest.mark.parametrize("replaced", [a_folder, binary, a_hundred_megabytes])
 def test_an_overview_that_was_replaced_is_told_and_compaction_goes_on(
@@ -1097,6 +1100,7 @@ def test_an_overview_that_was_replaced_is_told_and_compaction_goes_on(
 # -- the host's own file tools -------------------------------------------------------------------------------------
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F2", "F3", "A5")
 @pytest.mark.parametrize("path", ["archive/2019.md", "detail/plan.md"])
 def test_a_page_that_somebody_writes_by_hand_is_in_the_index_of_the_next_prompt(

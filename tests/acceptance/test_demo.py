@@ -24,6 +24,8 @@ from inmind import Memory
 from inmind.doors.demo import crash, doomed, flood, following, page, price
 from inmind.doors.demo.story import Stage
 
+pytestmark = pytest.mark.embedded
+
 SECONDS = 60.0
 HEADINGS = re.compile(r"^(\d)  \S", re.MULTILINE)
 

@@ -251,6 +251,7 @@ def test_what_cannot_be_a_child_is_refused(memory: Memory) -> None:
     assert {info.id for info in memory.sessions()} == {"parent", "stranger"}
 
 
+@pytest.mark.embedded
 def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
     parent = parent_of(memory)
     with pytest.raises(InvalidInput):

@@ -209,6 +209,7 @@ parent.merge_back("child")
 """
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("C8", "J1")
 @pytest.mark.parametrize(("word", "number"), [("INSERT", 1), ("INSERT", 2), ("INSERT", 3), ("COMMIT", 1)])
 def test_a_homecoming_that_is_killed_before_its_commit_has_brought_nothing(

@@ -32,6 +32,7 @@ def test_the_journals_own_history_is_sent_when_no_list_is_given(session: Session
     assert [message["content"] for message in sent[1:3]] == ["hello", "hi"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A4")
 def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(session: Session, home: Path) -> None:
     session.prepare([user("a"), assistant("b"), user("c")])
@@ -129,6 +130,7 @@ def test_an_unanswered_call_is_answered_in_the_prompt_and_named_in_the_report(se
     assert [entry.wire["role"] for entry in session.mind.line] == ["user", "assistant", "user"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("E1")
 def test_a_session_folder_has_its_files_in_the_layout(session: Session, home: Path) -> None:
     session.prepare(turns(1))
@@ -158,6 +160,7 @@ def test_sessions_are_listed_switched_and_resumed(home: Path) -> None:
         assert memory.session("two").resource == "bob"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("E1")
 def test_an_older_single_file_session_opens_and_its_file_stays(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = home / "sessions" / "--website--"

@@ -102,6 +102,7 @@ def found(memory: Memory) -> list[str]:
     return sorted(hit.crystal.text for hit in memory.search("ferry", resource="ada"))
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_whatever_became_of_the_index_search_answers_and_notes_are_untouched(home: Path, damage: str) -> None:
     noted(home)
@@ -115,6 +116,7 @@ def test_whatever_became_of_the_index_search_answers_and_notes_are_untouched(hom
         assert found(memory) == [*FOUND[:1], "The ferry is late", *FOUND[1:]]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("N67")
 def test_a_note_of_a_kind_that_nobody_knows_yet_is_found_and_one_beyond_all_bounds_is_not(home: Path) -> None:
     noted(home)
@@ -142,6 +144,7 @@ POISON: dict[str, str] = {
 }
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("N67")
 @pytest.mark.parametrize("poison", POISON)
 def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
@@ -168,6 +171,7 @@ def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
     assert "event session/other#3 cannot be read" in told[0]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damage: str) -> None:

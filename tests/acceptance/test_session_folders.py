@@ -18,7 +18,7 @@ from inmind.stores.base import Summary
 from inmind.stores.in_folder import InFolder
 from inmind.testing import InMemoryStore, ManualClock
 
-pytestmark = pytest.mark.spec("E1")
+pytestmark = [pytest.mark.spec("E1"), pytest.mark.embedded]
 
 
 def meta_of(session: Session, home: Path) -> Path:
