@@ -35,7 +35,7 @@ DREAMS = sized(10_000, 60)
 NOTES = 6
 """Of each resource, which is what makes its dream due."""
 WORKERS = 4
-KILLED_EVERY = sized(5.0, 3.0)
+KILLED_EVERY = sized(5.0, 8.0)
 """Seconds."""
 PATIENCE = sized(3_600.0, 300.0)
 

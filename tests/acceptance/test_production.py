@@ -1,0 +1,120 @@
+"""What the page on running it in production tells an operator to do, done: copies that come back, and tables changed
+under a memory in use."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import postgres
+import psycopg
+import pytest
+from pages import PROJECT
+
+from inmind import Memory
+from inmind.stores.postgres import PostgresStore
+
+PAGE = (PROJECT / "docs" / "how-to" / "run-in-production.md").read_text("utf-8")
+ON_PAPER = (PROJECT / "docs" / "hundred-million.md").read_text("utf-8")
+
+
+@pytest.fixture
+def drill(postgres_admin: str) -> Generator[str]:
+    """A database beside the one that all tests use, with nothing in it."""
+    name = f"drill_{os.urandom(6).hex()}"
+    with psycopg.connect(postgres_admin, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            with psycopg.connect(elsewhere(postgres_admin, name), autocommit=True) as there:
+                there.execute("CREATE EXTENSION vector")
+            yield elsewhere(postgres_admin, name)
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
+    tenant_url: str, postgres_admin: str, postgres_run: postgres.Run, drill: str, tmp_path: Path
+) -> None:
+    with Memory.open(tenant_url, embedder=None) as memory:
+        session = memory.session("gateway", resource="lin")
+        prompt = session.prepare([{"role": "user", "content": "The ferry leaves from pier 7."}])
+        session.note("Lin looks after the gateway at night.")
+        found = [hit.crystal.id for hit in memory.search("ferry pier", resource="lin")]
+    assert found
+    schema, dump = urlsplit(tenant_url).username or "", tmp_path / "dump"
+    [derived] = re.findall(r"--exclude-table-data='acme\.(\S+?)'", PAGE)
+    programs = postgres_run.programs()
+    excluded = f"--exclude-table-data={schema}.{derived}"
+    run(programs / "pg_dump", "-Fc", f"--schema={schema}", excluded, f"--file={dump}", f"--dbname={postgres_admin}")
+    run(programs / "pg_restore", "--exit-on-error", f"--dbname={drill}", dump)
+    with psycopg.connect(drill, autocommit=True) as admin:
+        assert counted(admin, schema, "events") > 0
+        assert counted(admin, schema, "passages") == counted(admin, schema, "followed") == 0
+    with Memory.open(elsewhere(tenant_url, urlsplit(drill).path[1:]), embedder=None) as memory:
+        again = memory.session("gateway")
+        assert again.prompt(1).request == prompt.request
+        assert [hit.crystal.id for hit in memory.search("ferry pier", resource="lin")] == found
+        again.note("The restored one goes on.")
+        assert len(memory.search("restored", resource="lin")) == 1
+
+
+def test_an_index_that_an_operator_has_dropped_is_made_anew(tenant_url: str) -> None:
+    [dropping] = re.findall(r"`(DROP TABLE \w+)`", PAGE)
+    with Memory.open(tenant_url, embedder=None) as memory:
+        memory.session("gateway", resource="lin").note("Lin looks after the gateway at night.")
+        before = memory.search("gateway night", resource="lin")
+        with psycopg.connect(tenant_url, autocommit=True) as operator:
+            operator.execute(dropping.encode())
+        assert [hit.crystal for hit in memory.search("gateway night", resource="lin")] == [
+            hit.crystal for hit in before
+        ]
+
+
+def test_what_the_page_sets_on_tables_can_be_set_on_tables_that_there_are(tenant_url: str) -> None:
+    PostgresStore.open(tenant_url).close()
+    [settings] = re.findall(r"```sql\n((?:ALTER TABLE .*\n)+)```", PAGE)
+    ours = [line for line in settings.splitlines() if "procrastinate" not in line]
+    assert len(ours) == len(settings.splitlines()) - 1 == 3
+    with psycopg.connect(tenant_url, autocommit=True) as operator:
+        for line in ours:
+            operator.execute(line.encode())
+
+
+def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str) -> None:
+    [partitioning] = re.findall(r"```sql\n(BEGIN;\n.+?)```", ON_PAPER, re.DOTALL)
+    with Memory.open(tenant_url, embedder=None) as memory:
+        for resource in ("ada", "ben", "cyd"):
+            memory.session(resource, resource=resource).note(f"{resource} likes tea.")
+    with psycopg.connect(tenant_url, autocommit=True) as operator:
+        psycopg.ClientCursor(operator).execute(partitioning.encode())
+        parts = operator.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass").fetchone()
+        assert parts == (32,)
+    with Memory.open(tenant_url, embedder=None) as memory:
+        for resource in ("ada", "ben", "cyd", "dan"):
+            session = memory.session(resource, resource=resource)
+            session.note(f"{resource} likes coffee.")
+            assert len(memory.search("likes coffee", resource=resource, limit=1)) == 1
+        assert len(memory.session("ada").journal()) >= 1
+        assert memory.resources() == ["ada", "ben", "cyd", "dan"]
+    with psycopg.connect(tenant_url, autocommit=True) as operator:
+        plan = operator.execute("EXPLAIN SELECT * FROM events WHERE owner = 1 AND position > 0").fetchall()
+        assert sum("events_" in line and "Scan" in line for (line,) in plan) == 1
+
+
+def elsewhere(url: str, database: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
+
+
+def counted(connection: psycopg.Connection[tuple[object, ...]], schema: str, table: str) -> int:
+    [(number,)] = connection.execute(f"SELECT count(*) FROM {schema}.{table}".encode()).fetchall()
+    assert isinstance(number, int)
+    return number
+
+
+def run(program: Path, *arguments: str | Path) -> None:
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
