@@ -72,6 +72,9 @@ PATIENCE = 0.2
 MOST_INDEXES = 4
 """That are asked for one answer, each made after the one before was lost."""
 
+MOST_REMEMBERED = 1_000
+"""Resources of which is remembered what is hidden."""
+
 AT_A_TIME = 400
 """Crystals that are looked up together, where filters let only some pass."""
 
@@ -159,9 +162,8 @@ class DeepMemory:
     @_on_a_sound_index
     def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
         """The best answers, the best first; of some resources, or of all there are."""
-        self._index.catch_up(resources)
-        wanted = self._index.resources() if resources is None else resources
-        scopes = self._index.scopes(wanted, embedder=self.embedder.name if self.embedder else "")
+        wanted = self._everybody() if resources is None else resources
+        scopes = self._index.caught_up(wanted, embedder=self.embedder.name if self.embedder else "")
         scopes = self._embedded_for_a_moment(scopes)
         now = query.as_of or self._clock()
         found = [one for scope in scopes for one in self._ranked(query, scope, now)]
@@ -185,9 +187,7 @@ class DeepMemory:
     @_on_a_sound_index
     def written(self, resource: str) -> list[Crystal]:
         """All that was written down in a resource."""
-        self._index.catch_up([resource])
-        scope = self._index.scope(resource)
-        records = self._index.written(scope) if scope else []
+        records = [record for scope in self._index.caught_up([resource]) for record in self._index.written(scope)]
         texts = self._texts(records)
         return [record.crystal(texts.get(record.made, ""), resource) for record in records]
 
@@ -200,20 +200,16 @@ class DeepMemory:
     @_on_a_sound_index
     def fresh(self, resource: str, since: datetime, most: int) -> int:
         """How many crystals a resource has that were said since then, of at most so many."""
-        self._index.catch_up([resource])
-        scope = self._index.scope(resource)
-        return self._index.fresh(scope, since, most) if scope else 0
+        return sum(self._index.fresh(scope, since, most) for scope in self._index.caught_up([resource]))
 
     @_on_a_sound_index
     def fading(self, resource: str, made: int, most: int) -> list[Record]:
-        scope = self._index.scope(resource)
-        return self._index.fading(scope, made, most) if scope else []
+        return [one for scope in self._index.scopes([resource]) for one in self._index.fading(scope, made, most)]
 
     @_on_a_sound_index
     def resources(self) -> list[str]:
         """Everybody who has crystals."""
-        self._index.catch_up()
-        return self._index.resources()
+        return self._everybody()
 
     @_on_a_sound_index
     def catch_up(self, resources: Sequence[str] | None = None) -> None:
@@ -240,6 +236,10 @@ class DeepMemory:
 
     def close(self) -> None:
         self._index.close()
+
+    def _everybody(self) -> list[str]:
+        self._index.catch_up()
+        return self._index.resources()
 
     def _catch_up_with(self, ids: Iterable[str]) -> None:
         """Whosever these crystals or events are."""
@@ -281,6 +281,8 @@ class DeepMemory:
         mark = (scope.index, scope.hidden)
         known = self._hidden_of.get(scope.id)
         if known is None or known[0] != mark:
+            if len(self._hidden_of) >= MOST_REMEMBERED:
+                self._hidden_of.clear()
             known = self._hidden_of[scope.id] = (mark, self._index.hidden(scope))
         return known[1]
 
@@ -434,10 +436,9 @@ class DeepMemory:
         if self.embedder is None or not self._finds_meaning:
             return True
         until = None if seconds is None else time.monotonic() + seconds
-        self._index.catch_up(resources)
         if resources is not None:
-            scopes = self._index.scopes(resources, embedder=self.embedder.name)
-            return self._embed_all(self.embedder, [scope.id for scope in scopes], until)
+            return self._embed_all(self.embedder, [scope.id for scope in self._index.caught_up(resources)], until)
+        self._index.catch_up()
         while lagging := self._index.lagging(self.embedder.name, EMBEDDED_TOGETHER):
             if not self._embed_all(self.embedder, lagging, until):
                 return False

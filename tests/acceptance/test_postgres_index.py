@@ -226,9 +226,9 @@ def everything(memory: Memory) -> list[Any]:
 
 @pytest.mark.parametrize("embedder", [None, "auto"], ids=["by words", "with vectors"])
 def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
-    tenant_url: str, home: Path, embedder: str | None
+    tenant_url: str, tmp_path: Path, embedder: str | None
 ) -> None:
-    clock = ManualClock()
+    home, clock = tmp_path / "home", ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
         told(memory, clock)
     copied(home, tenant_url)
@@ -241,8 +241,8 @@ def test_the_same_journal_is_found_alike_in_a_home_and_in_a_database(
     assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
 
 
-def test_cosines_are_those_of_a_home(tenant_url: str, home: Path) -> None:
-    clock = ManualClock()
+def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
+    home, clock = tmp_path / "home", ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
         told(memory, clock)
     copied(home, tenant_url)

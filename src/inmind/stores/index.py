@@ -168,9 +168,10 @@ class Index:
         found = {row[1]: self._scope(*row) for row in rows}
         return [found[name] for name in wanted if name in found]
 
-    def scope(self, resource: str) -> Scope | None:
-        found = self.scopes([resource])
-        return found[0] if found else None
+    def caught_up(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
+        """The same, with all that the journal has of them."""
+        self.catch_up(resources)
+        return self.scopes(resources, embedder=embedder)
 
     def resources(self) -> list[str]:
         return [name for (name,) in self._rows("resource_names")]

@@ -14,7 +14,8 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
@@ -22,7 +23,7 @@ from inmind.crystals.crystal import PRIVATE
 from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
 from inmind.journal import NOBODY, CrystalFrozen
 from inmind.stores.following import FOLLOWED, Read
-from inmind.stores.index import AT_A_TIME, COMMON, VERSION, Holding, Index, Measuring, Near, Scope
+from inmind.stores.index import AT_A_TIME, COMMON, MOST_SPEAKERS, VERSION, Holding, Index, Measuring, Near, Scope
 from inmind.stores.numbers import half
 from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import Database
@@ -68,13 +69,20 @@ class PostgresIndex(Index):
 
     def catch_up(self, resources: Iterable[str] | None = None) -> bool:
         if resources is not None:
-            wanted = set(resources)
-            return self._catch_up({*wanted, NOBODY} if any(one.startswith(PRIVATE) for one in wanted) else wanted)
+            return any(one.has_news for one in self._caught_up(_and_nobody(resources)))
         any_news, last = False, ""
         while behind := self.with_news(last, OWNERS_AT_A_TIME):
-            any_news |= self._catch_up(set(behind))
+            any_news |= self.catch_up(behind)
             last = behind[-1]
         return any_news
+
+    def caught_up(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
+        """In one question, where nobody of them has news."""
+        standing = self._caught_up(_and_nobody(resources), embedder)
+        if any(one.has_news for one in standing):
+            return self.scopes(resources, embedder=embedder)
+        found = {one.scope.name: one.scope for one in standing if one.scope}
+        return [found[name] for name in dict.fromkeys(resources) if name in found]
 
     def catch_up_streams(self, streams: Iterable[str]) -> bool:
         wanted = sorted(set(streams))
@@ -86,17 +94,25 @@ class PostgresIndex(Index):
                 break
         return [name for (name,) in self._rows("with_news", after, most)]
 
-    def _catch_up(self, owners: set[str]) -> bool:
-        any_news = False
-        for owner, name, has_news, identity, is_sound in self._rows("standing", sorted(owners)) if owners else ():
-            if identity is None or not is_sound:
-                raise Damaged(place=self.place, reason=f"it does not have what it took in of {name!r}")
-            self._identity = bytes(identity)
-            if has_news:
-                any_news = True
-                while not self._follow(owner, name):
-                    pass
-        return any_news
+    def _caught_up(self, owners: set[str], embedder: str = "") -> list[_Standing]:
+        """How they stood before all that was there was taken in."""
+        standing = self._standing(sorted(owners), embedder) if owners else []
+        for one in standing:
+            if not one.is_sound:
+                raise Damaged(place=self.place, reason=f"it does not have what it took in of {one.name!r}")
+            while one.has_news and not self._follow(one.owner, one.name):
+                pass
+        return standing
+
+    def _standing(self, owners: list[str], embedder: str) -> list[_Standing]:
+        standing: list[_Standing] = []
+        for owner, name, has_news, is_sound, identity, *scope in self._rows(
+            "standing", owners, embedder, MOST_SPEAKERS
+        ):
+            self._identity = bytes(identity or b"")
+            found = self._scope(*scope) if scope[0] is not None else None
+            standing.append(_Standing(owner, name, has_news, is_sound, found))
+        return standing
 
     def _follow(self, owner: int, name: str) -> bool:
         """Some of its news. True when there is nothing left."""
@@ -107,17 +123,14 @@ class PostgresIndex(Index):
             held = tables.row("hold_resource", owner)
             if held is None:
                 tables.rows("meet_resource", owner)
-                held = tables.row("hold_resource", owner) or (0,)
-            upto, position = held[0], tables.value("position", owner)
-            news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME, owner=name) if position > upto else ()
+                held = tables.row("hold_resource", owner) or (0, 0)
+            upto, position = held
+            news = self._store.since(upto, kinds=FOLLOWED, most=AT_A_TIME, owner=name)
             if events := [event for _, event in news if event]:
                 self._take(tables, events, resource=owner)
             is_done = len(news) < AT_A_TIME
-            mark = max([position if is_done else 0, *(place for place, _ in news[-1:])])
-            if mark > upto:
-                tables.rows("follow", owner, mark, tables.last)
-            if is_done:
-                tables.rows("no_news", owner, mark)
+            mark = max(upto, position if is_done else 0, news[-1][0] if news else 0)
+            tables.rows("follow", owner, mark, tables.last)
             return is_done
 
         return self._tell(follow)
@@ -133,7 +146,7 @@ class PostgresIndex(Index):
         found = self._store.since(upto, kinds=(CrystalFrozen.kind,), most=AT_A_TIME, owner=NOBODY)
         frozen = {event.what.id for _, event in found if event and isinstance(event.what, CrystalFrozen)}
         streams = sorted({id.rpartition("#")[0] for id in frozen})
-        self._catch_up({name for (name,) in self._rows("owners_of", streams)} - {NOBODY})
+        self._caught_up({name for (name,) in self._rows("owners_of", streams)} - {NOBODY})
 
     # -- asking --------------------------------------------------------------------------------------------
 
@@ -263,8 +276,18 @@ class PostgresIndex(Index):
         return _Tables(self._database, connection, self._statement, self.place)
 
     def _statement(self, name: str) -> str:
-        statement = by_column(self._sql(name))
-        return statement.replace("pgvector.", f"{self._pgvector}.") if self._pgvector else statement
+        return _with(self._sql(name), self._pgvector)
+
+
+class _Standing(NamedTuple):
+    """How far an owner was followed."""
+
+    owner: int
+    name: str
+    has_news: bool
+    is_sound: bool
+    """What was taken in last is where it was put."""
+    scope: Scope | None
 
 
 class _Tables(Tables):
@@ -305,8 +328,7 @@ class _Tables(Tables):
 
     def run(self, statement: str, *, pgvector: str = "") -> None:
         """Many statements, with nothing put in."""
-        text = self._statement(statement)
-        self.plain(text.replace("pgvector.", f"{pgvector}.") if pgvector else text)
+        self.plain(_with(self._statement(statement), pgvector))
 
     def plain(self, text: str, values: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         self._database.go_on()
@@ -317,6 +339,19 @@ class _Tables(Tables):
                 raise Damaged(place=self._place, reason=first_line(error)) from error
             raise
         return cursor.fetchall() if cursor.description else []
+
+
+@cache
+def _with(statement: str, pgvector: str) -> str:
+    """With the columns of records, and with the schema that pgvector is in."""
+    statement = by_column(statement)
+    return statement.replace("pgvector.", f"{pgvector}.") if pgvector else statement
+
+
+def _and_nobody(resources: Iterable[str]) -> set[str]:
+    """Where a session is nobody's, what became of its crystals may stand in nobody's stream."""
+    wanted = set(resources)
+    return wanted | {NOBODY} if any(one.startswith(PRIVATE) for one in wanted) else wanted
 
 
 def _is_damage(error: psycopg.Error) -> bool:

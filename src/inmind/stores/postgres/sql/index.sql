@@ -143,15 +143,24 @@ SELECT version, identity FROM tenant.followed;
 SELECT identity FROM tenant.followed;
 
 -- name: standing
--- How far the events of some owners were taken in; whether what was taken in last is still where it was put.
-SELECT owners.id, owners.name, owners.news OR coalesce(upto, 0) < owners.position, identity, resources.id IS NULL OR (
-    resources.name = owners.name AND upto <= owners.position
-    AND (upto = 0 OR EXISTS (
-        SELECT FROM tenant.events WHERE events.owner = owners.id AND events.position = upto AND events.at = resources.at))
-    AND (newest = 0 OR EXISTS (
-        SELECT FROM tenant.crystals WHERE crystals.resource = resources.id AND made = newest))
-    AND (last = 0 OR EXISTS (SELECT FROM tenant.passages WHERE made = last)))
+-- How far the events of some owners were taken in: whether there is more, and whether what was taken in last is still
+-- where it was put. Behind that, those who have anything here, as `scopes` tells of them.
+SELECT owners.id, owners.name, owners.news OR coalesce(resources.upto, 0) < owners.position,
+    identity IS NOT NULL AND (resources.id IS NULL OR (
+        resources.name = owners.name AND resources.upto <= owners.position
+        AND (resources.upto = 0 OR EXISTS (
+            SELECT FROM tenant.events
+            WHERE events.owner = owners.id AND events.position = resources.upto AND events.at = resources.at))
+        AND (newest = 0 OR EXISTS (
+            SELECT FROM tenant.crystals WHERE crystals.resource = resources.id AND made = newest))
+        AND (last = 0 OR EXISTS (SELECT FROM tenant.passages WHERE made = last)))),
+    identity, resources.id, resources.name, passages, hidden, ARRAY (
+        SELECT speakers.name FROM tenant.speakers WHERE speakers.resource = resources.id AND messages > 1
+        ORDER BY messages DESC, speakers.name LIMIT $3),
+    newest, coalesce(embedded.upto, 0), identity
 FROM tenant.owners LEFT JOIN tenant.followed ON true LEFT JOIN tenant.resources ON resources.id = owners.id
+LEFT JOIN tenant.embedders ON embedders.name = $2
+LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
 WHERE owners.name = ANY ($1::text[]);
 
 -- name: owners_of
@@ -163,22 +172,19 @@ WHERE streams.name = ANY ($1::text[]);
 INSERT INTO tenant.resources (id, name) SELECT id, name FROM tenant.owners WHERE id = $1 ON CONFLICT DO NOTHING;
 
 -- name: hold_resource
-SELECT upto FROM tenant.resources WHERE id = $1 FOR UPDATE;
+-- How far it was followed, as of the moment from which on it is held; and how far its owner was, at least.
+SELECT upto, (SELECT position FROM tenant.owners WHERE owners.id = resources.id)
+FROM tenant.resources WHERE resources.id = $1 FOR UPDATE;
 
 -- name: upto_of
 SELECT upto FROM tenant.resources WHERE id = $1;
 
--- name: position
-SELECT position FROM tenant.owners WHERE id = $1;
-
 -- name: follow
+-- Its owner has no news, unless something was stored meanwhile.
+WITH told AS (UPDATE tenant.owners SET news = false WHERE id = $1 AND position = $2 AND news)
 UPDATE tenant.resources SET upto = $2, last = greatest(last, $3),
     at = (SELECT events.at FROM tenant.events WHERE owner = $1 AND position = $2)
 WHERE id = $1;
-
--- name: no_news
--- Unless something was stored meanwhile.
-UPDATE tenant.owners SET news = false WHERE id = $1 AND position = $2 AND news;
 
 -- name: with_news
 SELECT name FROM tenant.owners WHERE news AND name > $1 ORDER BY name LIMIT $2;
