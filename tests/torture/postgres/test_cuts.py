@@ -16,7 +16,7 @@ from torture.postgres.actors import STREAM, a_key, a_page, adopt, census, names,
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
 from inmind.stores.base import Appended, Key
-from inmind.stores.postgres import PostgresStore, connection
+from inmind.stores.postgres import PostgresStore, connection, pool
 
 APPEND = ".append("
 MOMENTS: list[tuple[Where, How]] = [
@@ -116,6 +116,19 @@ def test_a_connection_that_was_dropped_while_nobody_used_it_is_made_anew(
     assert in_time(began)
     assert proxy.connections > before, "the connection was there all the time"
     assert ask(census, url=tenant_url) == ["first", "after a while"]
+
+
+@pytest.mark.spec("P33")
+def test_a_connection_is_made_anew_when_it_is_old(
+    proxy: Proxy, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a server may have come to mean another one."""
+    before = proxy.connections
+    assert names(store) == names(store)
+    assert proxy.connections == before
+    monkeypatch.setattr(pool, "LONGEST", 0.0)
+    assert names(store) == names(store)
+    assert proxy.connections == before + 1
 
 
 @pytest.mark.spec("P29", "P33")

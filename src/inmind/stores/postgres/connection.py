@@ -56,6 +56,9 @@ class Connection(psycopg.Connection[Any]):
     made: float = 0.0
     used: float = 0.0
 
+    def __del__(self, *_: Any) -> None:
+        """Without a warning: a memory that nobody has closed ends with its process, also where that is in a folder."""
+
     def execute(self, query: Any, params: Any = None, **options: Any) -> Cursor:
         """Statements are texts of ours, out of files."""
         return cast(Cursor, super().execute(query, params, **options))

@@ -98,7 +98,7 @@ class Database:
         for tries in range(_READS):
             is_last = tries == _READS - 1
             try:
-                with self.connection(until=until if is_last else _half(until)) as connection:
+                with self.connection(until=until if tries else _most_of(until)) as connection:
                     return ask(connection)
             except (_Lost, StoreBusy):
                 if is_last or self._is_over(until):
@@ -114,7 +114,7 @@ class Database:
         unknown: OutcomeUnknown | None = None
         for tries in range(_TRIES):
             try:
-                with self.connection(writing=True, until=until if tries or not safe else _half(until)) as connection:
+                with self.connection(writing=True, until=until if tries or not safe else _most_of(until)) as connection:
                     return act(connection)
             except _Again as again:
                 if tries == _TRIES - 1 or self._is_over(until):
@@ -317,9 +317,9 @@ class _Lost(StoreUnavailable):
     """The connection ended in the middle, or never came about in time; nothing has come of it."""
 
 
-def _half(until: float) -> float:
-    """Of the time there is: so that there is some left to ask again by another connection."""
-    return (time.monotonic() + until) / 2
+def _most_of(until: float) -> float:
+    """Of the time there is: so that some is left to ask again by another connection, if nothing comes by this one."""
+    return until - (until - time.monotonic()) / 3
 
 
 def _part(tries: int) -> None:
