@@ -9,6 +9,7 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,11 @@ from inmind.home import checked_url, default_place, shown_url
 
 
 @pytest.fixture(autouse=True)
-def _unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing but options says where memory is; and what is kept for somebody goes with the test."""
+    drafts = str(tmp_path_factory.mktemp("drafts"))
+    monkeypatch.setenv("TMPDIR", drafts)
+    monkeypatch.setattr(tempfile, "tempdir", drafts)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("INMIND_HOME", raising=False)
     monkeypatch.delenv("INMIND_DB", raising=False)
