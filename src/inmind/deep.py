@@ -37,7 +37,7 @@ from inmind.stores.base import Clock, Store
 from inmind.stores.following import Read
 from inmind.stores.index import COMMON, Holding, Index, Scope
 from inmind.stores.numbers import best_passages, conversation_of, crystal_of, place_of, series_of
-from inmind.stores.records import Record, passages_of
+from inmind.stores.records import Record, named_by, passages_of
 
 log = logging.getLogger("inmind")
 
@@ -243,7 +243,8 @@ class DeepMemory:
 
     def _catch_up_with(self, ids: Iterable[str]) -> None:
         """Whosever these crystals or events are."""
-        self._index.catch_up_streams({id.rpartition("#")[0] for id in ids})
+        named = (named_by(id) for id in ids)
+        self._index.catch_up_streams({event.rpartition("#")[0] for event, _ in filter(None, named)})
 
     def _ranked(self, query: Query, scope: Scope, now: datetime) -> list[_Answer]:
         question = asked(query.text, now=now, speakers=scope.speakers)

@@ -126,7 +126,7 @@ def named_by(id: str) -> tuple[str, int] | None:
     return (named[1], int(named[2] or 0)) if named else None
 
 
-_ID = re.compile(r"([^\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
+_ID = re.compile(r"([^\0\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
 
 
 def _moment(stamp: int | None) -> datetime | None:

@@ -86,7 +86,7 @@ class PostgresIndex(Index):
 
     def catch_up_streams(self, streams: Iterable[str]) -> bool:
         wanted = sorted(set(streams))
-        return self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
+        return bool(wanted) and self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
 
     def with_news(self, after: str, most: int) -> list[str]:
         for _ in range(MOST_SWEEPS):
