@@ -62,7 +62,7 @@ NOBODY = 65_534
 """The user id of nobody, on most systems."""
 
 MAKE_A_HOME = ("chat", "mcp", "import")
-NEED_NONE = ("demo", "replay", "doctor")
+NEED_NONE = ("demo", "replay", "doctor", "tenant")
 
 WRITE = (
     ["note", "likes tea", "--resource", "ada"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
+from pages import PROJECT
 from postgres import Run, Server
 from tenanted import OPERATOR, PASSWORD, ask, lived, made, operators_url, tell
 
@@ -39,7 +41,11 @@ def admin(server: Server) -> Generator[str]:
     for (name,) in ask(url, "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^(pg_|postgres$)'"):
         tell(url, f"DROP OWNED BY {name} CASCADE")
         tell(server.url(), f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
-    tell(url, "DROP SCHEMA IF EXISTS extensions, lonely, postgres CASCADE", "DROP EXTENSION IF EXISTS vector CASCADE")
+    tell(
+        url,
+        "DROP SCHEMA IF EXISTS extensions, lonely, postgres, pgbouncer CASCADE",
+        "DROP EXTENSION IF EXISTS vector CASCADE",
+    )
     tell(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC", f"REVOKE CREATE ON DATABASE {DATABASE} FROM PUBLIC")
     tell(url, f"GRANT CONNECT ON DATABASE {DATABASE} TO PUBLIC")
 
@@ -103,6 +109,35 @@ def test_a_tenant_may_connect_where_not_everybody_may(roles: TenantRoles, admin:
     lived(made(roles, "ada"))
     roles.erase("ada")
     assert not is_there(admin, "ada")
+
+
+def test_an_operator_who_cannot_let_anybody_connect_makes_nobody(server: Server, admin: str) -> None:
+    tell(admin, f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
+    operator = operators_url(server, database=DATABASE)
+    tell(admin, f"GRANT CONNECT ON DATABASE {DATABASE} TO {OPERATOR}")
+    with TenantRoles(operator) as roles:
+        with pytest.raises(UnsafeStorage, match="GRANT CONNECT"):
+            made(roles, "ada")
+        assert not is_there(admin, "ada")
+        tell(admin, f"GRANT CONNECT ON DATABASE {DATABASE} TO {OPERATOR} WITH GRANT OPTION")
+        lived(made(roles, "ada"))
+        roles.erase("ada")
+    assert not is_there(admin, "ada")
+
+
+def test_a_pooler_knows_new_tenants_as_the_page_says_and_tells_nobody_else(
+    roles: TenantRoles, server: Server, admin: str
+) -> None:
+    page = (PROJECT / "docs/how-to/tenants.md").read_text()
+    [asked] = [block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "pgbouncer" in block]
+    tell(admin, asked.replace("'…'", f"'{PASSWORD}'"))
+    ada = made(roles, "ada")
+    pooler = server.url("pgbouncer", password=PASSWORD, database=DATABASE, tcp=True)
+    look_up = "SELECT usename::text, passwd FROM pgbouncer.user_lookup(%s)"
+    assert ask(pooler, look_up, "ada") == ask(admin, "SELECT 'ada', rolpassword FROM pg_authid WHERE rolname = 'ada'")
+    assert ask(pooler, look_up, "postgres") == [(None, None)]
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ask(ada, look_up, "ada")
 
 
 def test_a_tenant_can_change_its_own_password_and_only_that(roles: TenantRoles) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from psycopg import Connection, Cursor
 from torture.harness import Voice
 
-import inmind.stores.postgres.tenants  # noqa: F401 -- imported once, and not by each actor
 from inmind.errors import InmindError
 from inmind.stores.base import Store
+from inmind.stores.postgres.tenants import TenantRoles
 from inmind.stores.rows import as_row
-from inmind.stores.tenants import Where
-from inmind.tenancy import tenants_at
+from inmind.stores.tenants import Tenants
+from inmind.tenancy.homes import TenantHomes
 from inmind.tenancy.moving import Copied, move, opened
 
 NAME = "ada"
@@ -30,7 +30,7 @@ def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = 
         voice.tell("address", address)
 
     with ExitStack() as stack:
-        source, target = (stack.enter_context(tenants_at(_place(place))) for place in (here, there))
+        source, target = (stack.enter_context(tenants_at(place)) for place in (here, there))
         try:
             move(NAME, source, target, keep=not erase, tell=tell, watch=lambda _done, _total: None)
         except InmindError as error:
@@ -40,14 +40,14 @@ def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = 
 
 
 def drop(voice: Voice, *, here: str) -> None:
-    with tenants_at(_place(here)) as tenants:
+    with tenants_at(here) as tenants:
         tenants.erase(NAME)
     voice.tell("done")
 
 
 def look(_: Voice, *, place: str) -> dict[str, Any] | None:
     """All that a tenant has in a place; None where there is no such tenant, or none that could be opened."""
-    with tenants_at(_place(place)) as tenants:
+    with tenants_at(place) as tenants:
         try:
             memory = tenants.memory_of(NAME)
             with opened(memory) as store:
@@ -68,8 +68,8 @@ def _all(store: Store) -> dict[str, Any]:
     }
 
 
-def _place(place: str) -> Where:
-    return place if "://" in place else Path(place)
+def tenants_at(place: str) -> Tenants:
+    return TenantRoles(place) if "://" in place else TenantHomes(Path(place))
 
 
 def _counting(step: int) -> list[int]:

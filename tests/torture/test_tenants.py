@@ -16,7 +16,6 @@ from tenanted import lived, made
 from torture import tenants
 from torture.harness import ask, dice, need_strace, points_of, run, some, traced
 
-from inmind.stores.postgres.tenants import TenantRoles
 from inmind.stores.tenants import Tenants
 from inmind.tenancy.homes import TenantHomes
 
@@ -98,7 +97,7 @@ def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
 def kill_at(here: str, there: str, step: int) -> int:
     """Begin anew, be killed, look, call again, look, and leave nothing."""
     places = {"here": here, "there": there}
-    with opened(here) as source, opened(there) as target:
+    with tenants.tenants_at(here) as source, tenants.tenants_at(there) as target:
         a_tenant(source)
         before = ask(tenants.look, place=here)
         ended = run(tenants.carry, step=step, **places)
@@ -113,10 +112,6 @@ def kill_at(here: str, there: str, step: int) -> int:
         target.erase(tenants.NAME)
         assert not list(Path(here).glob("*"))
     return ended.answer if step < 0 else 0
-
-
-def opened(place: str) -> Tenants:
-    return TenantRoles(place) if "://" in place else TenantHomes(Path(place))
 
 
 def ask_again(places: dict[str, str]) -> list[str]:

@@ -25,6 +25,7 @@ from inmind.journal import Event, HasRead, microseconds, to_json
 from inmind.memory import Memory
 from inmind.settings import Settings
 from inmind.stores.base import Store
+from inmind.stores.in_folder import BACKUP
 from inmind.stores.rows import as_row
 from inmind.stores.sqlite import SqliteStore
 from inmind.stores.tenants import Inventory, Tenants, Where
@@ -149,7 +150,12 @@ def _carried(here: Where, there: Where, watch: Watch) -> tuple[str, ...]:
         imported = theirs.import_(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
         arrived = {theirs.page(path).text for path in TEXTS}
         missing = tuple(path for path, text in texts.items() if text not in arrived)
-    return (*exported.left_out, *(name for name in imported.left_out if name != CONFIG), *missing)
+    return (*exported.left_out, *filter(_is_only_there, imported.left_out), *missing)
+
+
+def _is_only_there(name: str) -> bool:
+    """What a page was before the first dream stands in the journal too."""
+    return name != CONFIG and not name.rpartition("/")[2].startswith(BACKUP)
 
 
 def _compared(ours: Store, theirs: Store, inventory: Inventory) -> str:

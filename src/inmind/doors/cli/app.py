@@ -60,6 +60,7 @@ COMMANDS: Mapping[str, Mapping[str, Entry]] = {
         "upkeep": Entry(f"{CLI}.upkeep:upkeep", "Do once what is due: consolidate, dream, make vectors."),
         "status": Entry(f"{CLI}.status:status", "Show what is being done in the background, and what waits."),
         "worker": Entry(f"{CLI}.worker:worker", "Do the upkeep, round after round, until Ctrl-C or SIGTERM."),
+        "tenant": Entry(f"{CLI}.tenant:tenant", "Keep several tenants apart, in one database or in one folder."),
     },
 }
 

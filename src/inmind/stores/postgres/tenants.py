@@ -106,8 +106,7 @@ class TenantRoles:
                 if found is None:
                     self._make(connection, name)
                 self._shut_the_doors(connection)
-                if not connection.execute(_sql("may_connect"), (name,)).get:
-                    connection.execute(_put("GRANT CONNECT ON DATABASE {} TO {}", self._database, name))
+                self._let_connect(connection, name)
         except StoreError as error:
             if getattr(error.__cause__, "sqlstate", "") in _IS_THERE:
                 raise taken(name) from error
@@ -141,6 +140,15 @@ class TenantRoles:
         connection.execute(_put("CREATE ROLE {} NOLOGIN NOINHERIT", name))
         self._may_become(connection, name)
         connection.execute(_put("CREATE SCHEMA {} AUTHORIZATION {}", name, name))
+
+    def _let_connect(self, connection: Connection, name: str) -> None:
+        if connection.execute(_sql("may_connect"), (name,)).get:
+            return
+        asked = _put("GRANT CONNECT ON DATABASE {} TO {}", self._database, name)
+        connection.execute(asked)
+        if not connection.execute(_sql("may_connect"), (name,)).get:  # some refusals are mere warnings
+            reason = f"not everybody may connect, and this operator cannot say: {asked.as_string(None)}"
+            raise UnsafeStorage(place=self.place, reason=reason)
 
     def _shut_the_doors(self, connection: Connection) -> None:
         """Nobody but an operator may make what other tenants' statements could take for something else."""
