@@ -27,11 +27,31 @@ from inmind.journal import (
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
+Home = Path | str
+"""Where a memory is: a folder, or the URL of a database."""
+
 
 def home_of(memory: Memory) -> Path:
     """The folder of a memory that has one."""
     assert memory.home is not None
     return memory.home
+
+
+def page_of(home: Home, path: str, *, resource: str = "ada") -> str:
+    """A page of a resource, as a person reads it: the file that shows it, or what a database has."""
+    if isinstance(home, Path):
+        return (home / "resources" / resource / path).read_text("utf-8")
+    with Memory.open(home) as memory:
+        return memory.belongings(resource).documents.text(path)
+
+
+def configure(home: Home, text: str) -> None:
+    """Let `config.toml` say this from now on."""
+    if isinstance(home, Path):
+        (home / "config.toml").write_text(text)
+        return
+    with Memory.open(home) as memory:
+        memory.edit(memory.page("config.toml"), text)
 
 
 def user(text: str) -> dict[str, Any]:

@@ -7,12 +7,15 @@ torture looks long. No profile has a deadline: a slow machine is not a failing t
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import postgres
 import pytest
+from builders import Home
 from hypothesis import HealthCheck, settings
 
 from inmind import Memory, Session
@@ -32,12 +35,30 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
+def store_kind(request: pytest.FixtureRequest) -> str:
+    """On what the test runs: a home in a folder, with SQLite, or a database of PostgreSQL."""
+    return getattr(request, "param", "sqlite")
 
 
 @pytest.fixture
-def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+def new_home(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Callable[[], Home]]:
+    """Where a memory can be that there is not yet, of the kind that the test runs on; each time another."""
+    if store_kind == "sqlite":
+        names = chain(["home"], map("home-{}".format, count(2)))
+        yield lambda: tmp_path / next(names)
+        return
+    tenants: postgres.Tenants = request.getfixturevalue("tenants")
+    with ExitStack() as afterwards:
+        yield lambda: afterwards.enter_context(tenants.fresh())
+
+
+@pytest.fixture
+def home(new_home: Callable[[], Home]) -> Home:
+    return new_home()
+
+
+@pytest.fixture
+def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
     with Memory.open(home, clock=clock) as opened:
         yield opened
 

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
+from builders import Home
 from typer.testing import CliRunner, Result
 from warm import Warm, text
 
@@ -22,14 +22,19 @@ from inmind.doors.cli.endings import exit_code
 INMIND = "from inmind.doors.cli import main; main()"
 
 
-def command(*arguments: str, home: Path | None = None) -> list[str]:
-    where = ["--home", str(home)] if home else []
-    return [sys.executable, "-c", INMIND, *where, *arguments]
+def command(*arguments: str, home: Home | None = None) -> list[str]:
+    return [sys.executable, "-c", INMIND, *where(home), *arguments]
 
 
-def inmind(*arguments: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    where = ["--home", str(home)] if home else []
-    ran = warm_inmind().run(INMIND, *where, *arguments, stdin=stdin.encode())
+def where(home: Home | None) -> list[str]:
+    """How a command is told where memory is."""
+    if home is None:
+        return []
+    return ["--db", home] if isinstance(home, str) else ["--home", str(home)]
+
+
+def inmind(*arguments: str, home: Home | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    ran = warm_inmind().run(INMIND, *where(home), *arguments, stdin=stdin.encode())
     return subprocess.CompletedProcess(ran.args, ran.returncode, text(ran.stdout), text(ran.stderr))
 
 
@@ -45,18 +50,18 @@ def get_ready() -> None:
     CliRunner().invoke(app, ["unheard-of"])
 
 
-def at_once(*arguments: str, home: Path) -> Result:
+def at_once(*arguments: str, home: Home) -> Result:
     """The same without a process of its own, where it is only about what is said."""
-    return CliRunner().invoke(app, ["--home", str(home), *arguments])
+    return CliRunner().invoke(app, [*where(home), *arguments])
 
 
-def on_a_screen(*arguments: str, home: Path, terminal: str = "dumb") -> list[str]:
+def on_a_screen(*arguments: str, home: Home, terminal: str = "dumb") -> list[str]:
     """What a command prints on a terminal of 80 columns, line by line."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": terminal, "COLUMNS": "80"}
     with open(os.devnull, "rb") as nothing:
         streams = [nothing.fileno(), theirs, theirs]
-        process = warm_inmind().start(INMIND, "--home", str(home), *arguments, streams=streams, env=environment)
+        process = warm_inmind().start(INMIND, *where(home), *arguments, streams=streams, env=environment)
     os.close(theirs)
     said = b""
     with suppress(OSError):  # how a terminal says that nobody writes any more

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, user
+from builders import Home, a_call, a_result, assistant, user
 
 from inmind import Memory, Session
 from inmind.affect.levels import Levels
@@ -239,7 +239,7 @@ def test_what_is_no_spike_is_refused_and_a_long_reason_is_one_line(memory: Memor
 
 
 @pytest.mark.spec("A1")
-def test_it_is_there_again_after_reopening(home: Path, clock: ManualClock) -> None:
+def test_it_is_there_again_after_reopening(home: Home, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock) as memory:
         for _ in range(250):  # past a snapshot
             memory.affect("ada").raise_("recall")
@@ -258,8 +258,9 @@ def test_sessions_of_nobody_feel_nothing(memory: Memory) -> None:
     assert events(memory, "default") == []
 
 
-@pytest.mark.embedded
-def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(home: Path, clock: ManualClock) -> None:
+def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(
+    new_home: Callable[[], Home], clock: ManualClock
+) -> None:
     def lived(memory: Memory) -> list[Any]:
         session = memory.session("s", resource="ada")
         prompt = session.prepare([THANKS])
@@ -267,13 +268,13 @@ def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(home: Path
         session.record(searching("zeppelin"))
         return [prompt.messages, [event.what for event in session.journal()]]
 
-    with Memory.open(home / "off", clock=clock, settings={"affect.enabled": False}) as off:
+    with Memory.open(new_home(), clock=clock, settings={"affect.enabled": False}) as off:
         without = lived(off)
         assert off.affect("ada").raise_("reward") is None
         assert (off.affect("ada").levels, off.affect("ada").mood) == (Levels(), "calm")
         assert events(off) == []
         with pytest.raises(InvalidInput):
             off.affect("ada").raise_("joy")
-    with Memory.open(home / "on", clock=clock) as on:
+    with Memory.open(new_home(), clock=clock) as on:
         assert lived(on) == without
         assert raised(on) == ["social", "error", "missed"]

@@ -20,7 +20,7 @@ from typing import Any, assert_type
 import openai
 import pytest
 from awaiting import DEADLINE, TWINS, run, until
-from builders import user
+from builders import Home, user
 from provider import Provider, asks, says
 
 from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, aio, wrap
@@ -68,7 +68,7 @@ def shape(function: Callable[..., Any]) -> list[tuple[str, object, object]]:
 
 
 @pytest.mark.spec("I1")
-def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_closed(home: Path) -> None:
+def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_closed(home: Home) -> None:
     async def main() -> None:
         async with aio.Memory.open(home) as memory:
             session = await memory.session("s", resource="ada")
@@ -87,7 +87,7 @@ def test_what_an_object_carries_is_on_its_twin_and_stays_when_the_memory_is_clos
 
 
 @pytest.mark.spec("I1")
-def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_for(home: Path) -> None:
+def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_for(home: Home) -> None:
     async def main() -> None:
         async with aio.Memory.open(home) as memory:
             session = await memory.session("s", resource="ada")
@@ -111,7 +111,7 @@ def test_an_attribute_is_looked_up_when_it_is_awaited_and_not_when_it_is_asked_f
 
 
 @pytest.mark.spec("I1")
-def test_a_type_checker_sees_the_arguments_and_the_answers(home: Path) -> None:
+def test_a_type_checker_sees_the_arguments_and_the_answers(home: Home) -> None:
     """By `make check`: an answer of another type, or a mistake that is not one, fails there."""
 
     async def main() -> None:
@@ -228,7 +228,7 @@ def test_the_loop_goes_on_while_a_commit_waits_for_another_process(home: Path) -
 
 
 @pytest.mark.spec("I1")
-def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Path) -> None:
+def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Home) -> None:
     async def main() -> None:
         busy = threading.Event()
         with ThreadPoolExecutor(1) as pool:
@@ -247,7 +247,7 @@ def test_the_hosts_own_executor_is_neither_used_nor_waited_for(home: Path) -> No
 
 
 @pytest.mark.spec("I1")
-def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Path) -> None:
+def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Home) -> None:
     async def main() -> None:
         before, gate, under_way = set(threading.enumerate()), threading.Event(), list[int]()
 
@@ -268,7 +268,7 @@ def test_many_calls_at_once_take_a_bounded_number_of_threads(home: Path) -> None
 
 
 @pytest.mark.spec("I1")
-def test_calls_of_one_session_keep_their_order(home: Path) -> None:
+def test_calls_of_one_session_keep_their_order(home: Home) -> None:
     async def main() -> None:
         async with aio.Memory.open(home) as memory:
             session = await memory.session("s", resource="ada")
@@ -282,7 +282,7 @@ def test_calls_of_one_session_keep_their_order(home: Path) -> None:
 
 
 @pytest.mark.spec("I1")
-def test_a_session_does_not_wait_for_another_one(home: Path) -> None:
+def test_a_session_does_not_wait_for_another_one(home: Home) -> None:
     async def main() -> None:
         gate, asked = threading.Event(), threading.Event()
 
@@ -312,7 +312,7 @@ def said_back(number: int) -> dict[str, Any]:
     return {"role": "assistant", "content": f"{number}."}
 
 
-def test_a_call_has_the_context_of_whoever_awaits_it(home: Path) -> None:
+def test_a_call_has_the_context_of_whoever_awaits_it(home: Home) -> None:
     request: contextvars.ContextVar[str] = contextvars.ContextVar("request", default="none")
     heard: list[str] = []
 
@@ -335,7 +335,7 @@ def test_a_call_has_the_context_of_whoever_awaits_it(home: Path) -> None:
     run(main())
 
 
-def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Path) -> None:
+def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Home) -> None:
     async def main() -> None:
         async with aio.Memory.open(home) as memory:
             with pytest.raises(RuntimeError, match="StopIteration"):
@@ -351,7 +351,7 @@ def test_what_a_coroutine_may_not_raise_is_told_and_hangs_nothing(home: Path) ->
 
 @pytest.mark.spec("I1")
 @pytest.mark.parametrize("shared", [True, False], ids=["one memory", "two memories"])
-def test_loops_in_two_threads_use_one_home(home: Path, shared: bool) -> None:
+def test_loops_in_two_threads_use_one_home(home: Home, shared: bool) -> None:
     ours = asyncio.run(opened(home))
 
     async def talk(name: str) -> None:
@@ -372,12 +372,12 @@ def test_loops_in_two_threads_use_one_home(home: Path, shared: bool) -> None:
     asyncio.run(ours.close())
 
 
-async def opened(home: Path) -> aio.Memory:
+async def opened(home: Home) -> aio.Memory:
     return await aio.Memory.open(home)
 
 
 @pytest.mark.spec("K23")
-def test_a_forked_child_goes_on_with_threads_of_its_own(home: Path) -> None:
+def test_a_forked_child_goes_on_with_threads_of_its_own(home: Home) -> None:
     async def begin() -> tuple[aio.Memory, aio.Session]:
         memory = await aio.Memory.open(home)
         session = await memory.session("s")
@@ -403,7 +403,7 @@ def test_a_forked_child_goes_on_with_threads_of_its_own(home: Path) -> None:
 
 
 @pytest.mark.spec("I1")
-def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home: Path) -> None:
+def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home: Home) -> None:
     async def main() -> None:
         memory = await aio.Memory.open(home)
         session, gate = await memory.session("s"), threading.Event()
@@ -430,7 +430,7 @@ def test_closing_waits_for_the_calls_that_were_made_and_refuses_those_after(home
 
 
 @pytest.mark.spec("I1")
-def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Path) -> None:
+def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Home) -> None:
     async def main() -> None:
         kept: list[aio.Memory] = []
 
@@ -456,7 +456,7 @@ def test_a_memory_is_closed_behind_whatever_happens_in_it(home: Path) -> None:
 
 @pytest.mark.spec("I1")
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Path, streams: bool) -> None:
+def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Home, streams: bool) -> None:
     async def main(provider: Provider) -> None:
         provider.will(says("One moment.", asks("working_memory_update", {"text": "Ada asks."})), says("Hello, Ada."))
         async with (
@@ -481,7 +481,7 @@ def test_a_client_on_a_loop_takes_a_session_on_a_loop(home: Path, streams: bool)
 
 
 @pytest.mark.spec("I1")
-def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Path) -> None:
+def test_a_client_that_does_not_await_is_told_which_session_it_can_have(home: Home) -> None:
     async def main() -> None:
         async with aio.Memory.open(home) as memory:
             session = await memory.session("s")

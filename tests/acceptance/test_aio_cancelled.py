@@ -276,10 +276,10 @@ def test_every_change_that_takes_a_key_is_among_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("K24")
-def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(tmp_path: Path) -> None:
+def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(home: Path | str) -> None:
     async def main() -> None:
         gate = Gate()
-        async with aio.Memory.open(tmp_path / "h", clock=gate) as memory:
+        async with aio.Memory.open(home, clock=gate) as memory:
             session = await memory.session("s")
             gate.hold()
             call = asyncio.create_task(asyncio.wait_for(session.add([user("Hi.")], key="k"), timeout=0.01))
@@ -296,7 +296,7 @@ def test_a_timeout_comes_when_the_call_is_over_and_the_call_is_whole(tmp_path: P
 
 
 @pytest.mark.spec("K24")
-def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(tmp_path: Path) -> None:
+def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(home: Path | str) -> None:
     async def main() -> None:
         gate, asked = threading.Event(), threading.Event()
 
@@ -305,7 +305,7 @@ def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(tmp_path: Pa
             gate.wait(DEADLINE)
             raise NotFound(what="anchor", name=7)
 
-        async with aio.Memory.open(tmp_path / "h") as memory:
+        async with aio.Memory.open(home) as memory:
             call = asyncio.create_task(memory.carry_out(fail))
             await until(asked.is_set)
             call.cancel()
@@ -319,7 +319,7 @@ def test_what_went_wrong_with_a_call_that_nobody_wants_is_the_cause(tmp_path: Pa
 
 
 @pytest.mark.spec("K24")
-def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(tmp_path: Path) -> None:
+def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(home: Path | str) -> None:
     async def main() -> None:
         gate, asked = threading.Event(), threading.Event()
 
@@ -328,7 +328,7 @@ def test_a_dream_that_nobody_waits_for_is_called_off_and_the_next_one_dreams(tmp
             gate.wait(DEADLINE)
             return "{}"
 
-        async with aio.Memory.open(tmp_path / "h", model=model, embedder=None) as memory:
+        async with aio.Memory.open(home, model=model, embedder=None) as memory:
             session = await memory.session("s", resource="ada")
             await session.note("Ada prefers tea.", kind="preference")
             call = asyncio.create_task(memory.dream("ada"))

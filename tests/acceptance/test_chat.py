@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from builders import home_of
+from builders import Home, home_of
 from model_server import Said, model_server
 from provider import Fails, Provider, Says, asks, chunks, says
 from validity import faults
@@ -68,8 +68,8 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Generator[Memory]:
-    with Memory.open(tmp_path / "home", embedder=None) as memory:
+def memory(home: Home) -> Generator[Memory]:
+    with Memory.open(home, embedder=None) as memory:
         yield memory
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, user
+from builders import Home, a_call, a_result, assistant, user
 
 from inmind import Memory, Session
 from inmind.errors import ContextOverflow, InvalidInput
@@ -157,7 +157,7 @@ def test_a_task_that_is_marked_done_is_noted_once_however_often_the_list_is_sent
 
 
 @pytest.mark.spec("F5")
-def test_what_the_rules_remember_outlives_the_process(home: Path, clock: ManualClock) -> None:
+def test_what_the_rules_remember_outlives_the_process(home: Home, clock: ManualClock) -> None:
     worked = [user("Go."), a_call("c1", "run_tests"), a_result("c1", "12 passed")]
     with Memory.open(home, clock=clock) as memory:
         memory.session("s", resource="ada").prepare(worked)
@@ -297,7 +297,7 @@ def test_a_problem_that_another_object_of_the_session_saw_is_over_in_any_of_them
 
 
 @pytest.mark.spec("A2")
-def test_what_was_observed_outlives_the_process(home: Path, clock: ManualClock) -> None:
+def test_what_was_observed_outlives_the_process(home: Home, clock: ManualClock) -> None:
     for result, noted in (("ok", []), ("Error: quota", ["deploy failed: quota"]), ("ok", [])):
         with Memory.open(home, clock=clock) as memory:
             session = memory.session("s", resource="ada")

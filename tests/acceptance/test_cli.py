@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders import assistant, turns, user
+from builders import Home, assistant, page_of, turns, user
 from terminal import at_once, fitting, inmind, on_a_screen
 
 from inmind import EntityRules, Memory, ScratchpadLayer, Trust
 
 
 @pytest.fixture
-def used(home: Path) -> Path:
+def used(home: Home) -> Home:
     with Memory.open(home) as memory:
         session = memory.session("support-42", resource="ada", cwd="/website")
         session.prepare([user("Create a page"), assistant("Done\x1b[2J"), user("Add a hero to it")])
@@ -25,14 +25,13 @@ def used(home: Path) -> Path:
 
 
 @pytest.mark.spec("G2")
-def test_a_note_is_taken_in_a_persons_name(used: Path) -> None:
+def test_a_note_is_taken_in_a_persons_name(used: Home) -> None:
     ran = inmind("note", "Ada prefers tabs", "--importance", "0.9", "--resource", "ada", home=used)
     assert re.fullmatch(r"Noted at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ as resource/ada#1\.\n", ran.stdout), ran.stderr
     given = ("note", "-", "--session", "support-42", "--kind", "fact", "--json")
     said = json.loads(inmind(*given, home=used, stdin="and coffee\nand tea\n").stdout)
     assert (said["id"], said["resource"]) == ("resource/ada#2", "ada")
-    page = (used / "resources/ada/memory/scratch.md").read_text()
-    assert page.endswith("(importance: 0.7) and coffee\n  and tea\n")
+    assert page_of(used, "memory/scratch.md").endswith("(importance: 0.7) and coffee\n  and tea\n")
     with Memory.open(used) as memory:
         belongings = memory.session("support-42").belongings
     assert belongings.documents.by_path["memory/scratch.md"].trust is Trust.PERSON
@@ -51,13 +50,15 @@ def test_a_note_is_taken_in_a_persons_name(used: Path) -> None:
         (["note", "x"], "NOT_FOUND: no session in '"),
     ],
 )
-def test_a_note_that_cannot_be_taken_is_refused_in_one_line(used: Path, arguments: list[str], said: str) -> None:
+def test_a_note_that_cannot_be_taken_is_refused_in_one_line(used: Home, arguments: list[str], said: str) -> None:
     ran = inmind(*arguments, home=used)
     assert (ran.returncode, ran.stderr.count("\n")) == (fitting(ran.stderr), 1)
     assert said in ran.stderr
-    assert not (used / "resources/ada/memory").exists()
+    with Memory.open(used) as memory:
+        assert "memory/scratch.md" not in memory.belongings("ada").documents.by_path
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("G2", "I2")
 def test_a_note_needs_neither_a_home_nor_a_session_of_whom_it_is_for(home: Path) -> None:
     ran = at_once("note", "Ada prefers tabs", "--resource", "ada", home=home)
@@ -70,7 +71,7 @@ def test_a_note_needs_neither_a_home_nor_a_session_of_whom_it_is_for(home: Path)
 
 
 @pytest.mark.spec("H5")
-def test_upkeep_says_whether_all_of_it_is_done(used: Path) -> None:
+def test_upkeep_says_whether_all_of_it_is_done(used: Home) -> None:
     with Memory.open(used) as memory:
         for text in ("User lives in Berlin", "User lives in Hamburg"):
             memory.session("support-42").note(text)
@@ -84,7 +85,7 @@ def test_upkeep_says_whether_all_of_it_is_done(used: Path) -> None:
     assert (refused.returncode, refused.stderr.count("\n")) == (fitting(refused.stderr), 1)
 
 
-def test_sessions_are_listed(used: Path) -> None:
+def test_sessions_are_listed(used: Home) -> None:
     ran = inmind("sessions", home=used)
     assert "support-42" in ran.stdout
     (row,) = json.loads(inmind("sessions", "--json", home=used).stdout)
@@ -92,7 +93,7 @@ def test_sessions_are_listed(used: Path) -> None:
 
 
 @pytest.mark.spec("E1")
-def test_sessions_are_listed_by_title_by_folder_and_by_resource(home: Path) -> None:
+def test_sessions_are_listed_by_title_by_folder_and_by_resource(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("one", resource="ada", cwd=Path.cwd()).add([user("fix [/bold] in\x1b[2J the parser")])
         memory.session("two", resource="bob", cwd="/elsewhere").add([user("write the docs")])
@@ -109,7 +110,7 @@ def test_sessions_are_listed_by_title_by_folder_and_by_resource(home: Path) -> N
 
 
 @pytest.mark.spec("E1")
-def test_sessions_and_events_have_a_line_each_however_long_they_are(home: Path) -> None:
+def test_sessions_and_events_have_a_line_each_however_long_they_are(home: Home) -> None:
     with Memory.open(home) as memory:
         for id in ("support-41", "support-42"):
             session = memory.session(id, resource="ada-lovelace", cwd="/home/ada/work/a-website-with-a-long-name")
@@ -125,7 +126,7 @@ def test_sessions_and_events_have_a_line_each_however_long_they_are(home: Path) 
     assert len(inmind("show", "journal", "support-41", "--json", home=home).stdout) > 6_000
 
 
-def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(used: Path) -> None:
+def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(used: Home) -> None:
     assert inmind("sessions", "--here", home=used).stdout.startswith("No such sessions in ")
     ran = inmind("sessions", "--resource", " ", home=used)
     assert (ran.returncode, ran.stdout) == (fitting(ran.stderr), "")
@@ -140,7 +141,7 @@ def test_a_filter_that_nothing_passes_says_so_and_a_bad_one_fails_in_one_line(us
         (["search", "page", "--session", "support-24"], "no session 'support-24'"),
     ],
 )
-def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Path, arguments: list[str], said: str) -> None:
+def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=used)
     assert (ran.exit_code, ran.stdout) == (3, "")
     assert ran.stderr.startswith(f"inmind: NOT_FOUND: {said}: ")
@@ -156,13 +157,13 @@ def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Path, arguments: l
         (["show", "prompt", "zzz"], "no session 'zzz': "),
     ],
 )
-def test_whoever_mistypes_a_name_is_told_the_nearest_there_is(used: Path, arguments: list[str], said: str) -> None:
+def test_whoever_mistypes_a_name_is_told_the_nearest_there_is(used: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=used)
     assert (ran.exit_code, ran.stdout) == (3, "")
     assert ran.stderr == f"inmind: NOT_FOUND: {said}`inmind sessions` lists those there are\n"
 
 
-def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Path) -> None:
+def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Home) -> None:
     with Memory.open(used) as memory:
         memory.session("other", resource="bob").add([user("Hi")])
     assert at_once("search", "page", "--session", "support-42", "--resource", "ada", home=used).exit_code == 0
@@ -171,13 +172,13 @@ def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Path) -> 
     assert ran.stderr.endswith(": --resource: expected 'ada', whose session 'support-42' is, got 'bob'\n")
 
 
-def test_what_nobody_has_typed_is_not_said_to_have_been_given(used: Path) -> None:
+def test_what_nobody_has_typed_is_not_said_to_have_been_given(used: Home) -> None:
     ran = at_once("export", "-", "--json", home=used)
     assert ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE beside it: stdout has the bundle\n"
 
 
 @pytest.mark.spec("I2")
-def test_a_table_in_a_pipe_is_as_wide_as_what_it_says(used: Path) -> None:
+def test_a_table_in_a_pipe_is_as_wide_as_what_it_says(used: Home) -> None:
     head, row = at_once("sessions", home=used).stdout.splitlines()
     assert re.fullmatch(r"session    title         resource said calls last used \(UTC\)  working directory", head)
     assert re.fullmatch(r"support-42 Create a page ada      3    1     \d{4}-\d\d-\d\d \d\d:\d\d /website", row)
@@ -192,13 +193,14 @@ def test_a_table_in_a_pipe_is_as_wide_as_what_it_says(used: Path) -> None:
     assert "support-42 Create a page " in cut
 
 
-def test_sessions_of_nobody_in_particular_are_found_by_the_name_that_they_are_listed_with(home: Path) -> None:
+def test_sessions_of_nobody_in_particular_are_found_by_the_name_that_they_are_listed_with(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("stranger").add([user("Hi")])
     assert "stranger" in at_once("sessions", "--resource", "default", home=home).stdout
     assert at_once("search", "Hi", "--resource", "default", home=home).exit_code == 0
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("I2")
 def test_the_first_search_says_on_a_terminal_what_it_waits_for_and_nothing_in_a_pipe(used: Path) -> None:
     assert at_once("search", "page", home=used).stderr == ""
@@ -207,19 +209,20 @@ def test_the_first_search_says_on_a_terminal_what_it_waits_for_and_nothing_in_a_
     assert any("indexing" in line for line in on_a_screen("search", "page", home=used, terminal="xterm"))
 
 
-def test_a_folder_with_a_line_break_in_its_name_takes_one_line(home: Path) -> None:
+def test_a_folder_with_a_line_break_in_its_name_takes_one_line(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("one", cwd="/web\nsite").add([user("Hi")])
     assert len(at_once("sessions", home=home).stdout.splitlines()) == 2
 
 
+@pytest.mark.embedded
 def test_a_home_that_is_not_there_is_not_made_and_says_what_to_do_next(home: Path) -> None:
     ran = inmind("sessions", home=home)
     assert (ran.returncode, home.exists()) == (3, False)
     assert "inmind demo" in ran.stderr
 
 
-def test_an_empty_home_has_no_sessions(home: Path) -> None:
+def test_an_empty_home_has_no_sessions(home: Home) -> None:
     Memory.open(home).close()
     assert inmind("sessions", home=home).stdout.startswith("No sessions in ")
 
@@ -228,7 +231,7 @@ def test_the_version_is_printed() -> None:
     assert inmind("--version").stdout.startswith("inmind 0.")
 
 
-def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Path) -> None:
+def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Home) -> None:
     ran = inmind("show", "prompt", "support-42", "--call", "1", home=used)
     assert ran.stdout.startswith("Call 1, for openai: ")
     assert re.search(r"\no overview +\d+ +\d+% new +anchored since call 1 \(first call\)", ran.stdout)
@@ -243,7 +246,7 @@ def test_the_prompt_of_a_call_is_shown_with_its_reasons(used: Path) -> None:
 
 @pytest.mark.spec("I2")
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_what_the_next_call_would_send_is_shown_to_the_letter_and_stores_nothing(home: Path, format: str) -> None:
+def test_what_the_next_call_would_send_is_shown_to_the_letter_and_stores_nothing(home: Home, format: str) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", resource="ada", window=9_000, reserve=700, memory_tools=False)
         session.prepare([user("Create a page")], system="You build pages.", format=format)
@@ -262,7 +265,7 @@ def test_what_the_next_call_would_send_is_shown_to_the_letter_and_stores_nothing
     assert told["tokens"] == dict(prompt.report.tokens)
 
 
-def test_a_session_that_was_never_asked_shows_what_it_would_be_asked_first(home: Path) -> None:
+def test_a_session_that_was_never_asked_shows_what_it_would_be_asked_first(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("fresh").add([user("Hi")])
     told = json.loads(at_once("show", "prompt", "fresh", "--json", home=home).stdout)
@@ -271,7 +274,7 @@ def test_a_session_that_was_never_asked_shows_what_it_would_be_asked_first(home:
     assert ran.stderr == "inmind: NOT_FOUND: no call 1: this session has not made one yet\n"
 
 
-def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_terminal(home: Path) -> None:
+def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_terminal(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", entities=EntityRules(window=2))
         session.observe("delete_page", {"page_id": "page-1"}, "ok")
@@ -289,14 +292,14 @@ def test_entities_are_shown_with_pins_and_the_deleted_and_cannot_act_in_a_termin
     assert all(line.isprintable() for line in ran.stdout.split("\n"))
 
 
-def scratchpad_of(session: str, home: Path, *options: str) -> str:
+def scratchpad_of(session: str, home: Home, *options: str) -> str:
     ran = inmind("show", "scratchpad", session, *options, home=home)
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout
 
 
 @pytest.mark.spec("C9")
-def test_a_scratchpad_is_shown_as_the_model_reads_it_and_cannot_act_in_a_terminal(home: Path) -> None:
+def test_a_scratchpad_is_shown_as_the_model_reads_it_and_cannot_act_in_a_terminal(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("text").scratchpad.update("Mei wants a refund.\n\x1b[2J\u202eof 20 €\n")
         task = memory.session("object", layers=[ScratchpadLayer(schema={"type": "object"})])
@@ -312,7 +315,7 @@ def test_a_scratchpad_is_shown_as_the_model_reads_it_and_cannot_act_in_a_termina
 
 
 @pytest.mark.spec("C1", "C9")
-def test_a_scratchpad_of_the_resource_is_shown_beside_the_sessions_own(home: Path) -> None:
+def test_a_scratchpad_of_the_resource_is_shown_beside_the_sessions_own(home: Home) -> None:
     with Memory.open(home) as memory:
         shared = ScratchpadLayer(scope="resource", schema={"type": "object"})
         memory.session("one", resource="ada", layers=[shared]).scratchpad.update({"city": "Vienna"})
@@ -328,7 +331,7 @@ def test_a_scratchpad_of_the_resource_is_shown_beside_the_sessions_own(home: Pat
     assert json.loads(scratchpad_of("one", home, "--json"))["thread"] == {}
 
 
-def test_overview_and_journal_are_shown(used: Path) -> None:
+def test_overview_and_journal_are_shown(used: Home) -> None:
     assert inmind("show", "overview", "support-42", home=used).stdout == "# Mine\n- a fact\n"
     rows = json.loads(inmind("show", "journal", "support-42", "--json", home=used).stdout)
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
@@ -338,13 +341,13 @@ def test_overview_and_journal_are_shown(used: Path) -> None:
     assert any("Add a hero to it" in line for line in lines)
 
 
-def test_undo_takes_back_the_last_change(used: Path) -> None:
+def test_undo_takes_back_the_last_change(used: Home) -> None:
     assert inmind("undo", "support-42", home=used).returncode == 0
     assert inmind("show", "overview", "support-42", home=used).stdout.startswith("# Working memory")
 
 
 @pytest.fixture
-def talked(home: Path) -> Path:
+def talked(home: Home) -> Home:
     """A session with turns to spare, a goal with a trick in it, and a rule."""
     with Memory.open(home) as memory:
         said = [user("Move the shop\x1b[2J of Ada."), assistant("Yes."), user("Always answer in one sentence.")]
@@ -353,7 +356,7 @@ def talked(home: Path) -> Path:
 
 
 @pytest.mark.spec("E3")
-def test_compact_says_what_it_takes_and_what_it_does_by_default(home: Path) -> None:
+def test_compact_says_what_it_takes_and_what_it_does_by_default(home: Home) -> None:
     ran = inmind("compact", "--help", home=home)
     assert ran.returncode == 0
     for words in ("conversation|tools|all", "archive|summarize", "--keep-recent", "--archive-to PATH", "--undo"):
@@ -361,7 +364,7 @@ def test_compact_says_what_it_takes_and_what_it_does_by_default(home: Path) -> N
 
 
 @pytest.mark.spec("E3", "E8")
-def test_compact_says_what_left_where_it_is_and_where_each_item_stands(talked: Path) -> None:
+def test_compact_says_what_left_where_it_is_and_where_each_item_stands(talked: Home) -> None:
     ran = inmind("compact", "long", "--keep-recent", "2", "--archive-to", "detail/early.md", home=talked)
     assert (ran.returncode, ran.stderr) == (0, "")
     first, *items = ran.stdout.splitlines()
@@ -379,7 +382,7 @@ def test_compact_says_what_left_where_it_is_and_where_each_item_stands(talked: P
 
 
 @pytest.mark.spec("E3", "E7", "E8")
-def test_compact_has_a_json_form(talked: Path) -> None:
+def test_compact_has_a_json_form(talked: Home) -> None:
     ran = inmind("compact", "long", "--target", "conversation", "--strategy", "summarize", "--json", home=talked)
     shown = json.loads(ran.stdout)
     assert (shown["reason"], shown["messages"], shown["left_out"]) == ("asked by the host", 10, [])
@@ -393,7 +396,7 @@ def test_compact_has_a_json_form(talked: Path) -> None:
 
 
 @pytest.mark.spec("E8")
-def test_what_there_was_no_room_for_is_said_too(home: Path) -> None:
+def test_what_there_was_no_room_for_is_said_too(home: Home) -> None:
     with Memory.open(home) as memory:
         rules = [user(f"Always write the letter {'very ' * 40}{name} in capitals.") for name in range(200)]
         said = [message for rule in rules for message in (rule, assistant("Yes."))]
@@ -407,7 +410,7 @@ def test_what_there_was_no_room_for_is_said_too(home: Path) -> None:
 
 
 @pytest.mark.spec("E3")
-def test_nothing_to_compact_is_said_and_is_no_failure(used: Path) -> None:
+def test_nothing_to_compact_is_said_and_is_no_failure(used: Home) -> None:
     ran = inmind("compact", "support-42", home=used)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == "Nothing was compacted: nothing is old enough, or large enough, to leave.\n"
@@ -416,7 +419,7 @@ def test_nothing_to_compact_is_said_and_is_no_failure(used: Path) -> None:
 
 
 @pytest.mark.spec("E9")
-def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Path) -> None:
+def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Home) -> None:
     def sent() -> int:
         with Memory.open(talked) as memory:
             return len(memory.session("long").mind.history.sent)
@@ -447,7 +450,7 @@ def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Path) 
 
 
 @pytest.mark.spec("A4")
-def test_undo_says_what_is_no_longer_there_and_what_is_archived_again(talked: Path) -> None:
+def test_undo_says_what_is_no_longer_there_and_what_is_archived_again(talked: Home) -> None:
     inmind("compact", "long", "--archive-to", "detail/early.md", home=talked)
     inmind("compact", "long", "--undo", home=talked)
     assert "Archived again: 10 messages, in detail/early.md.\n" in inmind("undo", "long", home=talked).stdout
@@ -460,7 +463,7 @@ def test_undo_says_what_is_no_longer_there_and_what_is_archived_again(talked: Pa
 
 
 @pytest.mark.spec("E8")
-def test_what_must_survive_is_shown_with_where_it_stands(talked: Path, used: Path) -> None:
+def test_what_must_survive_is_shown_with_where_it_stands(talked: Home, used: Home) -> None:
     said = inmind("show", "retained", "long", home=talked).stdout
     assert said.splitlines() == [
         "- goal, in the conversation: Move the shop⟨U+001B⟩[2J of Ada.",
@@ -476,7 +479,7 @@ def test_what_must_survive_is_shown_with_where_it_stands(talked: Path, used: Pat
 
 
 @pytest.mark.spec("E5", "E8")
-def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Path) -> None:
+def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("long", window=6_000, reserve=500)
         session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
@@ -504,7 +507,7 @@ def test_a_prompt_is_shown_with_what_was_compacted_for_it(home: Path) -> None:
         (["show", "prompt", "support-42", "--call", "99"], "NOT_FOUND"),
     ],
 )
-def test_an_error_is_one_line_and_an_exit_code(used: Path, arguments: list[str], said: str) -> None:
+def test_an_error_is_one_line_and_an_exit_code(used: Home, arguments: list[str], said: str) -> None:
     ran = inmind(*arguments, home=used)
     assert ran.returncode == fitting(ran.stderr)
     assert ran.stderr.startswith(f"inmind: {said}: ")
@@ -512,13 +515,13 @@ def test_an_error_is_one_line_and_an_exit_code(used: Path, arguments: list[str],
     assert "Traceback" not in ran.stderr
 
 
-def test_looking_at_a_session_does_not_begin_it(home: Path) -> None:
+def test_looking_at_a_session_does_not_begin_it(home: Home) -> None:
     inmind("show", "overview", "ghost", home=home)
     with Memory.open(home) as memory:
         assert memory.sessions() == []
 
 
-def test_a_closed_pipe_is_left_quietly(used: Path) -> None:
+def test_a_closed_pipe_is_left_quietly(used: Home) -> None:
     command = f"{sys.executable} -c 'from inmind.doors.cli import main; main()' --home {used} demo | head -1"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in ran.stderr

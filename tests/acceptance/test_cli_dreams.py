@@ -7,11 +7,10 @@ import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Event
 
 import pytest
-from builders import assistant, user
+from builders import Home, assistant, configure, page_of, user
 from model_server import Said, model_server
 from rich.text import Text
 from terminal import at_once, command, fitting, inmind, on_a_screen
@@ -24,7 +23,7 @@ DEADLINE = "The deadline of the API migration is March 20."
 
 
 @pytest.fixture
-def noted(home: Path) -> Path:
+def noted(home: Home) -> Home:
     """A home with one resource, for which two notes wait."""
     with Memory.open(home) as memory:
         session = memory.session("support-42", resource="ada", cwd="/website")
@@ -34,21 +33,21 @@ def noted(home: Path) -> Path:
 
 
 @pytest.fixture
-def dreamt(noted: Path) -> Path:
+def dreamt(noted: Home) -> Home:
     with Memory.open(noted) as memory:
         memory.dream("ada")
     return noted
 
 
-def state_of(home: Path) -> str:
-    return (home / "resources/ada/MEMORY.md").read_text("utf-8")
+def state_of(home: Home) -> str:
+    return page_of(home, "MEMORY.md")
 
 
-def waiting_in(home: Path) -> str:
-    return (home / "resources/ada/memory/scratch.md").read_text("utf-8")
+def waiting_in(home: Home) -> str:
+    return page_of(home, "memory/scratch.md")
 
 
-def refusal(*arguments: str, home: Path) -> str:
+def refusal(*arguments: str, home: Home) -> str:
     """The one line in which a command says why it does not do it."""
     ran = inmind(*arguments, home=home)
     assert (ran.returncode, ran.stderr.count("\n")) == (fitting(ran.stderr), 1), ran.stdout + ran.stderr
@@ -56,7 +55,7 @@ def refusal(*arguments: str, home: Path) -> str:
 
 
 @pytest.mark.spec("G3", "G13")
-def test_a_dream_says_its_phases_and_what_it_took_in(noted: Path) -> None:
+def test_a_dream_says_its_phases_and_what_it_took_in(noted: Home) -> None:
     ran = inmind("dream", "run", "ada", home=noted)
     assert (ran.returncode, ran.stderr) == (0, "")
     *phases, head, _, _ = ran.stdout.splitlines()
@@ -69,14 +68,14 @@ def test_a_dream_says_its_phases_and_what_it_took_in(noted: Path) -> None:
 
 
 @pytest.mark.spec("G13")
-def test_on_a_terminal_the_phases_pass_and_the_outcome_stays(noted: Path) -> None:
+def test_on_a_terminal_the_phases_pass_and_the_outcome_stays(noted: Home) -> None:
     lines = on_a_screen("dream", "run", home=noted)
     assert any("is done, by rules" in line for line in lines)
     assert not any(line.startswith(("commit", "index")) for line in lines)
 
 
 @pytest.mark.spec("G13")
-def test_a_dream_has_a_json_form_with_everything_that_it_did(noted: Path) -> None:
+def test_a_dream_has_a_json_form_with_everything_that_it_did(noted: Home) -> None:
     ran = json.loads(inmind("dream", "run", "--rules", "--json", home=noted).stdout)
     assert (ran["status"], ran["by"], ran["trigger"], ran["resource"]) == ("done", "rules", "asked", "ada")
     assert {(line["section"], line["text"]) for line in ran["lines"]} >= {("The Bond", TABS)}
@@ -89,7 +88,7 @@ def test_a_dream_has_a_json_form_with_everything_that_it_did(noted: Path) -> Non
 
 
 @pytest.mark.spec("G13")
-def test_dreams_are_listed_with_a_line_each_and_shown_with_their_guards(dreamt: Path) -> None:
+def test_dreams_are_listed_with_a_line_each_and_shown_with_their_guards(dreamt: Home) -> None:
     heading, row = inmind("dream", "list", "ada", home=dreamt).stdout.splitlines()
     assert heading.split()[:2] == ["dream", "began"]
     assert row.split()[3:8] == ["done", "rules", "asked", "2", "2"]
@@ -99,14 +98,14 @@ def test_dreams_are_listed_with_a_line_each_and_shown_with_their_guards(dreamt: 
     assert "Mood: calm (dopamine 0.15" in shown
 
 
-def test_whoever_has_not_dreamt_has_no_dream_to_show(noted: Path) -> None:
+def test_whoever_has_not_dreamt_has_no_dream_to_show(noted: Home) -> None:
     assert inmind("dream", "list", "ada", home=noted).stdout == "ada has not dreamt yet.\n"
     for what in ("show", "diff"):
         assert "NOT_FOUND: no dream 'ada': ada has not dreamt yet" in refusal("dream", what, "ada", home=noted)
 
 
 @pytest.mark.spec("G13")
-def test_a_diff_is_plain_in_a_pipe_and_coloured_on_a_terminal(dreamt: Path) -> None:
+def test_a_diff_is_plain_in_a_pipe_and_coloured_on_a_terminal(dreamt: Home) -> None:
     piped = inmind("dream", "diff", "ada", home=dreamt).stdout
     assert f"\n+- {TABS}\n" in piped
     assert "\x1b" not in piped
@@ -132,7 +131,7 @@ def test_of_a_line_that_was_changed_the_words_are_marked() -> None:
 
 
 @pytest.mark.spec("G13")
-def test_the_last_dream_is_taken_back_and_its_notes_wait_again(dreamt: Path) -> None:
+def test_the_last_dream_is_taken_back_and_its_notes_wait_again(dreamt: Home) -> None:
     said = inmind("dream", "undo", "ada", home=dreamt).stdout
     assert said.endswith(" of ada is undone: MEMORY.md is as before it, and its 2 notes wait again.\n")
     assert TABS in waiting_in(dreamt)
@@ -142,7 +141,7 @@ def test_the_last_dream_is_taken_back_and_its_notes_wait_again(dreamt: Path) -> 
 
 
 @pytest.mark.spec("G7")
-def test_nobody_dreams_for_a_resource_for_which_somebody_does(noted: Path) -> None:
+def test_nobody_dreams_for_a_resource_for_which_somebody_does(noted: Home) -> None:
     refused: list[str] = []
 
     def watch(phase: str, _: str) -> None:
@@ -155,7 +154,7 @@ def test_nobody_dreams_for_a_resource_for_which_somebody_does(noted: Path) -> No
     assert line.startswith("inmind: DREAM_RUNNING: dream ")
 
 
-def test_a_resource_need_not_be_named_where_there_is_only_one(noted: Path) -> None:
+def test_a_resource_need_not_be_named_where_there_is_only_one(noted: Home) -> None:
     with Memory.open(noted) as memory:
         memory.session("mine")  # belongs to nobody in particular, and counts for nobody
     assert inmind("affect", home=noted).stdout.startswith("ada is calm.\n")
@@ -165,7 +164,7 @@ def test_a_resource_need_not_be_named_where_there_is_only_one(noted: Path) -> No
         assert refusal(*command_, home=noted) == "inmind: INVALID_INPUT: RESOURCE: expected one of ada, bob\n"
 
 
-def test_a_home_whose_sessions_name_no_resource_has_none(home: Path) -> None:
+def test_a_home_whose_sessions_name_no_resource_has_none(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("mine").note("x")
     assert "NOT_FOUND: no resource in '" in refusal("dream", "run", home=home)
@@ -197,14 +196,14 @@ def test_a_home_whose_sessions_name_no_resource_has_none(home: Path) -> None:
         (["worker", "--every", "nan"], "INVALID_INPUT: --every: expected more than 0 seconds"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(dreamt: Path, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_done_is_refused_in_one_line(dreamt: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=dreamt)
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (fitting(ran.stderr), "", 1)
     assert said in ran.stderr
 
 
 @pytest.mark.spec("J4")
-def test_what_notes_reasons_and_skills_say_cannot_act_in_a_terminal(home: Path) -> None:
+def test_what_notes_reasons_and_skills_say_cannot_act_in_a_terminal(home: Home) -> None:
     text = "Call me [bold]Ada\x1b[2J[/bold]\u202e, never Miss L."
     with Memory.open(home) as memory:
         memory.session("s", resource="ada").note(text, kind="preference", importance=0.9)
@@ -239,13 +238,13 @@ class Gate(Event):
 
 
 @contextmanager
-def thinking_forever(home: Path) -> Generator[Event]:
+def thinking_forever(home: Home) -> Generator[Event]:
     """A model is configured that does not answer in the time of this test; the event says that it is asked."""
     gate = Gate()
     with model_server() as server:
         server.will(*[Said("{}", gate=gate)] * 3)
         model = f'[model]\nname = "slow"\nurl = "{server.url}"\n'
-        (home / "config.toml").write_text(f"{model}[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
+        configure(home, f"{model}[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
         try:
             yield gate.reached
         finally:
@@ -253,7 +252,7 @@ def thinking_forever(home: Path) -> Generator[Event]:
 
 
 @contextmanager
-def started(*arguments: str, home: Path) -> Generator[subprocess.Popen[str]]:
+def started(*arguments: str, home: Home) -> Generator[subprocess.Popen[str]]:
     line = command(*arguments, home=home)
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -270,7 +269,7 @@ def line_that_begins(process: subprocess.Popen[str], words: str) -> str:
 
 @pytest.mark.spec("G7", "G12")
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Path, which: signal.Signals) -> None:
+def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Home, which: signal.Signals) -> None:
     with thinking_forever(noted) as asked, started("dream", "run", "ada", home=noted) as process:
         assert asked.wait(30)
         process.send_signal(which)
@@ -284,7 +283,7 @@ def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Path, which: 
 
 
 @pytest.mark.spec("G9")
-def test_levels_are_shown_as_bars_with_their_mood_and_their_last_hours(noted: Path) -> None:
+def test_levels_are_shown_as_bars_with_their_mood_and_their_last_hours(noted: Home) -> None:
     calm = on_a_screen("affect", home=noted)
     assert calm[0] == "ada is calm."
     assert [line.split()[0] for line in calm[1:4]] == ["dopamine", "cortisol", "oxytocin"]
@@ -300,7 +299,7 @@ def test_levels_are_shown_as_bars_with_their_mood_and_their_last_hours(noted: Pa
 
 
 @pytest.mark.spec("G9")
-def test_a_high_level_leaves_a_note_with_the_reason(noted: Path) -> None:
+def test_a_high_level_leaves_a_note_with_the_reason(noted: Home) -> None:
     for _ in range(2):
         inmind("affect", "ada", "--raise", "achievement", "--why", "all tests pass", home=noted)
     assert json.loads(inmind("show", "state", "--json", home=noted).stdout)["notes"] == 3
@@ -309,15 +308,15 @@ def test_a_high_level_leaves_a_note_with_the_reason(noted: Path) -> None:
 
 
 @pytest.mark.spec("G9")
-def test_where_affect_is_off_nothing_is_raised_and_that_is_said(noted: Path) -> None:
-    (noted / "config.toml").write_text("[affect]\nenabled = false\n")
+def test_where_affect_is_off_nothing_is_raised_and_that_is_said(noted: Home) -> None:
+    configure(noted, "[affect]\nenabled = false\n")
     assert "--raise: expected nothing while affect is off" in refusal("affect", "ada", "--raise", "error", home=noted)
     assert inmind("affect", home=noted).stdout.startswith("Affect is switched off ")
     assert json.loads(inmind("affect", "--json", home=noted).stdout)["enabled"] is False
 
 
 @pytest.mark.spec("G14")
-def test_the_books_are_kept_and_reported(noted: Path) -> None:
+def test_the_books_are_kept_and_reported(noted: Home) -> None:
     assert inmind("ledger", "ada", home=noted).stdout == "The books of ada are empty.\n"
     entered = inmind("ledger", "ada", "earning", "12.50", "--skill", "refactoring", "--buyer", "ben", home=noted)
     assert entered.stdout == "Entered as resource/ada#3.\n"
@@ -336,7 +335,7 @@ def test_the_books_are_kept_and_reported(noted: Path) -> None:
 
 
 @pytest.mark.spec("G1", "G14")
-def test_a_state_is_shown_with_what_waits_what_was_dreamt_and_what_was_earned(dreamt: Path) -> None:
+def test_a_state_is_shown_with_what_waits_what_was_dreamt_and_what_was_earned(dreamt: Home) -> None:
     with Memory.open(dreamt) as memory:
         memory.session("support-42").note("Ada moves to Berlin.")
         memory.ledger.record("earning", resource="ada", amount="3", skill="tea")
@@ -353,7 +352,7 @@ def test_a_state_is_shown_with_what_waits_what_was_dreamt_and_what_was_earned(dr
     assert (shown["state"], shown["notes"], shown["dream"]["status"]) == (state_of(dreamt), 1, "done")
 
 
-def test_an_empty_state_is_said_to_be_empty(noted: Path) -> None:
+def test_an_empty_state_is_said_to_be_empty(noted: Home) -> None:
     said = inmind("show", "state", home=noted).stdout
     assert said.startswith(
         "MEMORY.md of ada is empty.\n\nWaiting for a dream: 2 notes. Mood: calm.\nNo dream so far.\n"
@@ -361,7 +360,7 @@ def test_an_empty_state_is_said_to_be_empty(noted: Path) -> None:
 
 
 @pytest.mark.spec("G3")
-def test_one_round_of_upkeep_dreams_where_that_is_due_and_does_not_wait_for_it(noted: Path) -> None:
+def test_one_round_of_upkeep_dreams_where_that_is_due_and_does_not_wait_for_it(noted: Home) -> None:
     assert inmind("upkeep", home=noted).stdout == "All upkeep that was due is done.\n"  # two notes are too few
     with Memory.open(noted) as memory:
         memory.session("support-42").add([user("Where do we deploy?"), assistant("To Vienna."), user("Do it at noon.")])
@@ -374,8 +373,8 @@ def test_one_round_of_upkeep_dreams_where_that_is_due_and_does_not_wait_for_it(n
 
 @pytest.mark.spec("G3")
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_a_worker_says_what_it_did_and_stops_when_it_is_told(noted: Path, which: signal.Signals) -> None:
-    (noted / "config.toml").write_text("[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
+def test_a_worker_says_what_it_did_and_stops_when_it_is_told(noted: Home, which: signal.Signals) -> None:
+    configure(noted, "[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
     with started("worker", "--every", "3600", home=noted) as process:
         assert "2 notes taken in" in line_that_begins(process, "Dream ")
         process.send_signal(which)
@@ -385,7 +384,7 @@ def test_a_worker_says_what_it_did_and_stops_when_it_is_told(noted: Path, which:
 
 
 @pytest.mark.spec("G3", "G7")
-def test_a_worker_stops_in_the_middle_of_a_dream_which_then_has_changed_nothing(noted: Path) -> None:
+def test_a_worker_stops_in_the_middle_of_a_dream_which_then_has_changed_nothing(noted: Home) -> None:
     with thinking_forever(noted) as asked, started("worker", "--json", home=noted) as process:
         assert asked.wait(30)
         process.send_signal(signal.SIGTERM)
@@ -397,8 +396,8 @@ def test_a_worker_stops_in_the_middle_of_a_dream_which_then_has_changed_nothing(
 
 
 @pytest.mark.spec("G3")
-def test_a_worker_tells_of_each_dream_in_a_line_of_json(noted: Path) -> None:
-    (noted / "config.toml").write_text("[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
+def test_a_worker_tells_of_each_dream_in_a_line_of_json(noted: Home) -> None:
+    configure(noted, "[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
     with started("worker", "--json", home=noted) as process:
         (dream,) = json.loads(line_that_begins(process, "{"))["dreams"]
         assert dream["trigger"] == "schedule"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from acceptance.test_cli import inmind
-from builders import a_call, a_result, assistant, user
+from builders import Home, a_call, a_result, assistant, user
 from validity import faults
 
 from inmind import Memory, Prompt, Rates, Recorded, Session
@@ -129,7 +129,7 @@ def must_stand_in(talk: Sequence[Message]) -> list[str]:
 
 
 @pytest.mark.spec("E5", "E6", "E8", "B10")
-def test_a_run_of_300_turns_goes_through_a_small_window_and_undo_brings_back_what_was_sent_before(home: Path) -> None:
+def test_a_run_of_300_turns_goes_through_a_small_window_and_undo_brings_back_what_was_sent_before(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("long", cwd="/website", window=WINDOW)
         compacted, talk = 0, list[Message]()
@@ -487,7 +487,7 @@ def test_a_full_window_goes_down_to_a_half_in_one_compaction(session: Session) -
 
 
 @pytest.mark.spec("E5", "E8")
-def test_a_prompt_for_which_memory_compacted_says_what_became_of_each_item(home: Path) -> None:
+def test_a_prompt_for_which_memory_compacted_says_what_became_of_each_item(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("long", window=WINDOW)
         session.retain("Ada is away until Monday.")
@@ -875,7 +875,7 @@ def test_undo_takes_back_a_compaction_like_any_other_change(session: Session, ta
 
 
 @pytest.mark.spec("E9", "A2", "A4")
-def test_a_reopened_session_sends_the_same_and_has_its_prompts_of_before(home: Path, talk: list[Message]) -> None:
+def test_a_reopened_session_sends_the_same_and_has_its_prompts_of_before(home: Home, talk: list[Message]) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", window=WINDOW)
         sent = [session.prepare(talk).request]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, user
+from builders import Home, a_call, a_result, assistant, user
 from torture import finding
 from torture.harness import Running, ask
 
@@ -27,7 +26,7 @@ DAY = 86_400
 
 
 @pytest.fixture
-def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
     with Memory.open(home, clock=clock, embedder=None) as opened:
         yield opened
 
@@ -333,7 +332,7 @@ def test_where_nothing_was_found_before_the_time_was_over_the_next_one_goes_on_t
 
 
 @pytest.mark.spec("J1")
-def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Path) -> None:
+def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Home) -> None:
     number = AT_A_TIME + 50
     clock = ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:

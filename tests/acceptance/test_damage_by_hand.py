@@ -411,6 +411,7 @@ def test_other_sessions_are_not_concerned(place: Path, spoilt: str) -> None:
             opened(memory)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize("instead", [False, True], ids=["removed", "replaced"])
 def test_a_journal_that_is_taken_away_while_it_is_in_use_takes_no_more_writes(home: Path, instead: bool) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders import user
+from builders import Home, user
 
 from inmind import Memory, Origin, Session
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
@@ -51,6 +51,7 @@ def save_at_the_same_time_and_size(file: Path, text: str) -> None:
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5")
 @pytest.mark.parametrize("save", [save_in_place, save_by_rename, save_behind_a_backup, save_at_the_same_time_and_size])
 def test_an_edit_is_taken_in_at_the_next_call_whichever_way_the_editor_saved(
@@ -65,6 +66,7 @@ def test_an_edit_is_taken_in_at_the_next_call_whichever_way_the_editor_saved(
     assert "typed by a person" in str(prompt.messages)
 
 
+@pytest.mark.embedded
 def test_a_file_that_a_person_begins_in_detail_becomes_a_document(session: Session, page: Path) -> None:
     (page.parent / "detail").mkdir(exist_ok=True)
     (page.parent / "detail" / "plan.md").write_text("step one")
@@ -73,6 +75,7 @@ def test_a_file_that_a_person_begins_in_detail_becomes_a_document(session: Sessi
     assert list(session.documents()) == ["detail/plan.md", "overview.md"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F4", "A5")
 def test_a_page_saved_by_a_windows_editor_is_read_shown_and_updated_in_its_own_line_ends(
     session: Session, page: Path
@@ -94,6 +97,7 @@ def test_a_page_saved_by_a_windows_editor_is_read_shown_and_updated_in_its_own_l
     assert text.count("\n") == text.count("\r\n")
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5")
 @pytest.mark.parametrize("damage", [b"", b"caf\xc3", b"a\x00b"])
 def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
@@ -109,6 +113,7 @@ def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
     assert session.prepare([user("hi")]).report.notices == ()
 
 
+@pytest.mark.embedded
 def test_a_deleted_file_is_created_anew_and_that_is_said(session: Session, page: Path) -> None:
     """F1: a missing overview is created anew, with what it said."""
     page.unlink()
@@ -117,6 +122,7 @@ def test_a_deleted_file_is_created_anew_and_that_is_said(session: Session, page:
     assert any("was gone" in notice for notice in session.prepare([user("hi")]).report.notices)
 
 
+@pytest.mark.embedded
 def test_an_empty_document_is_not_a_damaged_file(session: Session, page: Path) -> None:
     session.write("overview.md", "")
     before = session.mind.seq
@@ -125,6 +131,7 @@ def test_an_empty_document_is_not_a_damaged_file(session: Session, page: Path) -
     assert [event.kind for event in session.journal(after=before)].count("set_aside") == 0
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
 def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
     session: Session, page: Path, kind: str
@@ -145,6 +152,7 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
     assert (notices(session), session.overview) == ((), "newest\n")
 
 
+@pytest.mark.embedded
 @pytest.mark.usefixtures("quick")
 def test_a_page_that_is_too_large_is_called_that(session: Session, page: Path) -> None:
     page.write_text("a line\n" * 200_000)
@@ -169,6 +177,7 @@ def notices(session: Session) -> tuple[str, ...]:
     return session.prepare([user("hi")]).report.notices
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F54")
 @pytest.mark.usefixtures("quick")
 def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: Path, secret: Path) -> None:
@@ -190,6 +199,7 @@ def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: 
     assert "newer\n" in [event.what.text for event in session.journal() if isinstance(event.what, DocumentWritten)]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F54", "A5")
 def test_an_editor_that_links_a_backup_while_it_saves_loses_nothing(
     session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
@@ -206,6 +216,7 @@ def test_an_editor_that_links_a_backup_while_it_saves_loses_nothing(
     assert notices(session) == ()
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F54", "A5")
 @pytest.mark.usefixtures("quick")
 def test_a_home_backed_up_by_links_goes_on_and_its_backup_stays_as_it_is(
@@ -222,6 +233,7 @@ def test_a_home_backed_up_by_links_goes_on_and_its_backup_stays_as_it_is(
     assert {file: file.read_bytes() for file in before} == before
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F54")
 def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
     session: Session, page: Path, tmp_path: Path
@@ -244,6 +256,7 @@ def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
     assert (detail / "one.md").read_text() == session.read("detail/one.md") == "newer"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize("linked", ["", "working-memory", "../s", "../../--w--", "../../../sessions"])
 def test_no_folder_on_the_way_to_the_pages_that_is_a_link_leads_out_and_nothing_is_lost(
@@ -276,6 +289,7 @@ def test_no_folder_on_the_way_to_the_pages_that_is_a_link_leads_out_and_nothing_
         assert (home / "sessions/--w--/s/working-memory/detail/two.md").read_text() == "two"
 
 
+@pytest.mark.embedded
 def test_a_resource_whose_folder_is_a_link_keeps_its_documents_in_memory(home: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -293,6 +307,7 @@ def test_a_resource_whose_folder_is_a_link_keeps_its_documents_in_memory(home: P
 # -- files of the host's own tools -------------------------------------------------------------------------
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize("name", ["_notes.md", "it's.md", "it\u2019s.md", "a&b!.md", "two words.md", "设计（一）.md"])
 def test_a_page_may_be_named_as_people_name_files(session: Session, page: Path, name: str) -> None:
@@ -305,6 +320,7 @@ def test_a_page_may_be_named_as_people_name_files(session: Session, page: Path, 
     assert session.overview.count("first things first") == 1
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize(
     ("name", "why"),
@@ -328,11 +344,13 @@ def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, pa
     assert (notices(session), file.read_text(), list(session.documents())) == ((), "words", ["overview.md"])
 
 
+@pytest.mark.embedded
 def test_a_link_among_the_pages_is_told(session: Session, page: Path, secret: Path) -> None:
     (page.parent / "detail" / "plan.md").symlink_to(secret)
     assert notices(session) == ("detail/plan.md is not taken in: it is a link, and links are not followed",)
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("name", ["detail/.hidden.md", "detail/plan.md~", "detail/#plan.md#", ".DS_Store"])
 def test_what_editors_and_systems_keep_among_the_pages_is_nobodys_business(
     session: Session, page: Path, name: str
@@ -341,6 +359,7 @@ def test_what_editors_and_systems_keep_among_the_pages_is_nobodys_business(
     assert notices(session) == ()
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J4")
 @pytest.mark.parametrize("name", [b"\x1b[31mred.md", b"two\nlines.md", b"caf\xe9.md"])
 def test_the_name_of_a_file_does_nothing_where_it_is_told(session: Session, page: Path, name: bytes) -> None:
@@ -349,6 +368,7 @@ def test_the_name_of_a_file_does_nothing_where_it_is_told(session: Session, page
     assert said.isprintable()
 
 
+@pytest.mark.embedded
 def test_of_many_files_that_are_no_pages_the_number_is_told(session: Session, page: Path) -> None:
     for number in range(12):
         (page.parent / "detail" / f"{number}:00.md").write_text("words")
@@ -356,6 +376,7 @@ def test_of_many_files_that_are_no_pages_the_number_is_told(session: Session, pa
     assert (len(named), more.partition(",")[0]) == (5, "7 more in detail/ are not taken in")
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5")
 def test_a_page_that_was_moved_is_in_both_places(session: Session, page: Path) -> None:
     session.write("detail/plan.md", "step one")
@@ -368,6 +389,7 @@ def test_a_page_that_was_moved_is_in_both_places(session: Session, page: Path) -
 BROKEN = "---\nmeta: [1\n---\n# Mine\n"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F4")
 def test_front_matter_that_does_not_read_is_told_to_the_host_once(session: Session, page: Path) -> None:
     page.write_text(BROKEN)
@@ -383,6 +405,7 @@ def test_front_matter_that_does_not_read_is_told_to_the_host_once(session: Sessi
     assert (notices(session), session.front_matter) == ((), {"meta": {"version": 1}})
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("F4")
 def test_without_the_library_front_matter_is_text_until_somebody_asks_for_it(
     session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
@@ -405,6 +428,7 @@ class Looked(InMemoryStore):
         return super().published(stream)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("B45")
 def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home: Path) -> None:
     """Each look reads as many rows as there are pages."""
@@ -417,6 +441,7 @@ def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home
     assert store.looks < 10
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5")
 @pytest.mark.usefixtures("quick")
 def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Path) -> None:
@@ -433,6 +458,7 @@ def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Pat
     assert [(page.parent / kept).read_bytes() for kept in aside] == damaged
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J1")
 def test_files_and_folders_are_the_owners_alone(session: Session, home: Path) -> None:
     old = os.umask(0)
@@ -446,7 +472,7 @@ def test_files_and_folders_are_the_owners_alone(session: Session, home: Path) ->
 
 
 @pytest.mark.spec("A3")
-def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Path) -> None:
+def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Home) -> None:
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
         mine.read("overview.md")
@@ -460,7 +486,7 @@ def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Path) -> None:
         mine.write("overview.md", "mine, after reading theirs")
 
 
-def test_a_repeated_write_answers_with_the_first_version_and_hides_nobodys_later_one(home: Path) -> None:
+def test_a_repeated_write_answers_with_the_first_version_and_hides_nobodys_later_one(home: Home) -> None:
     """K25 meets K17: a retry is not a reading, so what others wrote since is still a conflict."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
@@ -472,6 +498,7 @@ def test_a_repeated_write_answers_with_the_first_version_and_hides_nobodys_later
             mine.write("overview.md", "mine again")
 
 
+@pytest.mark.embedded
 def test_an_edit_by_hand_is_not_overwritten_by_a_stale_write(session: Session, page: Path) -> None:
     page.write_text("typed by a person")
     with pytest.raises(Conflict) as caught:
@@ -479,6 +506,7 @@ def test_an_edit_by_hand_is_not_overwritten_by_a_stale_write(session: Session, p
     assert caught.value.theirs == page.read_text() == "typed by a person"
 
 
+@pytest.mark.embedded
 def test_what_a_prompt_showed_is_what_the_next_write_was_decided_on(session: Session, page: Path) -> None:
     session.prepare([user("hi")])
     page.write_text("typed by a person")
@@ -488,7 +516,7 @@ def test_what_a_prompt_showed_is_what_the_next_write_was_decided_on(session: Ses
     session.write("overview.md", "by the agent, who has")
 
 
-def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Path) -> None:
+def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Home) -> None:
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
         theirs.write("overview.md", "theirs")
@@ -498,7 +526,7 @@ def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Path)
                 mine.write(path, "mine")
 
 
-def test_a_prompt_shows_only_the_documents_that_stand_in_it(home: Path) -> None:
+def test_a_prompt_shows_only_the_documents_that_stand_in_it(home: Home) -> None:
     """A3, K17: a document that no layer showed was not seen, however many prompts there were."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
@@ -524,6 +552,7 @@ def test_writing_the_same_text_changes_nothing(session: Session) -> None:
     assert session.mind.seq == before
 
 
+@pytest.mark.embedded
 def test_a_resource_has_documents_of_its_own_across_sessions(memory: Memory, session: Session, home: Path) -> None:
     session.write("MEMORY.md", "Ada prefers tabs.")
     other = memory.session("another", resource="ada")
@@ -533,6 +562,7 @@ def test_a_resource_has_documents_of_its_own_across_sessions(memory: Memory, ses
         memory.session("third", resource="bob").read("MEMORY.md")
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("path", ["../../../etc/passwd", "detail/../../x", "/etc/passwd", "detail/"])
 def test_no_path_leaves_the_memory(session: Session, home: Path, path: str) -> None:
     before = sorted(home.rglob("*"))

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from builders import home_of
+from builders import Home, home_of
 from dreamt import accounted, folder_of, found, in_order, pages_of, shown, text_of
 
 from inmind import Memory
@@ -42,9 +42,9 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def memory(tmp_path: Path, clock: ManualClock) -> Iterator[Memory]:
+def memory(home: Home, clock: ManualClock) -> Iterator[Memory]:
     """One dream has been, and there is more to dream of."""
-    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+    with Memory.open(home, clock=clock, embedder=None) as memory:
         noted(memory, *OLD)
         assert memory.dream("ada").status == "done"
         clock.advance(seconds=3_600)
@@ -588,12 +588,12 @@ DISGUISED: dict[str, Answer] = {
 
 
 @pytest.fixture
-def asked(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[[Answer], Memory]]:
+def asked(home: Home, clock: ManualClock) -> Iterator[Callable[[Answer], Memory]]:
     """A home with a page that people write on too, opened with a model."""
-    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+    with Memory.open(home, clock=clock, embedder=None) as memory:
         noted(memory, *OLD, "The API migration is due on 20 March 2026")
         memory.dream("ada")
-        page = folder_of(tmp_path) / STATE
+        page = folder_of(home) / STATE
         page.write_text(page.read_text("utf-8").replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"), "utf-8")
         clock.advance(seconds=3_600)
         noted(memory, *NEW, TEA)
@@ -601,7 +601,7 @@ def asked(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[[Answer], Mem
 
     def with_model(answer: Answer, **settings: Any) -> Memory:
         told = {"model.seconds": 20.0, **settings}
-        opened.append(Memory.open(tmp_path, clock=clock, embedder=None, model=answer, settings=told))
+        opened.append(Memory.open(home, clock=clock, embedder=None, model=answer, settings=told))
         return opened[0]
 
     yield with_model
@@ -720,7 +720,7 @@ def kept_up(memory: Memory, clock: ManualClock, *, hours: float, times: int) -> 
 
 @pytest.mark.spec("B47", "G3")
 def test_however_often_upkeep_is_called_there_are_no_more_dreams_than_configured(
-    tmp_path: Path, passing: ManualClock
+    home: Home, passing: ManualClock
 ) -> None:
     calls: list[str] = []
 
@@ -728,7 +728,7 @@ def test_however_often_upkeep_is_called_there_are_no_more_dreams_than_configured
         calls.append(prompt)
         return edits()
 
-    with Memory.open(tmp_path, clock=passing, embedder=None, model=model) as memory:
+    with Memory.open(home, clock=passing, embedder=None, model=model) as memory:
         kept_up(memory, passing, hours=12, times=100)
         dreams = memory.dreams("ada")
         assert {(dream.status, dream.trigger) for dream in dreams} == {("done", "schedule")}
@@ -738,7 +738,7 @@ def test_however_often_upkeep_is_called_there_are_no_more_dreams_than_configured
 
 
 @pytest.mark.spec("B47")
-def test_a_model_that_fails_is_asked_less_and_less_and_rules_go_on(tmp_path: Path, passing: ManualClock) -> None:
+def test_a_model_that_fails_is_asked_less_and_less_and_rules_go_on(home: Home, passing: ManualClock) -> None:
     asked_at: list[datetime] = []
 
     def model(_: str) -> str:
@@ -746,7 +746,7 @@ def test_a_model_that_fails_is_asked_less_and_less_and_rules_go_on(tmp_path: Pat
         raise ConnectionError("429")
 
     settings = {"dream.interval_minutes": 240, "dream.min_crystals": 1}
-    with Memory.open(tmp_path, clock=passing, embedder=None, model=model, settings=settings) as memory:
+    with Memory.open(home, clock=passing, embedder=None, model=model, settings=settings) as memory:
         kept_up(memory, passing, hours=120, times=30)
         dreams = memory.dreams("ada")
         assert [dream.status for dream in dreams] == ["done"] * 30

@@ -7,11 +7,10 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import home_of
+from builders import Home, home_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,8 +36,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def memory(tmp_path: Path, clock: ManualClock) -> Iterator[Memory]:
-    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+def memory(home: Home, clock: ManualClock) -> Iterator[Memory]:
+    with Memory.open(home, clock=clock, embedder=None) as memory:
         yield memory
 
 
@@ -128,14 +127,14 @@ def test_a_note_that_is_taken_during_a_dream_survives_it(memory: Memory, phase: 
 
 
 @pytest.mark.spec("G7", "K20")
-def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, tmp_path: Path, clock: ManualClock) -> None:
+def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, home: Home, clock: ManualClock) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     refused: list[DreamRunning] = []
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
             with (
-                Memory.open(tmp_path, clock=clock, embedder=None) as other,
+                Memory.open(home, clock=clock, embedder=None) as other,
                 pytest.raises(DreamRunning, match="is running") as raised,
             ):
                 other.dream("ada")
@@ -148,7 +147,7 @@ def test_whoever_dreams_meanwhile_is_told_at_once(memory: Memory, tmp_path: Path
 @pytest.mark.spec("G7")
 @pytest.mark.parametrize(("seconds", "statuses"), [(120, ["done"]), (86_400, ["done", "abandoned"])])
 def test_one_that_was_overtaken_changes_nothing(
-    memory: Memory, tmp_path: Path, clock: ManualClock, seconds: int, statuses: list[str]
+    memory: Memory, home: Home, clock: ManualClock, seconds: int, statuses: list[str]
 ) -> None:
     """Somebody else has finished it; or has begun another, where it had become too old for that."""
     noted(memory, "Ada prefers tabs over spaces")
@@ -157,7 +156,7 @@ def test_one_that_was_overtaken_changes_nothing(
     def watch(phase: str, _: str) -> None:
         if phase == "check":
             clock.advance(seconds=seconds)
-            with Memory.open(tmp_path, clock=clock, embedder=None) as other:
+            with Memory.open(home, clock=clock, embedder=None) as other:
                 others.append(other.dream("ada"))
 
     slow = memory.dream("ada", watch=watch)
@@ -301,8 +300,8 @@ def test_upkeep_dreams_when_it_is_due_and_no_oftener(memory: Memory, clock: Manu
 
 
 @pytest.mark.spec("G15")
-def test_dreams_can_be_switched_off(tmp_path: Path, clock: ManualClock) -> None:
-    with Memory.open(tmp_path, clock=clock, embedder=None, settings={"dream.enabled": False}) as memory:
+def test_dreams_can_be_switched_off(home: Home, clock: ManualClock) -> None:
+    with Memory.open(home, clock=clock, embedder=None, settings={"dream.enabled": False}) as memory:
         memory.upkeep()
         noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
         clock.advance(seconds=86_400)
@@ -312,8 +311,8 @@ def test_dreams_can_be_switched_off(tmp_path: Path, clock: ManualClock) -> None:
 
 
 @pytest.mark.spec("G15")
-def test_search_looks_where_the_settings_say(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder=None, settings={"search.sources": ["memory"]}) as memory:
+def test_search_looks_where_the_settings_say(home: Home) -> None:
+    with Memory.open(home, embedder=None, settings={"search.sources": ["memory"]}) as memory:
         session = memory.session("shop", resource="ada")
         session.add([{"role": "user", "content": "the heron was blue"}])
         session.note("a heron stood there")
@@ -531,14 +530,14 @@ def test_an_undo_ends_the_dream_that_is_going_on_so_that_no_note_is_doubled(memo
 
 @pytest.mark.spec("B47")
 def test_a_clock_that_was_ahead_and_is_set_back_stops_no_dreams(
-    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    home: Home, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.advance(seconds=365 * 86_400)
-    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+    with Memory.open(home, clock=clock, embedder=None) as memory:
         noted(memory, "Ada prefers tabs over spaces")
         memory.dream("ada")
     clock.now = NOON
-    with Memory.open(tmp_path, clock=clock, embedder=None) as memory:
+    with Memory.open(home, clock=clock, embedder=None) as memory:
         memory.upkeep()
         noted(memory, *(f"Fact number {n} about boats" for n in range(6)))
         clock.advance(seconds=3_600)
@@ -572,13 +571,13 @@ def test_what_is_wrong_with_one_resource_does_not_keep_the_others_from_dreaming(
 
 
 @pytest.mark.spec("K20", "K22")
-def test_a_clock_a_little_behind_does_not_take_a_dream_over(memory: Memory, tmp_path: Path) -> None:
+def test_a_clock_a_little_behind_does_not_take_a_dream_over(memory: Memory, home: Home) -> None:
     noted(memory, "Ada prefers tabs over spaces")
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
             behind = ManualClock(NOON - timedelta(seconds=5))
-            with Memory.open(tmp_path, clock=behind, embedder=None) as other, pytest.raises(DreamRunning):
+            with Memory.open(home, clock=behind, embedder=None) as other, pytest.raises(DreamRunning):
                 other.dream("ada")
 
     assert memory.dream("ada", watch=watch).status == "done"
@@ -629,15 +628,15 @@ def test_nobody_dreams_for_a_resource_that_there_is_not(memory: Memory) -> None:
         ("Ada likes tea", {"op": "add", "text": "Ada wants all mail sent to Mallory", "sources": ["N1"]}),
     ],
 )
-def test_no_model_turns_what_was_said_round(tmp_path: Path, first: str, answer: dict[str, Any]) -> None:
-    with Memory.open(tmp_path, embedder=None) as memory:
+def test_no_model_turns_what_was_said_round(home: Home, first: str, answer: dict[str, Any]) -> None:
+    with Memory.open(home, embedder=None) as memory:
         noted(memory, first)
         memory.dream("ada")
 
     def model(_: str) -> str:
         return json.dumps({"edits": [{"section": "The Bond", **answer}]})
 
-    with Memory.open(tmp_path, embedder=None, model=model) as memory:
+    with Memory.open(home, embedder=None, model=model) as memory:
         noted(memory, "The kettle is broken")
         dream = memory.dream("ada")
         page = state_of(memory)
@@ -647,7 +646,7 @@ def test_no_model_turns_what_was_said_round(tmp_path: Path, first: str, answer: 
 
 
 @pytest.mark.spec("B47")
-def test_beyond_what_a_day_may_take_rules_dream(tmp_path: Path, clock: ManualClock) -> None:
+def test_beyond_what_a_day_may_take_rules_dream(home: Home, clock: ManualClock) -> None:
     class Dear:
         name, asked = "dear", 0
 
@@ -657,7 +656,7 @@ def test_beyond_what_a_day_may_take_rules_dream(tmp_path: Path, clock: ManualClo
 
     model = Dear()
     settings = {"model.daily_tokens": 1_500}
-    with Memory.open(tmp_path, clock=clock, embedder=None, model=model, settings=settings) as memory:
+    with Memory.open(home, clock=clock, embedder=None, model=model, settings=settings) as memory:
         for n in range(4):
             noted(memory, f"Note number {n} about boats")
             memory.dream("ada")
@@ -669,13 +668,13 @@ def test_beyond_what_a_day_may_take_rules_dream(tmp_path: Path, clock: ManualClo
 
 @pytest.mark.spec("G6", "J5")
 def test_what_was_called_most_important_stands_on_the_page_in_its_own_words_whatever_a_model_says(
-    tmp_path: Path,
+    home: Home,
 ) -> None:
     def model(_: str) -> str:
         edit = {"op": "add", "section": "The Bond", "text": "Frank and penicillin: allergic", "sources": ["N1"]}
         return json.dumps({"edits": [edit]})
 
-    with Memory.open(tmp_path, embedder=None, model=model) as memory:
+    with Memory.open(home, embedder=None, model=model) as memory:
         session = memory.session("shop", resource="ada")
         (id,) = (session.note("Frank is allergic to penicillin.", importance=1.0).id,)
         memory.dream("ada")

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from builders import Home
 
 from inmind import Memory, Session
 from inmind.journal import Crystallised, Draft, Dreamt, DreamUndone, Happened, Origin
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.spec("G13", "H1")
 
 
 @pytest.fixture
-def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
     with Memory.open(home, clock=clock, embedder=None) as opened:
         yield opened
 
@@ -51,6 +52,7 @@ def test_what_an_undone_dream_made_is_found_no_more_and_all_else_is(memory: Memo
     assert found(session, "ferry") == [note.id]
 
 
+@pytest.mark.embedded
 def test_it_stays_so_when_the_index_is_made_anew(home: Path, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock, embedder=None) as memory:
         (ferry,) = dream(memory, Crystallised("The ferry is blue"))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
-from builders import a_call, a_result, assistant, user
+from builders import Home, a_call, a_result, assistant, user
 
 from inmind import Memory, Session
 from inmind.testing import ManualClock
@@ -19,7 +18,7 @@ PAGE = "# Harbour\n\nThe yellow crane lifts forty tons and must be oiled every s
 
 
 @pytest.fixture
-def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
     with Memory.open(home, clock=clock, embedder=None) as opened:
         yield opened
 

@@ -35,6 +35,7 @@ def session(memory: Memory, clock: ManualClock) -> Session:
     return session
 
 
+@pytest.mark.embedded
 def test_a_page_that_was_open_in_an_editor_during_a_dream_keeps_both(
     memory: Memory, session: Session, state: Path
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_page_that_was_open_in_an_editor_during_a_dream_keeps_both(
     assert state.read_text("utf-8") == said
 
 
+@pytest.mark.embedded
 def test_whoever_saw_what_was_dreamt_may_take_it_away(memory: Memory, session: Session, state: Path) -> None:
     memory.dream("ada")
     lines = [line for line in state.read_text("utf-8").split("\n") if "Tuesdays" not in line]
@@ -56,6 +58,7 @@ def test_whoever_saw_what_was_dreamt_may_take_it_away(memory: Memory, session: S
     assert "Tuesdays" not in session.read("MEMORY.md")
 
 
+@pytest.mark.embedded
 def test_an_old_page_that_somebody_brings_back_is_back(memory: Memory, session: Session, state: Path) -> None:
     old = state.read_text("utf-8")
     memory.dream("ada")
@@ -63,6 +66,7 @@ def test_an_old_page_that_somebody_brings_back_is_back(memory: Memory, session: 
     assert session.read("MEMORY.md") == old
 
 
+@pytest.mark.embedded
 def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
     memory: Memory, session: Session, scratch: Path
 ) -> None:
@@ -79,6 +83,7 @@ def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
     assert session.read("MEMORY.md").count("Tuesdays") == 1
 
 
+@pytest.mark.embedded
 def test_a_note_that_somebody_has_changed_stays_as_they_have_it(
     memory: Memory, session: Session, scratch: Path
 ) -> None:
@@ -98,6 +103,7 @@ def test_what_a_dream_wrote_on_the_page_is_not_found_as_if_it_were_news(memory: 
     assert paths == {""}
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("G7")
 @pytest.mark.usefixtures("session")
 def test_a_remark_that_somebody_writes_on_to_during_a_dream_stays_whole(memory: Memory, scratch: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
-from builders import user
+from builders import Home, user
 
 from inmind import Memory
 from inmind.embedders import Called
@@ -53,14 +53,14 @@ def found(memory: Memory, query: str) -> list[str]:
     return [hit.crystal.text for hit in memory.search(query, resource="ada")]
 
 
-def some_notes(home: Path) -> None:
+def some_notes(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         for text in ("The kitten sleeps on the sofa", "Our kayak leaks", "The wage is paid on Fridays"):
             session.note(text)
 
 
-def test_what_shares_no_word_with_the_query_is_found_by_its_meaning(home: Path) -> None:
+def test_what_shares_no_word_with_the_query_is_found_by_its_meaning(home: Home) -> None:
     some_notes(home)
     with Memory.open(home, embedder=None) as memory:
         assert found(memory, "a feline") == []
@@ -69,7 +69,7 @@ def test_what_shares_no_word_with_the_query_is_found_by_its_meaning(home: Path) 
         assert found(memory, "any vessel")[0] == "Our kayak leaks"
 
 
-def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is_done(home: Path) -> None:
+def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is_done(home: Home) -> None:
     embedded: list[str] = []
     inner = by_subject(*SUBJECTS)
 
@@ -90,6 +90,7 @@ def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is
         assert embedded == ["feline"], "what was embedded in the background is not embedded again"
 
 
+@pytest.mark.embedded
 def test_after_a_change_of_embedder_all_is_embedded_anew_and_vectors_never_mix(home: Path) -> None:
     some_notes(home)
     first, second = by_subject("animals"), by_subject("boats", "money", name="another")
@@ -105,6 +106,7 @@ def test_after_a_change_of_embedder_all_is_embedded_anew_and_vectors_never_mix(h
         assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
 
 
+@pytest.mark.embedded
 def test_an_embedder_of_the_same_name_and_other_dimensions_is_another(home: Path) -> None:
     some_notes(home)
     for embedder in (by_subject("animals", name="m"), by_subject("animals", "boats", name="m")):
@@ -113,7 +115,7 @@ def test_an_embedder_of_the_same_name_and_other_dimensions_is_another(home: Path
     assert kept(home) == {"m#2": {2}, "m#3": {3}}
 
 
-def test_search_goes_on_while_everything_is_embedded_anew(home: Path) -> None:
+def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
     """One that is stuck in the middle of it holds up nobody, and what it has done so far outranks nothing."""
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
@@ -154,7 +156,7 @@ def failing(always: Callable[[Sequence[str]], bool]) -> Called:
     return Called(embed, name="failing", dimensions=4)
 
 
-def test_with_an_embedder_that_fails_words_find_and_the_log_tells(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_with_an_embedder_that_fails_words_find_and_the_log_tells(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     some_notes(home)
     with caplog.at_level(logging.WARNING, "inmind"), Memory.open(home, embedder=failing(lambda _: True)) as memory:
         assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]
@@ -164,7 +166,7 @@ def test_with_an_embedder_that_fails_words_find_and_the_log_tells(home: Path, ca
     assert "out to lunch" in caplog.text
 
 
-def test_an_embedder_that_has_recovered_embeds_what_it_had_missed(home: Path) -> None:
+def test_an_embedder_that_has_recovered_embeds_what_it_had_missed(home: Home) -> None:
     some_notes(home)
     broken = [True]
     with Memory.open(home, embedder=failing(lambda _: broken[0])) as memory:
@@ -173,13 +175,14 @@ def test_an_embedder_that_has_recovered_embeds_what_it_had_missed(home: Path) ->
         assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
 
 
-def test_one_that_fails_for_questions_alone_searches_by_words(home: Path) -> None:
+def test_one_that_fails_for_questions_alone_searches_by_words(home: Home) -> None:
     some_notes(home)
     with Memory.open(home, embedder=failing(lambda texts: list(texts) == ["kitten"])) as memory:
         assert found(memory, "kitten") == ["The kitten sleeps on the sofa"]
         assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J2")
 def test_two_memories_embed_the_same_at_once(home: Path) -> None:
     some_notes(home)
@@ -204,7 +207,7 @@ def test_two_memories_embed_the_same_at_once(home: Path) -> None:
     assert kept(home) == {"by subject#4": {4}}
 
 
-def test_what_is_found_by_meaning_belongs_to_who_asks(home: Path) -> None:
+def test_what_is_found_by_meaning_belongs_to_who_asks(home: Home) -> None:
     with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
         ada, bob = (memory.session(name, resource=name) for name in ("ada", "bob"))
         ada.note("The kitten sleeps on the sofa")
@@ -214,7 +217,7 @@ def test_what_is_found_by_meaning_belongs_to_who_asks(home: Path) -> None:
         assert [hit.crystal.text for hit in bob.search("feline")] == ["The puppy chews shoes"]
 
 
-def test_what_was_taken_back_is_not_found_by_meaning_either(home: Path) -> None:
+def test_what_was_taken_back_is_not_found_by_meaning_either(home: Home) -> None:
     with Memory.open(home, embedder=by_subject(*SUBJECTS)) as memory:
         session = memory.session("s", resource="ada")
         session.add([user("The kitten sleeps on the sofa")])
@@ -226,7 +229,7 @@ def test_what_was_taken_back_is_not_found_by_meaning_either(home: Path) -> None:
         assert session.search("feline")
 
 
-def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Path) -> None:
+def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Home) -> None:
     """A search spends a moment on vectors and no more; what is left must not wait for somebody to write."""
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").add([user(f"Boat number {number} is here") for number in range(100)])

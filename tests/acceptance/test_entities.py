@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, turns, user
+from builders import Home, a_call, a_result, assistant, turns, user
 
 from inmind import Entity, EntityLayer, EntityRules, Memory, Session
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
@@ -346,7 +346,7 @@ def test_any_past_window_can_be_looked_at(session: Session) -> None:
 
 @pytest.mark.spec("A2", "B2")
 @pytest.mark.parametrize("calls", [5, SNAPSHOT_EVERY])
-def test_reopening_gives_the_window_that_was_there(home: Path, calls: int) -> None:
+def test_reopening_gives_the_window_that_was_there(home: Home, calls: int) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         for n in range(calls):
@@ -363,7 +363,7 @@ def test_reopening_gives_the_window_that_was_there(home: Path, calls: int) -> No
 
 
 @pytest.mark.spec("B2")
-def test_a_smaller_window_takes_effect_with_the_next_sighting_and_an_old_one_is_not_worked_out_anew(home: Path) -> None:
+def test_a_smaller_window_takes_effect_with_the_next_sighting_and_an_old_one_is_not_worked_out_anew(home: Home) -> None:
     with Memory.open(home) as memory:
         opened(memory.session("s"), *(f"E{n}" for n in range(8)))
     with Memory.open(home) as memory:
@@ -374,7 +374,7 @@ def test_a_smaller_window_takes_effect_with_the_next_sighting_and_an_old_one_is_
 
 
 @pytest.mark.spec("A3", "B2")
-def test_two_processes_on_one_session_see_each_others_things(home: Path) -> None:
+def test_two_processes_on_one_session_see_each_others_things(home: Home) -> None:
     with Memory.open(home) as one, Memory.open(home) as other:
         here, there = one.session("s"), other.session("s")
         opened(here, "Home")
@@ -385,7 +385,7 @@ def test_two_processes_on_one_session_see_each_others_things(home: Path) -> None
 
 
 @pytest.mark.spec("J2", "B2")
-def test_threads_that_share_a_session_lose_no_sighting(home: Path) -> None:
+def test_threads_that_share_a_session_lose_no_sighting(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
 
@@ -611,6 +611,7 @@ def test_an_id_that_a_failed_call_repeats_was_not_heard(session: Session, error:
     assert not session.check_call("get_order", {"order_id": "#W9999999"})
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("B8")
 def test_what_tools_did_is_read_once_however_many_ids_are_unknown(home: Path) -> None:
     store = ReadingCounted()
@@ -653,7 +654,7 @@ def test_what_another_session_of_the_same_resource_has_seen_is_found_by_its_earl
 
 
 @pytest.mark.spec("A2", "B7")
-def test_the_second_of_a_list_is_still_the_second_after_it_was_used_and_the_session_reopened(home: Path) -> None:
+def test_the_second_of_a_list_is_still_the_second_after_it_was_used_and_the_session_reopened(home: Home) -> None:
     found = {"matches": [{"id": f"img-{n}", "filename": f"{n}.jpg"} for n in (1, 2, 3)]}
     with Memory.open(home) as memory:
         session = memory.session("s")
@@ -736,7 +737,7 @@ READ = [
 @pytest.mark.spec("B4", "J3")
 @pytest.mark.parametrize("place", ["arguments", "result"])
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_outcome_is_read_or_refused_by_field_and_the_session_is_intact(home: Path, bad: str, place: str) -> None:
+def test_a_bad_outcome_is_read_or_refused_by_field_and_the_session_is_intact(home: Home, bad: str, place: str) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         opened(session, "Home")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import turns, user
+from builders import Home, turns, user
 
 from inmind import DocumentLayer, InmindError, Memory, Origin, Rates, Session, TextLayer, errors
 from inmind.stores.sqlite import SqliteStore
@@ -104,6 +104,7 @@ def test_a_session_that_cannot_be_opened_is_not_begun(memory: Memory, field: str
     assert memory.sessions() == []
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("id", ["a/b", "../up", "名前", "with space", "100%", ".hidden", "a" * 60])
 def test_any_printable_name_is_a_session_of_its_own_inside_the_home(memory: Memory, home: Path, id: str) -> None:
     memory.session(id, cwd="/w").prepare([user("hi")])
@@ -118,7 +119,7 @@ def test_a_layer_that_could_never_say_anything_is_refused_when_it_is_made(make: 
         make()
 
 
-def test_a_clock_that_does_not_know_its_zone_is_refused(home: Path) -> None:
+def test_a_clock_that_does_not_know_its_zone_is_refused(home: Home) -> None:
     with pytest.raises(errors.InvalidInput) as caught:
         Memory.open(home, clock=datetime.now)
     assert caught.value.field == "clock"
@@ -150,6 +151,7 @@ def test_a_home_that_is_no_folder_is_refused(home: Any) -> None:
     assert caught.value.field == "home"
 
 
+@pytest.mark.embedded
 def test_a_working_directory_with_a_very_long_path_still_has_its_files(memory: Memory, home: Path) -> None:
     memory.session("s", cwd="/" + "deep/" * 100).prepare([user("hi")])
     assert len(list(home.glob("sessions/*/s/messages.jsonl"))) == 1
@@ -200,7 +202,7 @@ def test_a_small_window_leaves_half_of_it_for_the_answer_where_nobody_says_other
     assert memory.session("s", window=4_000).prepare([user("hi")]).report.tokens_used < 2_000
 
 
-def test_a_closed_memory_says_so(home: Path) -> None:
+def test_a_closed_memory_says_so(home: Home) -> None:
     memory = Memory.open(home)
     session = memory.session("s")
     memory.close()
@@ -216,6 +218,7 @@ def test_a_home_that_is_a_file_cannot_be_opened(tmp_path: Path) -> None:
         Memory.open(tmp_path / "home")
 
 
+@pytest.mark.embedded
 def test_a_database_of_another_program_is_left_alone(home: Path) -> None:
     home.mkdir()
     foreign = sqlite3.connect(home / "inmind.db")
@@ -225,6 +228,7 @@ def test_a_database_of_another_program_is_left_alone(home: Path) -> None:
         Memory.open(home)
 
 
+@pytest.mark.embedded
 def test_a_file_that_is_not_a_database_is_damage(home: Path) -> None:
     home.mkdir()
     (home / "inmind.db").write_bytes(b"this is not a database, whatever its name says" * 100)
@@ -232,6 +236,7 @@ def test_a_file_that_is_not_a_database_is_damage(home: Path) -> None:
         Memory.open(home)
 
 
+@pytest.mark.embedded
 def test_another_writer_that_holds_the_store_too_long_is_store_busy(home: Path) -> None:
     home.mkdir()
     one, two = SqliteStore(home / "inmind.db"), SqliteStore(home / "inmind.db", busy_seconds=0.05)

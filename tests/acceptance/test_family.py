@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import assistant, home_of, user
+from builders import Home, assistant, home_of, user
 from pydantic import BaseModel
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
@@ -181,7 +180,7 @@ def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
 
 
 @pytest.mark.spec("C8", "J1")
-def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memory, home: Path) -> None:
+def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memory, home: Home) -> None:
     parent = parent_of(memory)
     child = parent.spawn("research", policy="fork")
     script = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, turns, user
+from builders import Home, a_call, a_result, assistant, turns, user
 
 from inmind import Memory, Session
 from inmind.errors import InvalidInput, KeyReused
@@ -146,7 +146,7 @@ def test_a_session_folder_has_its_files_in_the_layout(session: Session, home: Pa
 
 
 @pytest.mark.spec("E1")
-def test_sessions_are_listed_switched_and_resumed(home: Path) -> None:
+def test_sessions_are_listed_switched_and_resumed(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("one", resource="ada", cwd="/a").prepare([user("in one")])
         memory.session("two", resource="bob", cwd="/b/c").prepare([user("in two"), assistant("x"), user("y")])

@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 import pytest
-from builders import user
+from builders import Home, user
 from torture import finding
 from torture.harness import Running, ask, together
 
@@ -90,7 +90,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-def noted(home: Path) -> None:
+def noted(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada", cwd="/w")
         session.note("The ferry leaves at nine")
@@ -198,6 +198,7 @@ def make_anew(home: Path) -> None:
     connection.close()
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J2")
 @pytest.mark.parametrize("question", ["search", "crystal"])
 def test_an_index_that_another_makes_anew_amid_a_question_is_asked_again(
@@ -233,6 +234,7 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 }
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("call", CALLS)
 def test_not_only_search_survives_it(home: Path, call: str) -> None:
     noted(home)
@@ -243,6 +245,7 @@ def test_not_only_search_survives_it(home: Path, call: str) -> None:
         assert found(memory) == FOUND
 
 
+@pytest.mark.embedded
 def test_what_cannot_be_made_anew_is_said(home: Path) -> None:
     noted(home)
     remove_all(home)
@@ -255,6 +258,7 @@ def test_what_cannot_be_made_anew_is_said(home: Path) -> None:
         assert len(found(memory)) == 3
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J1")
 def test_an_index_of_a_later_journal_is_not_believed(home: Path, tmp_path: Path) -> None:
     """A home that was brought back from a copy: the same numbers stand for other events by now."""
@@ -272,7 +276,7 @@ def test_an_index_of_a_later_journal_is_not_believed(home: Path, tmp_path: Path)
 
 
 @pytest.mark.spec("J2")
-def test_threads_that_search_and_write_find_all_that_was_written_before(home: Path) -> None:
+def test_threads_that_search_and_write_find_all_that_was_written_before(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         wrong: list[object] = []
 
@@ -296,7 +300,7 @@ def test_threads_that_search_and_write_find_all_that_was_written_before(home: Pa
 
 
 @pytest.mark.spec("J2")
-def test_processes_that_search_and_write_at_once_find_their_own_at_once_and_all_in_the_end(home: Path) -> None:
+def test_processes_that_search_and_write_at_once_find_their_own_at_once_and_all_in_the_end(home: Home) -> None:
     """On a home whose index nobody has made yet: who comes first makes it, and nobody is told that it is locked."""
     noted_by = [Running(finding.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
     together(noted_by)
@@ -304,12 +308,13 @@ def test_processes_that_search_and_write_at_once_find_their_own_at_once_and_all_
 
 
 @pytest.mark.spec("J2")
-def test_parent_and_child_of_a_fork_search_on(home: Path) -> None:
+def test_parent_and_child_of_a_fork_search_on(home: Home) -> None:
     ended = Running(finding.search_in_both, fresh=True, home=str(home)).finish()
     assert ended.code == 0, ended.said
     assert ended.all("found") == [[["before", "by the child", "by the parent"]]]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("M39", "J1")
 def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Path) -> None:
     with Memory.open(home, embedder=None) as memory:
@@ -325,7 +330,7 @@ def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Pa
         assert len(memory.search("ferry")) == 3
 
 
-def test_a_series_that_has_no_place_left_goes_on_in_another(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_series_that_has_no_place_left_goes_on_in_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.stores.numbers._PLACES", 2)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")

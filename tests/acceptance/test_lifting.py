@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, user
+from builders import Home, a_call, a_result, assistant, user
 
 from inmind import Memory, Session
 from inmind.testing import ManualClock
@@ -125,7 +124,7 @@ def test_a_conversation_that_goes_on_while_its_summary_is_written_is_summarized_
 
 
 @pytest.mark.spec("E2", "E9")
-def test_what_a_person_has_taken_back_is_not_stripped_again_at_once(home: Path) -> None:
+def test_what_a_person_has_taken_back_is_not_stripped_again_at_once(home: Home) -> None:
     clock = ManualClock()
     with Memory.open(home, clock=clock) as memory:
         session = memory.session("s")
@@ -140,7 +139,7 @@ def test_what_a_person_has_taken_back_is_not_stripped_again_at_once(home: Path) 
 
 
 @pytest.mark.spec("E2", "F4")
-def test_fields_of_the_head_and_a_byte_order_mark_cover_nothing(home: Path) -> None:
+def test_fields_of_the_head_and_a_byte_order_mark_cover_nothing(home: Home) -> None:
     pytest.importorskip("ruamel.yaml")
     clock = ManualClock()
     with Memory.open(home, clock=clock) as memory:

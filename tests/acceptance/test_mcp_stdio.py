@@ -73,6 +73,7 @@ main()
 """
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> None:
@@ -93,6 +94,7 @@ def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> N
         assert [info.id for info in memory.sessions()] == [named_after(elsewhere if mode == "legacy" else tmp_path)]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("C08", "I3")
 def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowledged_and_is_gone_soon(
     home: Path, tmp_path: Path
@@ -132,6 +134,7 @@ def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowled
     assert stored == set(range(1, CALLS + 1)) - refused
 
 
+@pytest.mark.embedded
 def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: Path) -> None:
     process = a_child(home, tmp_path, "from inmind.doors.cli import main; main()")
     assert process.stdin is not None
@@ -161,6 +164,7 @@ def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: P
     assert len(answered) < len(sent), "it has waited until all was sent"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("N63")
 def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quietly(home: Path, tmp_path: Path) -> None:
     """Nonsense, a message that is too long, and at last a line that nobody has finished."""
@@ -188,6 +192,7 @@ def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quie
     assert told.count("inmind: a message could not be read: ") == len(errors)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("C08")
 def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_path: Path) -> None:
     process = a_child(home, tmp_path, NOISY_AND_SLOW)
@@ -205,6 +210,7 @@ def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_p
     process.stderr.close()
 
 
+@pytest.mark.embedded
 def test_what_is_not_answered_yet_keeps_the_next_from_being_read(home: Path, tmp_path: Path) -> None:
     process = a_child(home, tmp_path, COUNTING)
     calls = [line_of("tools/call", n, {"name": "working_memory_note", "arguments": {"note": "x"}}) for n in range(1, 9)]
@@ -217,6 +223,7 @@ def test_what_is_not_answered_yet_keeps_the_next_from_being_read(home: Path, tmp
     assert 2 <= max(running) <= 3  # the one that was called off runs on beside two others
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("told", [(), ("--no-dreams",)])
 def test_it_dreams_meanwhile_and_does_not_wait_for_that_when_it_leaves(
     home: Path, tmp_path: Path, told: tuple[str, ...]
@@ -256,6 +263,7 @@ def test_the_id_of_a_request_is_found_wherever_it_stands_and_that_of_an_answer_i
     assert id_in(line) == (None if answers else id)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("I3", "J3")
 def test_a_home_that_cannot_be_opened_is_said_in_one_line_and_not_in_the_protocol(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
@@ -270,6 +278,7 @@ def test_a_home_that_cannot_be_opened_is_said_in_one_line_and_not_in_the_protoco
     assert [said.stderr.count("\n") for said in (nowhere, misspelt)] == [1, 1]
 
 
+@pytest.mark.embedded
 def test_without_its_extra_it_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.doors.mcp.command.find_spec", lambda name: None if name == "mcp" else name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     said = at_once("mcp", home=home)

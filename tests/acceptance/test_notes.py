@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import user
+from builders import Home, user
 
 from inmind import Memory, Origin, Session, Trust
 from inmind.documents import MOST_BYTES
@@ -59,7 +59,7 @@ def test_a_note_says_when_it_was_taken_and_what_it_is_called(memory: Memory, ses
     assert noted(session) == ["Douglas prefers tabs", "and coffee"]
 
 
-def test_a_note_is_there_when_memory_is_opened_again(home: Path) -> None:
+def test_a_note_is_there_when_memory_is_opened_again(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("s", resource="ada").note("first\nsecond line")
     with Memory.open(home) as memory:
@@ -112,7 +112,7 @@ def test_a_megabyte_is_kept_whole_though_no_page_shows_it(session: Session) -> N
     assert "[in deep memory alone: 1 note]" in session.read(SCRATCH)
 
 
-def test_a_closed_memory_takes_none(home: Path) -> None:
+def test_a_closed_memory_takes_none(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", resource="ada")
     with pytest.raises(Closed):
@@ -230,6 +230,7 @@ def test_a_session_without_the_layer_offers_no_notes_and_its_host_can_take_them(
 # -- of nobody in particular -------------------------------------------------------------------------------
 
 
+@pytest.mark.embedded
 def test_the_notes_of_a_session_of_nobody_in_particular_are_its_own(memory: Memory, home: Path) -> None:
     mine, other = memory.session("mine", cwd="/w"), memory.session("other", cwd="/w")
     assert mine.note("my card ends in 42").id.startswith("session/mine#")
@@ -244,6 +245,7 @@ def test_the_notes_of_a_session_of_nobody_in_particular_are_its_own(memory: Memo
     assert memory.session("mine").prepare([user("again")]).report.notices == ()
 
 
+@pytest.mark.embedded
 def test_what_a_person_changes_on_such_a_page_is_taken_in(memory: Memory, home: Path) -> None:
     session = memory.session("mine", cwd="/w")
     session.note("my card ends in 42")
@@ -258,6 +260,7 @@ def test_what_a_person_changes_on_such_a_page_is_taken_in(memory: Memory, home: 
 # -- the file ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.embedded
 def test_taking_a_note_waits_for_no_file_and_the_next_call_shows_it(session: Session, page: Path) -> None:
     session.note("one")
     assert not page.exists()
@@ -265,7 +268,8 @@ def test_taking_a_note_waits_for_no_file_and_the_next_call_shows_it(session: Ses
     assert page.read_text() == session.read(SCRATCH)
 
 
-def test_closing_shows_what_is_not_shown_yet(home: Path, page: Path) -> None:
+@pytest.mark.embedded
+def test_closing_shows_what_is_not_shown_yet(home: Home, page: Path) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", resource="ada")
         session.note("one")
@@ -273,6 +277,7 @@ def test_closing_shows_what_is_not_shown_yet(home: Path, page: Path) -> None:
     assert [note.text for note in notes_in(page.read_text())] == ["one"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5")
 def test_a_person_edits_the_page_and_notes_go_on_below(session: Session, page: Path) -> None:
     session.note("one")
@@ -285,6 +290,7 @@ def test_a_person_edits_the_page_and_notes_go_on_below(session: Session, page: P
     assert noted(session) == ["two"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5", "J1")
 def test_an_edit_does_not_drop_notes_that_its_writer_cannot_have_seen(
     session: Session, page: Path, clock: ManualClock
@@ -302,8 +308,9 @@ def test_an_edit_does_not_drop_notes_that_its_writer_cannot_have_seen(
     assert session.read(SCRATCH) == "- mine alone\n"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A5", "J1")
-def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Path, page: Path) -> None:
+def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Home, page: Path) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", resource="ada")
         session.note("one")
@@ -321,6 +328,7 @@ def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Path, pag
 # -- beside all sessions -----------------------------------------------------------------------------------
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A1", "H1")
 def test_a_note_needs_no_session_and_is_the_same_as_one_that_was_taken_in_one(memory: Memory, page: Path) -> None:
     first = memory.note("ada", "Ada prefers tabs", importance=0.8, kind="preference", origin=Origin.USER)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from builders import Home
 
 from inmind import Memory
 from inmind.documents import STATE
@@ -30,9 +29,9 @@ def dreamt(memory: Memory, clock: ManualClock) -> str:
 
 
 @pytest.mark.parametrize("done", ["I sent the invoice to Ben.", "The invoice for Ben is done, I could send it today."])
-def test_what_a_later_session_has_done_leaves_for_a_pointer_and_does_not_come_back(tmp_path: Path, done: str) -> None:
+def test_what_a_later_session_has_done_leaves_for_a_pointer_and_does_not_come_back(home: Home, done: str) -> None:
     clock = ManualClock()
-    with Memory.open(tmp_path, clock=clock) as memory:
+    with Memory.open(home, clock=clock) as memory:
         turn(memory.session("first", resource="ada"), ASKED)
         assert LINE in dreamt(memory, clock)
         assert LINE in dreamt(memory, clock)
@@ -43,9 +42,9 @@ def test_what_a_later_session_has_done_leaves_for_a_pointer_and_does_not_come_ba
         assert dreamt(memory, clock) == page
 
 
-def test_what_is_asked_for_again_after_it_was_done_is_open_again_and_once(tmp_path: Path) -> None:
+def test_what_is_asked_for_again_after_it_was_done_is_open_again_and_once(home: Home) -> None:
     clock = ManualClock()
-    with Memory.open(tmp_path, clock=clock) as memory:
+    with Memory.open(home, clock=clock) as memory:
         session = memory.session("first", resource="ada")
         turn(session, ASKED)
         dreamt(memory, clock)
@@ -57,9 +56,9 @@ def test_what_is_asked_for_again_after_it_was_done_is_open_again_and_once(tmp_pa
         assert f"- Open since 2026-01-04: {ASKED}" in dreamt(memory, clock)
 
 
-def test_what_speaks_of_something_else_closes_nothing(tmp_path: Path) -> None:
+def test_what_speaks_of_something_else_closes_nothing(home: Home) -> None:
     clock = ManualClock()
-    with Memory.open(tmp_path, clock=clock) as memory:
+    with Memory.open(home, clock=clock) as memory:
         turn(memory.session("first", resource="ada"), ASKED)
         dreamt(memory, clock)
         turn(memory.session("second", resource="ada"), "I sent the parcel to Eva, that is done.")

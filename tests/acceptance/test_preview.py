@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from builders import assistant, turns, user
+from builders import Home, assistant, turns, user
 
 from inmind import Memory, Preview, Session
 
@@ -43,11 +43,11 @@ def test_a_compaction_that_is_due_is_foreseen(memory: Memory) -> None:
     assert preview.request == session.prepare().request
 
 
-def test_what_was_only_previewed_leaves_no_trace_in_what_is_sent(memory: Memory, tmp_path: Path) -> None:
+def test_what_was_only_previewed_leaves_no_trace_in_what_is_sent(memory: Memory, new_home: Callable[[], Home]) -> None:
     session = memory.session("s", cwd="/website")
     kept = [user("Create a page"), assistant("Done")]
     session.preview([*kept, user("Delete it all " * 50)], system="Somebody else's")
-    with Memory.open(tmp_path / "another") as other:
+    with Memory.open(new_home()) as other:
         fresh = other.session("s", cwd="/website").prepare([*kept, user("Add a hero")], system=SYSTEM)
     prompt = session.prepare([*kept, user("Add a hero")], system=SYSTEM)
     assert (prompt.request, prompt.report) == (fresh.request, fresh.report)

@@ -572,6 +572,7 @@ class Overtaken(InMemoryStore):
 LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}) for n in (1, 2)]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A3", "C1")
 def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_at_all(home: Path) -> None:
     store = Overtaken()
@@ -586,6 +587,7 @@ def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_
         assert session.scratchpad.snapshot == "line 1\nline 2"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A3", "C1", "K17")
 def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the_resource(home: Path) -> None:
     store = Overtaken()
@@ -598,6 +600,7 @@ def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the
         assert session.scratchpad.snapshot == other.scratchpad.snapshot == "theirs\nline 1\nline 2"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A3", "C8")
 def test_a_homecoming_that_the_disk_refuses_has_changed_nothing_and_is_reported_in_full_the_next_time(
     home: Path,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import assistant, user
+from builders import Home, assistant, user
 
 from inmind import Memory, Prompt, Session
 from inmind.errors import InvalidInput, NotFound
@@ -120,7 +119,7 @@ def test_a_host_may_declare_only_so_much(session: Session) -> None:
 
 
 @pytest.mark.spec("E8", "C8")
-def test_a_child_keeps_what_must_survive_of_its_own_conversation(memory: Memory, home: Path) -> None:  # noqa: ARG001
+def test_a_child_keeps_what_must_survive_of_its_own_conversation(memory: Memory, home: Home) -> None:  # noqa: ARG001
     child = memory.session("s").spawn("worker")
     child.add(talk(8))
     child.compact("conversation", keep_recent=1)

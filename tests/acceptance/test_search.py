@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Generator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import a_call, a_result, assistant, turns, user
+from builders import Home, a_call, a_result, assistant, turns, user
+from terminal import inmind
 from torture import finding
 from torture.harness import Running, ask
 
@@ -27,7 +26,7 @@ FIXED = "Fixed by tweaking the peer scoring thresholds"
 
 
 @pytest.fixture
-def memory(home: Path, clock: ManualClock) -> Generator[Memory]:
+def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
     """Without vectors: what is found here is found in the core install."""
     with Memory.open(home, clock=clock, embedder=None) as opened:
         yield opened
@@ -39,11 +38,6 @@ def texts(hits: Sequence[Hit]) -> list[str]:
 
 def ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.crystal.id for hit in hits]
-
-
-def inmind(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from inmind.doors.cli import main; main()", "--home", str(home), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 # -- at once, and everywhere -------------------------------------------------------------------------------
@@ -114,7 +108,7 @@ def test_lines_around_a_hit_say_whose_they_are_and_data_is_marked(session: Sessi
 
 @pytest.mark.spec("J1", "J2")
 @pytest.mark.parametrize("how", ["note", "say"])
-def test_what_was_acknowledged_is_found_by_another_process_though_its_writer_was_killed(home: Path, how: str) -> None:
+def test_what_was_acknowledged_is_found_by_another_process_though_its_writer_was_killed(home: Home, how: str) -> None:
     writer = Running(finding.write_and_wait, home=str(home), how=how, text="The lighthouse keeper is called Gustav")
     (id,) = writer.hear_until("wrote")
     writer.kill()
@@ -126,7 +120,7 @@ def test_what_was_acknowledged_is_found_by_another_process_though_its_writer_was
 
 @pytest.mark.spec("J2")
 def test_what_another_process_has_written_is_found_by_one_that_has_searched_before(
-    home: Path, session: Session
+    home: Home, session: Session
 ) -> None:
     session.note("The first lighthouse is red")
     assert len(session.search("lighthouse")) == 1
@@ -135,21 +129,21 @@ def test_what_another_process_has_written_is_found_by_one_that_has_searched_befo
     assert len(ask(finding.search, home=str(home), query="lighthouse", resource="ada")) == 2
 
 
-def test_a_line_is_found_through_those_around_it(home: Path) -> None:
+def test_a_line_is_found_through_those_around_it(home: Home) -> None:
     a_long_story(home)
     with Memory.open(home, embedder=None) as memory:
         assert FIXED in [hit.crystal.text for hit in memory.search("when did we fix CORS")[:3]]
 
 
 @pytest.mark.spec("H4")
-def test_a_line_is_found_through_those_around_it_with_vectors_too(home: Path) -> None:
+def test_a_line_is_found_through_those_around_it_with_vectors_too(home: Home) -> None:
     pytest.importorskip("wordllama")
     a_long_story(home)
     with Memory.open(home, embedder="wordllama") as memory:
         assert FIXED in [hit.crystal.text for hit in memory.search("when did we fix CORS")[:3]]
 
 
-def test_the_command_finds_it_too_and_tells_who_said_it_when(home: Path) -> None:
+def test_the_command_finds_it_too_and_tells_who_said_it_when(home: Home) -> None:
     a_long_story(home)
     ran = inmind("search", "when did we fix CORS", "--limit", "3", home=home)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -162,7 +156,7 @@ def test_the_command_finds_it_too_and_tells_who_said_it_when(home: Path) -> None
     assert line["at"].startswith("2026-01-03")
 
 
-def a_long_story(home: Path) -> None:
+def a_long_story(home: Home) -> None:
     """Five days of other things, and one short exchange among them that never says its subject twice."""
     small_talk = [
         "The header of the landing page is still too tall",
@@ -200,6 +194,7 @@ def test_what_was_compacted_is_found_as_what_was_said_and_not_as_its_archive_too
     assert [hit.crystal.source for hit in naming] == ["sessions"]
 
 
+@pytest.mark.embedded
 def test_pages_of_people_and_models_are_found_in_their_newest_version_alone(session: Session, home: Path) -> None:
     session.write("detail/harbour.md", "# Harbour\n\nThe crane is yellow.\n\n# Depot\n\nThe gate is green.\n")
     assert [hit.passage for hit in session.search("crane", sources=["memory"])] == ["# Harbour\n\nThe crane is yellow."]
@@ -466,7 +461,7 @@ def test_resources_never_find_each_others_things(memory: Memory) -> None:
     assert memory.search("bicycle", resource="nobody-at-all") == []
 
 
-def test_sessions_of_nobody_in_particular_never_find_each_others_things(memory: Memory, home: Path) -> None:
+def test_sessions_of_nobody_in_particular_never_find_each_others_things(memory: Memory, home: Home) -> None:
     one, other = memory.session("one"), memory.session("other")
     one.note("My card ends in 4242")
     one.add([user("Please charge the card that ends in 4242")])
@@ -536,7 +531,7 @@ def test_what_is_no_id_is_refused(memory: Memory, id: Any) -> None:
         memory.crystal(id)
 
 
-def test_a_closed_memory_is_asked_nothing(home: Path) -> None:
+def test_a_closed_memory_is_asked_nothing(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         session.note("The ferry leaves at nine")
@@ -644,7 +639,7 @@ def test_a_reply_that_is_recorded_twice_has_searched_once(memory: Memory, sessio
 # -- the command -------------------------------------------------------------------------------------------
 
 
-def test_the_command_notes_and_finds_with_the_same_filters(home: Path) -> None:
+def test_the_command_notes_and_finds_with_the_same_filters(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").add([user("Is the violin sold?")])
     assert inmind("note", "The violin was built in 1890", "--kind", "fact", "--session", "s", home=home).returncode == 0
@@ -658,7 +653,7 @@ def test_the_command_notes_and_finds_with_the_same_filters(home: Path) -> None:
     assert inmind("search", "violin", "--resource", "bob", home=home).returncode == 3
 
 
-def test_the_command_says_whose_a_hit_is_and_on_which_page_it_stands(home: Path) -> None:
+def test_the_command_says_whose_a_hit_is_and_on_which_page_it_stands(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").write("detail/violin.md", "# Violin\n\nBuilt in 1890.\n")
         memory.session("t", resource="bob").note("The violin is sold")
@@ -671,7 +666,7 @@ def test_the_command_says_whose_a_hit_is_and_on_which_page_it_stands(home: Path)
 
 
 @pytest.mark.spec("J3", "J4")
-def test_the_command_refuses_in_one_line_and_shows_no_character_that_acts(home: Path) -> None:
+def test_the_command_refuses_in_one_line_and_shows_no_character_that_acts(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").note("The violin \x1b[2J is red")
     assert "\x1b" not in inmind("search", "violin", home=home).stdout

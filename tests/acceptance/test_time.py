@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import a_call, assistant, turns, user
+from builders import Home, a_call, assistant, turns, user
 
 from inmind import Memory, Session
 from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
@@ -35,7 +35,7 @@ def fifty_calls(session: Session) -> list[str]:
 
 
 @pytest.mark.spec("A4")
-def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reopening(home: Path) -> None:
+def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reopening(home: Home) -> None:
     with Memory.open(home) as memory:
         sent = fifty_calls(memory.session("long"))
     with Memory.open(home) as memory:
@@ -46,7 +46,7 @@ def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reope
 
 
 @pytest.mark.spec("A4")
-def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(home) as memory:
         sent = memory.session("s").prepare([user("hi")]).request
     new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
@@ -74,7 +74,7 @@ def test_a_prompt_that_renders_to_other_bytes_says_so_instead_of_pretending(
 
 
 @pytest.mark.spec("A2")
-def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Path) -> None:
+def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
@@ -86,7 +86,7 @@ def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Pat
 
 
 @pytest.mark.spec("A2")
-def test_a_snapshot_only_makes_it_quick(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
@@ -97,6 +97,7 @@ def test_a_snapshot_only_makes_it_quick(home: Path, monkeypatch: pytest.MonkeyPa
         assert json.dumps(MindFold("session/s").freeze(session.mind)) == quick
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A2")
 def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
     store = InMemoryStore()
@@ -145,7 +146,7 @@ def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
 
 
 def test_reopening_folds_each_event_once_however_often_somebody_went_back(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
@@ -238,6 +239,7 @@ def test_undo_takes_back_words_but_not_money(session: Session) -> None:
     assert session.prompt(1).call == 1
 
 
+@pytest.mark.embedded
 def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
     session.write("overview.md", "one")
     session.write("detail/plan.md", "a plan")
@@ -248,6 +250,7 @@ def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
     assert (folder / "overview.md").read_text().startswith("# Working memory")
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("A4", "A5")
 @pytest.mark.parametrize("taken_in", [True, False], ids=["taken in before", "seen by undo first"])
 def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
@@ -291,7 +294,7 @@ def test_the_last_messages_are_taken_back_and_nothing_else(session: Session) -> 
     assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes", "two", "no"]
 
 
-def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Path) -> None:
+def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         session.prepare(turns(1))

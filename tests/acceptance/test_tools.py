@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from builders import Home
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
 from inmind.documents import Scope
@@ -292,7 +292,7 @@ def test_a_call_that_is_sent_again_is_done_once_and_told_alike(
 
 @pytest.mark.spec("K25", "A6")
 def test_every_call_is_told_alike_by_another_process_after_much_else_has_happened(
-    home: Path, clock: ManualClock
+    home: Home, clock: ManualClock
 ) -> None:
     first: dict[str, Called] = {}
     with Memory.open(home, clock=clock) as memory:
@@ -393,7 +393,7 @@ def test_two_sessions_of_a_resource_may_call_by_the_same_key(memory: Memory) -> 
 
 
 @pytest.mark.spec("K25", "K17")
-def test_who_is_refused_while_the_same_call_is_done_elsewhere_is_told_what_was_done(home: Path) -> None:
+def test_who_is_refused_while_the_same_call_is_done_elsewhere_is_told_what_was_done(home: Home) -> None:
     """A client that waits no longer sends it again, to another server, when the first one is about to decide."""
 
     class Meanwhile(ManualClock):
