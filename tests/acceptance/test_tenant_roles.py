@@ -17,6 +17,8 @@ from tenanted import OPERATOR, PASSWORD, ask, lived, made, operators_url, tell
 
 from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+from inmind.stores.postgres.database import Database
+from inmind.stores.postgres.jobs import Jobs
 from inmind.stores.postgres.tenants import TenantRoles
 
 pytestmark = pytest.mark.spec("J8")
@@ -273,6 +275,12 @@ def test_of_many_who_make_the_same_tenant_at_once_one_does(admin: str) -> None:
 def test_nothing_is_left_of_who_is_erased(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
+    with Memory.open(address, embedder="wordllama") as memory:
+        assert memory.search("tabs")
+        memory.flush()
+    jobs = Database(address)
+    Jobs(jobs).make()
+    jobs.close()
     [(number,)] = ask(admin, "SELECT oid FROM pg_roles WHERE rolname = 'ada'")
     tell(address, "CREATE TABLE ada.more (a int)", "SELECT lo_create(0)", "ALTER ROLE ada SET work_mem = '1MB'")
     assert roles.erase("ada").events > 3

@@ -19,7 +19,7 @@ from psycopg import sql
 from inmind.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
 from inmind.home import checked_url, shown_url
 from inmind.stores.postgres.connection import Connection, connect, settings_of
-from inmind.stores.postgres.database import LEAST_VERSION, SECONDS
+from inmind.stores.postgres.database import LEAST_VERSION
 from inmind.stores.postgres.refusals import first_line, is_lost, translated
 from inmind.stores.postgres.store import PostgresStore
 from inmind.stores.postgres.urls import acting_as, let_in
@@ -27,6 +27,9 @@ from inmind.stores.statements import named
 from inmind.stores.tenants import Inventory, Tenant, Where, checked_password, checked_tenant, taken, unknown
 
 RIGHTS = "a superuser, or a role that may create roles (CREATEROLE) and has CREATE on the database"
+
+SECONDS = 600.0
+"""That one step may take: a large tenant has much to count and to drop."""
 
 _WAIT = "5s"
 """For a lock that a connection of the tenant holds, before that connection is ended."""
