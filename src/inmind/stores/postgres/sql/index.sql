@@ -117,15 +117,17 @@ CREATE TABLE tenant.embedded (
 -- The schema that it is in, where the database has it and this role may use it.
 SELECT quote_ident(nspname) FROM pg_catalog.pg_extension
 JOIN pg_catalog.pg_namespace ON pg_namespace.oid = extnamespace
-WHERE extname = 'vector' AND has_schema_privilege(nspname, 'USAGE');
+WHERE extname = 'vector' AND has_schema_privilege(nspname, 'USAGE')
+    AND EXISTS (SELECT FROM pg_catalog.pg_type WHERE typname = 'halfvec' AND typnamespace = extnamespace);
 
 -- name: add_vectors
--- Different embedders have different dimensions, so the column has none of its own.
+-- Two bytes for a number, as in the index of a home, so that the same is found. Different embedders have different
+-- dimensions, so the column has none of its own.
 CREATE TABLE tenant.vectors (
     embedder bigint NOT NULL,
     resource bigint NOT NULL,
     passage bigint NOT NULL,
-    numbers pgvector.vector NOT NULL,
+    numbers pgvector.halfvec NOT NULL,
     PRIMARY KEY (embedder, resource, passage)
 );
 ALTER TABLE tenant.vectors ALTER COLUMN numbers SET STORAGE MAIN;
@@ -337,7 +339,12 @@ SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND made > $2 AND sou
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
 
 -- name: add_embedder
-INSERT INTO tenant.embedders (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id;
+-- Its row is written once: all who embed would wait for each other there.
+WITH known AS (SELECT id FROM tenant.embedders WHERE name = $1), added AS (
+    INSERT INTO tenant.embedders (name) SELECT $1 WHERE NOT EXISTS (SELECT FROM known)
+    ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id
+)
+SELECT id FROM known UNION ALL SELECT id FROM added;
 
 -- name: other_embedders
 SELECT id FROM tenant.embedders WHERE name <> $1;
@@ -368,12 +375,14 @@ ON CONFLICT (embedder, resource) DO UPDATE SET upto = greatest(known.upto, exclu
 
 -- name: add_vector
 INSERT INTO tenant.vectors (embedder, resource, passage, numbers)
-SELECT embedder, resource, passage, numbers::pgvector.vector
+SELECT embedder, resource, passage, numbers::pgvector.halfvec
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS one (embedder, resource, passage, numbers)
 ON CONFLICT (embedder, resource, passage) DO UPDATE SET numbers = excluded.numbers;
 
 -- name: nearest
--- Vectors are of unit length, or zero: the product is the cosine.
-SELECT passage, -(numbers OPERATOR(pgvector.<#>) $3::pgvector.vector), count(*) OVER () FROM tenant.vectors
-WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2
-ORDER BY numbers OPERATOR(pgvector.<#>) $3::pgvector.vector, passage LIMIT $4;
+-- Vectors are of unit length, or zero: the product is the cosine. Each is read once, and only what came of it is sorted.
+WITH measured AS MATERIALIZED (
+    SELECT passage, numbers::pgvector.vector OPERATOR(pgvector.<#>) $3::pgvector.vector AS apart FROM tenant.vectors
+    WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2
+)
+SELECT passage, -apart, (SELECT count(*) FROM measured) FROM measured ORDER BY apart, passage LIMIT $4;
