@@ -29,7 +29,7 @@ from inmind import Memory
 from inmind.documents import STATE
 from inmind.doors.worker.connector import TenantConnector
 from inmind.doors.worker.status import status_of
-from inmind.doors.worker.tasks import Work, cron, quiet
+from inmind.doors.worker.tasks import Work, app_for, cron, quiet
 from inmind.dream.dreaming import LIMITED
 from inmind.errors import StoreBusy
 from inmind.journal import Dreamt, DreamTaken
@@ -514,3 +514,25 @@ def test_workers_on_one_home_share_a_consolidation(home: Path) -> None:
         clock.advance(seconds=1_800)
         done = [house_of(memory).run(60, shared=True) for memory in (other, one)]
         assert [list(round.consolidated) for round in done] == [["ada"], []]
+
+
+@pytest.mark.spec("J9")
+@pytest.mark.parametrize("task", ["embed", "sweep", "look_around"])
+def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, url: str, task: str) -> None:
+    jobs.defer(task)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+        jobs.defer(task)
+        jobs.defer("another")
+        connection.execute("UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'another'")
+        again, _ = jobs.sweep(unheard=30, longest=900, tries=5)
+        assert sorted(job.task for job in again) == sorted(["another", task])
+        left = connection.execute("SELECT task_name, status FROM procrastinate_jobs ORDER BY task_name").fetchall()
+    assert left == sorted([("another", "todo"), (task, "todo")])
+
+
+def test_a_sweep_that_died_keeps_nobody_from_sweeping(jobs: Jobs, url: str) -> None:
+    with Memory.open(url, embedder=None) as memory:
+        work = Work(house_of(memory), jobs, lambda _who, _done: None)
+        app: Any = app_for(work, TenantConnector(url, jobs.schema, most=1), every=60)
+        assert app.tasks["sweep"].lock is None

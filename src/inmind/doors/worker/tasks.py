@@ -121,7 +121,8 @@ def app_for(work: Work, connector: Any, *, every: float) -> App:
             work.look_around()
 
     @app.periodic(cron=cron(swept))
-    @app.task(name="sweep", queue=QUEUE, lock="sweep", queueing_lock="sweep", priority=FIRST)
+    # Without a lock: that of a sweep whose worker died would keep everybody from finding out.
+    @app.task(name="sweep", queue=QUEUE, queueing_lock="sweep", priority=FIRST)
     def sweep(timestamp: int) -> None:  # noqa: ARG001 -- as a periodic task has it
         with _counted("sweep"):
             work.sweep()

@@ -60,8 +60,12 @@ WHERE jobs.status = 'doing' AND (
 ) ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED;
 
 -- name: retry
--- At once.
-SELECT tenant.procrastinate_retry_job_v2($1, now(), NULL, NULL, NULL);
+-- At once; where one like it waits already, that one does.
+SELECT CASE WHEN EXISTS (
+    SELECT FROM tenant.procrastinate_jobs AS gone JOIN tenant.procrastinate_jobs AS waiting USING (queueing_lock)
+    WHERE gone.id = $1 AND waiting.status = 'todo'
+) THEN tenant.procrastinate_finish_job_v1($1, 'aborted', true)::text
+ELSE tenant.procrastinate_retry_job_v2($1, now(), NULL, NULL, NULL)::text END;
 
 -- name: fail
 SELECT tenant.procrastinate_finish_job_v1($1, 'failed', false);
