@@ -11,14 +11,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -35,7 +33,7 @@ DREAMS = sized(10_000, 60)
 NOTES = 6
 """Of each resource, which is what makes its dream due."""
 WORKERS = 4
-KILLED_EVERY = sized(5.0, 8.0)
+KILLED_EVERY = sized(5.0, 3.0)
 """Seconds."""
 PATIENCE = sized(3_600.0, 300.0)
 
@@ -85,37 +83,49 @@ class Drained:
 
 def _drain(there: Ground, folder: Path) -> Drained:
     done, begun = Drained(), monotonic()
-    workers = [_worker(there.tenant, folder / f"{number}.log") for number in range(WORKERS)]
-    logs = cycle(folder / f"{number}.log" for number in range(WORKERS))
-    next_kill, turn = begun + KILLED_EVERY, cycle(range(WORKERS))
+    workers = [Worker(there.tenant, folder / f"{number}.log") for number in range(WORKERS)]
+    next_kill = begun + KILLED_EVERY
     try:
         while _dreamt(there) < DREAMS and monotonic() - begun < PATIENCE:
-            if monotonic() >= next_kill:
-                number = next(turn)
-                workers[number].send_signal(signal.SIGKILL)
-                workers[number].wait()
+            if monotonic() >= next_kill and workers[0].works:
+                workers.pop(0).kill()
                 done.kills += 1
-                workers[number] = _worker(there.tenant, next(logs))
+                workers.append(Worker(there.tenant, folder / f"{WORKERS + done.kills}.log"))
                 next_kill = monotonic() + KILLED_EVERY
-            assert any(worker.poll() is None for worker in workers), (folder / "0.log").read_text()[-2_000:]
+            assert not workers[-1].has_left, workers[-1].log.read_text()[-2_000:]
             sleep(1)
         done.seconds = monotonic() - begun
     finally:
         for worker in workers:
-            worker.terminate()
-        for worker in workers:
-            try:
-                worker.wait(30)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
+            worker.kill()
     return done
 
 
-def _worker(url: str, log: Path) -> subprocess.Popen[bytes]:
-    with log.open("ab") as told:
-        command = [sys.executable, "-c", _INMIND, "worker", "--every", "10"]
-        return subprocess.Popen(command, env={**os.environ, "INMIND_DB": url}, stdout=told, stderr=told)
+class Worker:
+    """`inmind worker`, as anybody starts it."""
+
+    def __init__(self, url: str, log: Path) -> None:
+        self.log = log
+        with log.open("ab") as told:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _INMIND, "worker", "--every", "10"],
+                env={**os.environ, "INMIND_DB": url, "PYTHONUNBUFFERED": "1"},
+                stdout=told,
+                stderr=told,
+            )
+
+    @property
+    def works(self) -> bool:
+        """It has something to say: who is killed before that is killed while it is loaded, which proves nothing."""
+        return self.log.stat().st_size > 0
+
+    @property
+    def has_left(self) -> bool:
+        return self._process.poll() is not None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 def _dreamt(there: Ground) -> int:
