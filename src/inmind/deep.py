@@ -440,9 +440,11 @@ class DeepMemory:
         if resources is not None:
             return self._embed_all(self.embedder, [scope.id for scope in self._index.caught_up(resources)], until)
         self._index.catch_up()
-        while lagging := self._index.lagging(self.embedder.name, EMBEDDED_TOGETHER):
+        before: list[int] = []
+        while (lagging := self._index.lagging(self.embedder.name, EMBEDDED_TOGETHER)) and lagging != before:
             if not self._embed_all(self.embedder, lagging, until):
                 return False
+            before = lagging
         return True
 
     def _embed_all(self, embedder: Embedder, resources: Iterable[int], until: float | None) -> bool:

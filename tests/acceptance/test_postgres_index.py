@@ -334,3 +334,19 @@ class Toy:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         return [[0.6, 0.0, 0.8] for _ in texts]
+
+
+def test_whoever_has_no_vectors_yet_is_found_however_they_came(tenant_url: str) -> None:
+    """Those there were before an embedder was new, those who came since, and those who have grown."""
+    with Memory.open(tenant_url, embedder=None) as memory:
+        noted(memory)
+        memory._deep().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
+    with Memory.open(tenant_url, embedder=Toy("toy")) as memory:
+        deep = memory._deep()  # pyright: ignore[reportPrivateUsage]
+        assert deep.embed()
+        noted(memory, "bob")
+        memory.session("of ada").note("The ferry is late")
+        deep.catch_up()
+        assert deep.embed()
+    rows = "SELECT count(*), count(*) FILTER (WHERE newest > upto) FROM embedded"
+    assert execute(tenant_url, rows, "SELECT count(*) FROM vectors") == [[(2, 0)], [(5,)]]

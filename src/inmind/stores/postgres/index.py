@@ -39,8 +39,8 @@ T = TypeVar("T")
 OWNERS_AT_A_TIME = 100
 """That are asked about together, by whoever means all of them."""
 
-SWEPT_AT_A_TIME, MOST_SWEEPS = 1_000, 20
-"""Owners that are told apart together after an index was made anew, and how often in one call."""
+SWEPT_AT_A_TIME = 1_000
+"""Owners that are told apart together after an index was made anew, or resources when an embedder is new."""
 
 LOOK_AGAIN = 60.0
 """Seconds after which a database without pgvector is asked again whether it has it by now."""
@@ -71,6 +71,8 @@ class PostgresIndex(Index):
         if resources is not None:
             return any(one.has_news for one in self._caught_up(_and_nobody(resources)))
         any_news, last = False, ""
+        while self._put("sweep", SWEPT_AT_A_TIME):
+            pass
         while behind := self.with_news(last, OWNERS_AT_A_TIME):
             any_news |= self.catch_up(behind)
             last = behind[-1]
@@ -89,9 +91,10 @@ class PostgresIndex(Index):
         return bool(wanted) and self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
 
     def with_news(self, after: str, most: int) -> list[str]:
-        for _ in range(MOST_SWEEPS):
-            if not self._put("sweep", SWEPT_AT_A_TIME):
-                break
+        """None only where nobody has: after an index was made anew, that takes a look at everybody."""
+        while self._put("sweep", SWEPT_AT_A_TIME):
+            if found := self._rows("with_news", after, most):
+                return [name for (name,) in found]
         return [name for (name,) in self._rows("with_news", after, most)]
 
     def _caught_up(self, owners: set[str], embedder: str = "") -> list[_Standing]:
@@ -182,6 +185,13 @@ class PostgresIndex(Index):
     def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
         rows = self._rows("nearest", embedder, scope.id, _vector(vector), most)
         return Near(rows[0][2] if rows else 0, [(passage, cosine) for passage, cosine, _ in rows])
+
+    def lagging(self, embedder: str, most: int) -> list[int]:
+        self._put("add_embedder", embedder)
+        while not (found := super().lagging(embedder, most)):
+            if not self._put("sweep_embedder", embedder, SWEPT_AT_A_TIME):
+                return []
+        return found
 
     def _look_for_vectors(self) -> None:
         self._looked = time.monotonic()

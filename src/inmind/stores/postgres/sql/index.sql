@@ -102,16 +102,23 @@ CREATE TABLE tenant.passages (
     words tsvector NOT NULL
 );
 CREATE INDEX ON tenant.passages USING gin (words) WITH (fastupdate = off);
+-- `swept` is the resource up to which this embedder has a row for everyone in `embedded`. Who comes later gets one when
+-- it grows.
 CREATE TABLE tenant.embedders (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text COLLATE "C" NOT NULL UNIQUE
+    name text COLLATE "C" NOT NULL UNIQUE,
+    swept bigint NOT NULL DEFAULT 0
 );
+-- Up to which crystal of a resource an embedder has been through, and which is the newest: those who lag are found at a
+-- look. Both stand in one row, so that whoever writes one of them misses nothing of the other.
 CREATE TABLE tenant.embedded (
     embedder bigint NOT NULL,
     resource bigint NOT NULL,
     upto bigint NOT NULL,
+    newest bigint NOT NULL,
     PRIMARY KEY (embedder, resource)
 );
+CREATE INDEX ON tenant.embedded (embedder, resource) WHERE newest > upto;
 
 -- name: pgvector
 -- The schema that it is in, where the database has it and this role may use it.
@@ -153,13 +160,13 @@ SELECT owners.id, owners.name, owners.news OR coalesce(resources.upto, 0) < owne
         AND (resources.upto = 0 OR EXISTS (
             SELECT FROM tenant.events
             WHERE events.owner = owners.id AND events.position = resources.upto AND events.at = resources.at))
-        AND (newest = 0 OR EXISTS (
-            SELECT FROM tenant.crystals WHERE crystals.resource = resources.id AND made = newest))
+        AND (resources.newest = 0 OR EXISTS (
+            SELECT FROM tenant.crystals WHERE crystals.resource = resources.id AND made = resources.newest))
         AND (last = 0 OR EXISTS (SELECT FROM tenant.passages WHERE made = last)))),
     identity, resources.id, resources.name, passages, hidden, ARRAY (
         SELECT speakers.name FROM tenant.speakers WHERE speakers.resource = resources.id AND messages > 1
         ORDER BY messages DESC, speakers.name LIMIT $3),
-    newest, coalesce(embedded.upto, 0), identity
+    resources.newest, coalesce(embedded.upto, 0), identity
 FROM tenant.owners LEFT JOIN tenant.followed ON true LEFT JOIN tenant.resources ON resources.id = owners.id
 LEFT JOIN tenant.embedders ON embedders.name = $2
 LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
@@ -212,16 +219,24 @@ SELECT name FROM tenant.resources WHERE id = $1;
 SELECT resources.id, resources.name, passages, hidden, ARRAY (
         SELECT speakers.name FROM tenant.speakers WHERE speakers.resource = resources.id AND messages > 1
         ORDER BY messages DESC, speakers.name LIMIT $3),
-    newest, coalesce(embedded.upto, 0), identity
+    resources.newest, coalesce(embedded.upto, 0), identity
 FROM tenant.resources CROSS JOIN tenant.followed
 LEFT JOIN tenant.embedders ON embedders.name = $2
 LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
 WHERE resources.name = ANY ($1::text[]);
 
 -- name: grow_resource
-UPDATE tenant.resources SET passages = passages + grown.more, hidden = hidden + grown.changed,
-    newest = coalesce((SELECT max(made) FROM tenant.crystals WHERE crystals.resource = resources.id), 0)
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS grown (id, more, changed) WHERE resources.id = grown.id;
+WITH grown AS (
+    SELECT id, more, changed,
+        coalesce((SELECT max(made) FROM tenant.crystals WHERE crystals.resource = one.id), 0) AS newest
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS one (id, more, changed)
+), to_embed AS (
+    INSERT INTO tenant.embedded (embedder, resource, upto, newest)
+    SELECT embedders.id, grown.id, 0, grown.newest FROM tenant.embedders CROSS JOIN grown WHERE more > 0
+    ON CONFLICT (embedder, resource) DO UPDATE SET newest = excluded.newest
+)
+UPDATE tenant.resources SET passages = passages + grown.more, hidden = hidden + grown.changed, newest = grown.newest
+FROM grown WHERE resources.id = grown.id;
 
 -- name: series_of_streams
 SELECT stream, name, id, length, asks, shows, resource FROM tenant.series WHERE stream = ANY ($1::text[]);
@@ -358,10 +373,22 @@ DELETE FROM tenant.embedded WHERE embedder = $1;
 -- name: drop_embedder
 DELETE FROM tenant.embedders WHERE id = $1;
 
+-- name: sweep_embedder
+-- A row for each of the next so many resources.
+WITH next AS (
+    SELECT id, newest FROM tenant.resources WHERE id > (SELECT swept FROM tenant.embedders WHERE name = $1)
+    ORDER BY id LIMIT $2
+), to_embed AS (
+    INSERT INTO tenant.embedded (embedder, resource, upto, newest)
+    SELECT (SELECT id FROM tenant.embedders WHERE name = $1), id, 0, newest FROM next
+    ON CONFLICT (embedder, resource) DO NOTHING
+)
+UPDATE tenant.embedders SET swept = (SELECT max(id) FROM next) WHERE name = $1 AND EXISTS (SELECT FROM next)
+RETURNING swept;
+
 -- name: lagging
-SELECT resources.id FROM tenant.resources LEFT JOIN tenant.embedders ON embedders.name = $1
-LEFT JOIN tenant.embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
-WHERE newest > coalesce(embedded.upto, 0) ORDER BY resources.id LIMIT $2;
+SELECT resource FROM tenant.embedded
+WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND newest > upto ORDER BY resource LIMIT $2;
 
 -- name: unembedded
 SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
@@ -370,8 +397,9 @@ SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
 ORDER BY made LIMIT $3;
 
 -- name: embedded_upto
-INSERT INTO tenant.embedded AS known (embedder, resource, upto) VALUES ($1, $2, $3)
-ON CONFLICT (embedder, resource) DO UPDATE SET upto = greatest(known.upto, excluded.upto);
+INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest) VALUES ($1, $2, $3, $3)
+ON CONFLICT (embedder, resource) DO UPDATE
+SET upto = greatest(known.upto, excluded.upto), newest = greatest(known.newest, excluded.newest);
 
 -- name: add_vector
 INSERT INTO tenant.vectors (embedder, resource, passage, numbers)
