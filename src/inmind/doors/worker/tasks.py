@@ -18,7 +18,7 @@ from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
 from procrastinate.jobs import Job
 
 from inmind import metrics
-from inmind.errors import InmindError
+from inmind.errors import InmindError, ModelFailed
 from inmind.housekeeping import Housekeeping, Upkeep
 from inmind.lease import LeftOff
 from inmind.stores.postgres.jobs import Jobs, Standing
@@ -85,8 +85,12 @@ class Work:
         self.told(owner, tended.done)
 
     def embed(self) -> None:
-        if not self.house.embed(self.seconds):
-            self.jobs.defer("embed")
+        """For a while; an embedder that fails is asked again at the next look."""
+        try:
+            if not self.house.embed(self.seconds):
+                self.jobs.defer("embed")
+        except ModelFailed as error:
+            log.warning("what is new has no vectors: %s", error)
 
     def sweep(self) -> int:
         """Jobs of workers that are dead; how many go on elsewhere."""
@@ -127,7 +131,7 @@ def app_for(work: Work, connector: Any, *, every: float) -> App:
         with _counted("sweep"):
             work.sweep()
 
-    @app.task(name="embed", queue=QUEUE, lock="embed", retry=retry)
+    @app.task(name="embed", queue=QUEUE)
     def embed() -> None:
         with _counted("embed"):
             work.embed()

@@ -21,8 +21,11 @@ from inmind.stores.statements import script
 STEPS = ("jobs_0001",)
 """Appended and never edited, like those of the journal."""
 
-AT_ONCE = 5_000
-"""Jobs that one look makes: what is left is there for the next."""
+MOST_WAITING = 20_000
+"""Jobs that a look leaves in the queue at most, more than workers do in a minute: what is more the next one finds."""
+
+MANY = 100
+"""Jobs that change what is known of the table."""
 
 KEPT_DAYS = 7
 """For which a job that was given up can be looked at."""
@@ -99,11 +102,15 @@ class Jobs:
                     connection.execute(self._sql("add_step"), (have + 1, STEPS[have]))
         self.identity = self._row("steps")[1]
 
-    def look(self, now: datetime, most: int = AT_ONCE) -> int:
+    def look(self, now: datetime) -> int:
         """Make a job for everybody who has news or is due; how many there were. One at a time looks."""
         with self._database.transaction() as connection:
             _alone(connection, self.schema)
-            return connection.execute(self._sql("look"), (microseconds(now), most)).get
+            room = MOST_WAITING - connection.execute(self._sql("todo")).get
+            made = connection.execute(self._sql("look"), (microseconds(now), room)).get if room > 0 else 0
+            if made >= MANY:
+                connection.execute(self._sql("analyze"))
+            return made
 
     def defer(self, task: str) -> None:
         with self._database.transaction() as connection:

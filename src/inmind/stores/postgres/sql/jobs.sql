@@ -5,27 +5,39 @@ SELECT coalesce(max(number), 0), coalesce(min(identity) FILTER (WHERE number = 1
 -- name: add_step
 INSERT INTO tenant.job_steps (number, name) VALUES ($1, $2);
 
+-- name: todo
+SELECT count(*) FROM tenant.procrastinate_jobs WHERE status = 'todo';
+
 -- name: look
--- A job for each owner that has news, or is due, and has none yet; the longest due first. $1: now; $2: so many at most.
-WITH due AS (
-    SELECT 'tend ' || owners.name AS lock, owners.name
-    FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
-    WHERE CASE
-            WHEN tending.owner IS NOT NULL
-                THEN tending.due <= $1 OR (owners.position > tending.seen AND tending.reason = '')
-            ELSE owners.position > 0 AND owners.name NOT IN ('', 'default') AND left(owners.name, 1) <> chr(1)
-        END
-        AND NOT EXISTS (
-            SELECT FROM tenant.procrastinate_jobs AS jobs
-            WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
-        )
-    ORDER BY tending.due NULLS FIRST LIMIT $2
+-- A job for each owner that is due, or has news, and has none yet. $1: now; $2: so many at most. Both kinds are found by an
+-- index, and no further than that.
+WITH by_the_clock AS (
+    SELECT tending.owner AS id FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner
+    WHERE tending.due <= $1 AND NOT EXISTS (
+        SELECT FROM tenant.procrastinate_jobs AS jobs
+        WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
+    ) ORDER BY tending.due LIMIT $2
+), by_news AS (
+    SELECT owners.id FROM tenant.owners
+    WHERE untended AND name <> '' AND name <> 'default' AND left(name, 1) <> chr(1)
+    AND NOT EXISTS (SELECT FROM tenant.tending WHERE tending.owner = owners.id AND tending.reason <> '')
+    AND NOT EXISTS (
+        SELECT FROM tenant.procrastinate_jobs AS jobs
+        WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
+    ) ORDER BY owners.id LIMIT $2
+), found AS (
+    SELECT 'tend ' || name AS lock, name FROM tenant.owners
+    WHERE id IN (SELECT id FROM by_the_clock UNION SELECT id FROM by_news) ORDER BY id LIMIT $2
 ), deferred AS (
     SELECT unnest(tenant.procrastinate_defer_jobs_v1(array_agg(
         ROW('inmind', 'tend', 0, lock, lock, jsonb_build_object('owner', name), NULL)
         ::tenant.procrastinate_job_to_defer_v1
-    ))) FROM due HAVING count(*) > 0
+    ))) FROM found HAVING count(*) > 0
 ) SELECT count(*) FROM deferred;
+
+-- name: analyze
+-- Whoever asks for the next job goes by what is known of the table: to believe that it is empty takes seconds each time.
+ANALYZE tenant.procrastinate_jobs;
 
 -- name: defer
 -- One job of a task, unless one waits already.
@@ -40,8 +52,10 @@ SELECT owners.position, coalesce(tending.seen, -1), coalesce(tending.tended, 0)
 FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id WHERE owners.name = $1;
 
 -- name: tended
-INSERT INTO tenant.tending AS kept (owner, seen, tended, due, reason)
-SELECT id, $2, $3, $4, $5 FROM tenant.owners WHERE name = $1
+WITH owner AS (
+    UPDATE tenant.owners SET untended = position > $2 WHERE name = $1 RETURNING id
+)
+INSERT INTO tenant.tending AS kept (owner, seen, tended, due, reason) SELECT id, $2, $3, $4, $5 FROM owner
 ON CONFLICT (owner) DO UPDATE
 SET seen = excluded.seen, tended = excluded.tended, due = excluded.due, reason = excluded.reason;
 
@@ -101,12 +115,13 @@ WHERE jobs.status = 'todo' AND (jobs.scheduled_at IS NULL OR jobs.scheduled_at <
 
 -- name: due
 -- How many owners have something to be done for them, and since when the first of them; $1: now.
-SELECT count(*), min(tending.due) FILTER (WHERE tending.due <= $1)
-FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
-WHERE CASE
-    WHEN tending.owner IS NOT NULL THEN tending.due <= $1 OR (owners.position > tending.seen AND tending.reason = '')
-    ELSE owners.position > 0 AND owners.name NOT IN ('', 'default') AND left(owners.name, 1) <> chr(1)
-END;
+WITH found AS (
+    SELECT owners.id FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
+    WHERE owners.untended AND owners.name <> '' AND owners.name <> 'default' AND left(owners.name, 1) <> chr(1)
+        AND coalesce(tending.reason, '') = ''
+    UNION SELECT owner FROM tenant.tending WHERE due <= $1
+)
+SELECT count(*), (SELECT min(due) FROM tenant.tending WHERE due <= $1) FROM found;
 
 -- name: failing
 SELECT owners.name, tending.reason, tending.due FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner

@@ -19,6 +19,20 @@ CREATE TABLE tenant.tending (
     reason text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 70);
 CREATE INDEX tending_that_failed ON tenant.tending (owner) WHERE reason <> '';
+CREATE INDEX tending_by_due ON tenant.tending (due);
+
+-- Who has news for workers stands by the owner, so that whoever looks around meets nobody else, however many there are. An
+-- append pays for it only where nothing was new before. What belongs to nobody in particular is not looked after.
+ALTER TABLE tenant.owners ADD COLUMN untended boolean NOT NULL DEFAULT true;
+CREATE INDEX owners_untended ON tenant.owners (id)
+WHERE untended AND name <> '' AND name <> 'default' AND left(name, 1) <> chr(1);
+CREATE FUNCTION tenant.is_untended() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.untended := true;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER owners_are_untended BEFORE UPDATE OF position ON tenant.owners
+FOR EACH ROW WHEN (NOT old.untended) EXECUTE FUNCTION tenant.is_untended();
 
 -- What follows up to the next such line is the schema of procrastinate 3.10, word for word, made in the tenant's schema.
 --
