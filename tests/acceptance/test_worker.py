@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from inmind.doors.worker.connector import TenantConnector
 from inmind.doors.worker.status import status_of
 from inmind.doors.worker.tasks import Work, app_for, cron, quiet
 from inmind.dream.dreaming import LIMITED
-from inmind.errors import StoreBusy
+from inmind.errors import ModelFailed, StoreBusy
 from inmind.journal import Dreamt, DreamTaken
 from inmind.memory import house_of
 from inmind.stores.postgres import PostgresStore
@@ -175,6 +175,43 @@ def test_a_calendar_comes_as_near_as_it_can() -> None:
         "*/10 * * * *",
         "0 * * * *",
     ]
+
+
+class Embedder:
+    """By how often two letters stand in a text; it may be out of order."""
+
+    name, dimensions = "letters", 2
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.embedded: list[str] = []
+        self._broken = broken
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        if self._broken:
+            raise ModelFailed(reason="it is out of order")
+        self.embedded += texts
+        return [[1.0 + text.count("a"), 1.0 + text.count("s")] for text in texts]
+
+
+@pytest.mark.spec("J9")
+def test_vectors_are_made_by_a_job_of_their_own(url: str, jobs: Jobs) -> None:
+    fill(url, "ada", "ben")
+    embedder = Embedder()
+    with a_worker(url, embedder=embedder) as worker:
+        worker.run_once()
+    assert {*NOTES} <= {*embedder.embedded}
+    with Memory.open(url, embedder=embedder) as memory:
+        assert status_of(house_of(memory), jobs).without_vectors == 0
+
+
+@pytest.mark.spec("J9")
+def test_an_embedder_that_is_out_of_order_keeps_nobody_from_dreaming(url: str, jobs: Jobs) -> None:
+    fill(url, "ada")
+    with a_worker(url, embedder=Embedder(broken=True)) as worker:
+        worker.run_once()
+    assert dreams_in(url) == ["done"]
+    queue = jobs.queue(unheard=30)
+    assert (queue.running, queue.later, queue.failed) == (0, 0, 0)
 
 
 # -- whoever dies ------------------------------------------------------------------------------------------

@@ -77,9 +77,10 @@ def a_worker(
     settings: Mapping[str, Any] | None = None,
     told: Callable[[str, Upkeep], None] | None = None,
     clock: Any = None,
+    embedder: Any = None,
 ) -> Generator[DatabaseWorker]:
     given = {**QUICKLY, **(settings or {})}
-    with Memory.open(url, embedder=None, model=model, settings=given, clock=clock) as memory:
+    with Memory.open(url, embedder=embedder, model=model, settings=given, clock=clock) as memory:
         house = house_of(memory)
         yield DatabaseWorker(house, queue_of(house), url, most=most, told=told or unheard)
 
