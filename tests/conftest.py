@@ -29,6 +29,11 @@ settings.register_profile("torture", parent=_UNHURRIED, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
 
 
+# Nobody here talks to anybody but this machine, and reading all certificates of the world takes longer than an answer.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.devnull
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
