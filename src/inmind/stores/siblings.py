@@ -1,36 +1,44 @@
 """What other sessions of the same resource have seen: ids that are new here and not new to whom they belong.
 
-Read from their events when somebody asks, and from there on only what came since. It is an index and no state: it
-can be thrown away at any time.
+Read from the resource's events when somebody asks, and from there on only what came since: one question to the store,
+however many sessions there are, and none about anybody else's. It is an index and no state: it can be thrown away at
+any time.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
-from functools import partial
-from operator import attrgetter
+from collections.abc import Mapping
+from dataclasses import field
 
 from inmind.entities.window import Entities
-from inmind.journal import NOBODY, EntitiesLeft, EntitiesRestored, EntitiesSeen, SessionOpened
+from inmind.frozen import frozen
+from inmind.home import SESSION
+from inmind.journal import NOBODY, EntitiesLeft, EntitiesRestored, EntitiesSeen
 from inmind.stores.base import Store
 from inmind.stores.fork import tell_after_fork
 
+MOST = 100
+"""Resources that are remembered, those that were last asked about: a process may meet any number of them."""
 
-@dataclass
-class _Stream:
-    resource: str
-    version: int = 0
-    seen: Entities = field(default_factory=Entities)
+_AT_A_TIME = 2_000
+
+
+@frozen
+class _Known:
+    """What the sessions of a resource have seen, up to a position of the journal."""
+
+    position: int = 0
+    seen: Mapping[str, Entities] = field(default_factory=dict[str, Entities])
 
 
 class Siblings:
-    """The things of all sessions of a store, by resource."""
+    """The things of the sessions of a store, by resource."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._streams: dict[str, _Stream] = {}
+        self._known: dict[str, _Known] = {}
         tell_after_fork(self)
 
     def after_fork(self) -> None:
@@ -41,26 +49,26 @@ class Siblings:
         if resource == NOBODY:
             return []
         with self._lock:
-            for name in self._store.streams("session/"):
-                if name not in self._streams:
-                    (opened,) = self._store.read(name, until=1)
-                    owner = opened.what.resource if isinstance(opened.what, SessionOpened) else NOBODY
-                    self._streams[name] = _Stream(owner)
-            ours = [(name, s) for name, s in self._streams.items() if s.resource == resource and name != but]
-            for name, stream in ours:
-                self._follow(name, stream)
-            return [stream.seen for _, stream in ours]
+            known = self._known.get(resource, _Known())
+        known = self._followed(resource, known)  # without the lock: whoever is slower has read as much, or less
+        with self._lock:
+            there = self._known.pop(resource, known)
+            self._known[resource] = max(there, known, key=lambda one: one.position)
+            while len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+        return [seen for stream, seen in sorted(known.seen.items()) if stream != but]
 
-    def _follow(self, name: str, stream: _Stream) -> None:
-        version = self._store.version(name)
-        if version == stream.version:
-            return
-        read = partial(self._store.read, name, after=stream.version, until=version)
-        told = [event for kind in _KINDS for event in read(kind=kind.kind)]
-        for event in sorted(told, key=attrgetter("seq")):
-            stream.seen = stream.seen.apply(event)
-        stream.version = version
+    def _followed(self, resource: str, known: _Known) -> _Known:
+        position, seen = known.position, dict(known.seen)
+        while True:
+            news = self._store.since(position, kinds=_KINDS, most=_AT_A_TIME, owner=resource)
+            for place, event in news:
+                position = place
+                if event is not None and event.stream.startswith(SESSION):
+                    seen[event.stream] = seen.get(event.stream, Entities()).apply(event)
+            if len(news) < _AT_A_TIME:
+                return _Known(position, seen)
 
 
 # An undo is not among them: what was seen has been seen.
-_KINDS = (EntitiesSeen, EntitiesLeft, EntitiesRestored)
+_KINDS = tuple(kind.kind for kind in (EntitiesSeen, EntitiesLeft, EntitiesRestored))
