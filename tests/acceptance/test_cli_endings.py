@@ -55,6 +55,7 @@ NEED_A_HOME = (
     ["export", "-"],
     ["upkeep"],
     ["worker"],
+    ["status"],
 )
 """Every command that looks into a home, with arguments that are right."""
 
