@@ -6,13 +6,13 @@ streams comes before all of this, or after.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from inmind.errors import Conflict
 from inmind.journal import Event, microseconds
 from inmind.stores.base import Adopted, Receipt, owner_by
-from inmind.stores.postgres.connection import Connection
+from inmind.stores.postgres.connection import Connection, Cursor
 from inmind.stores.postgres.database import Database
 from inmind.stores.rows import as_row, event_of, receipt_of
 
@@ -38,6 +38,8 @@ class Adopting:
         self._numbers: dict[str, int] = {}
         self._reserved: list[int] = []
         self._waiting: list[tuple[object, ...]] = []
+        self._grown: dict[int, _Met] = {}
+        """Streams that these are of."""
 
     def add(self, event: Event) -> Adopted:
         met, row = self._stream(event.stream), as_row(event)
@@ -47,44 +49,41 @@ class Adopting:
             position = self._next(met.owner)
             self._waiting.append((met.owner, position, met.id, *row))
             met.version = event.seq
+            self._grown[met.id] = met
             if len(self._waiting) >= AT_A_TIME:
                 self.flush()
             return Adopted(position, new=True)
         self.flush()
         place = (met.owner, met.id, min(event.seq, 2**63 - 1))
-        position, *there = self.connection.execute(self._sql("event_at"), place).fetchone() or (0,)
+        position, *there = self._told("event_at", place).fetchone() or (0,)
         if not there or as_row(event_of(event.stream, there)) != row:
             raise Conflict(stream=event.stream, expected=event.seq - 1, actual=met.version)
         return Adopted(position, new=False)
 
     def keep(self, receipt: Receipt) -> bool:
         met, key, appended = self._stream(receipt.stream), receipt.key, receipt.appended
-        row = self.connection.execute(self._sql("key_at"), (met.id, key.value)).fetchone()
+        row = self._told("key_at", (met.id, key.value)).fetchone()
         if row is None:
             stood = (key.request, appended.first, appended.last, microseconds(appended.at))
-            self.connection.execute(self._sql("add_key"), (met.id, key.value, *stood))
+            self._told("add_key", (met.id, key.value, *stood))
         elif receipt_of(receipt.stream, key.value, row) != receipt:
             raise Conflict(stream=receipt.stream, expected=appended.last, actual=met.version)
         return row is None
 
     def flush(self) -> None:
         """Send what waits. What is read after this sees it."""
-        self._database.go_on()
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
+        self._database.go_on()
         with self.connection.cursor().copy(self._sql("add_events").encode()) as copy:
             for row in waiting:
                 copy.write_row(row)
-        grown = {row[2] for row in waiting}
-        for met in self._met.values():
-            if met.id in grown:
-                self.connection.execute(self._sql("grow_stream"), (met.id, met.owner, met.version))
-        for owner in {row[0] for row in waiting}:
-            self.connection.execute(self._sql("grow_owner"), (owner, self._owners[_number(owner)]))
-
-    def finish(self) -> None:
-        self.flush()
+        grown, self._grown = self._grown, {}
+        streams = [(met.id, met.owner, met.version) for met in grown.values()]
+        self._told("grow_streams", [*map(list, zip(*streams, strict=True))])
+        owners = [(owner, self._owners[owner]) for owner in {met.owner for met in grown.values()}]
+        self._told("grow_owners", [*map(list, zip(*owners, strict=True))])
 
     def _stream(self, name: str) -> _Met:
         if (met := self._met.get(name)) is None:
@@ -104,17 +103,17 @@ class Adopting:
     def _next(self, owner: int) -> int:
         """A position behind all that this owner has: those that were reserved before it was held may not be."""
         while not self._reserved or self._reserved[-1] <= self._owners[owner]:
-            rows = self.connection.execute(self._sql("reserve"), (AT_A_TIME,)).fetchall()
+            rows = self._told("reserve", (AT_A_TIME,)).fetchall()
             self._reserved = [number for (number,) in reversed(rows)]
         self._owners[owner] = position = self._reserved.pop()
         return position
 
+    def _told(self, statement: str, values: Sequence[object]) -> Cursor:
+        self._database.go_on()
+        return self.connection.execute(self._sql(statement), values)
+
     def _row(self, statement: str, *values: object) -> tuple[Any, ...]:
-        row = self.connection.execute(self._sql(statement), values).fetchone()
+        row = self._told(statement, values).fetchone()
         if row is None:
             raise LookupError(f"{statement} has no answer")
         return row
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -7,6 +7,7 @@ for each other. See `database` for whose database it is, and what becomes of los
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -32,7 +33,7 @@ class PostgresStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._sql = database.statements("queries")
-        self._adopting: Adopting | None = None
+        self._bound = threading.local()
 
     @classmethod
     def open(cls, url: str, *, seconds: float = SECONDS, most: int = MOST) -> PostgresStore:
@@ -108,12 +109,12 @@ class PostgresStore:
     @contextmanager
     def adopting(self) -> Generator[Adopting]:
         with self.database.transaction() as connection:
-            adoption = self._adopting = Adopting(self.database, connection, self._sql)
+            adoption = self._bound.adoption = Adopting(self.database, connection, self._sql)
             try:
                 yield adoption
-                adoption.finish()
+                adoption.flush()
             finally:
-                self._adopting = None
+                self._bound.adoption = None
 
     def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
         bounds = (prefix, f"{prefix}\U0010ffff")
@@ -161,8 +162,9 @@ class PostgresStore:
         self.database.close()
 
     def _rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        if self._adopting is not None and self._adopting.connection is self.database.held:
-            self._adopting.flush()
+        adoption: Adopting | None = getattr(self._bound, "adoption", None)
+        if adoption is not None and adoption.connection is self.database.held:
+            adoption.flush()
         return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
 
     def _put(self, name: str, values: Sequence[object]) -> None:

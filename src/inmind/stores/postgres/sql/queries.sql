@@ -121,11 +121,13 @@ SELECT nextval('tenant.positions') FROM generate_series(1, $1);
 -- name: add_events
 COPY tenant.events (owner, position, stream, seq, at, kind, origin, trust, opens, sources, body) FROM STDIN;
 
--- name: grow_stream
-UPDATE tenant.streams SET owner = $2, version = $3 WHERE id = $1;
+-- name: grow_streams
+UPDATE tenant.streams SET owner = grown.owner, version = grown.version
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS grown (id, owner, version) WHERE streams.id = grown.id;
 
--- name: grow_owner
-UPDATE tenant.owners SET position = greatest(position, $2) WHERE id = $1;
+-- name: grow_owners
+UPDATE tenant.owners SET position = greatest(owners.position, grown.position)
+FROM unnest($1::bigint[], $2::bigint[]) AS grown (id, position) WHERE owners.id = grown.id;
 
 -- name: key_at
 SELECT request, first, last, at FROM tenant.keys WHERE stream = $1 AND key = $2;
