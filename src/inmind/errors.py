@@ -270,13 +270,15 @@ class ReadOnly(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Another writer held the store for longer than we wait. Nothing was stored."""
+    """Another writer held the store for longer than we wait, or it had too much else to do. Nothing was stored."""
 
     code = "STORE_BUSY"
 
-    def __init__(self, *, place: str, seconds: float) -> None:
-        super().__init__(f"{place} was held by another writer for {seconds:g} s: nothing was stored; call again")
-        self.place, self.seconds = place, seconds
+    def __init__(self, *, place: str, seconds: float, reason: str = "") -> None:
+        """`reason`: where it was not another writer."""
+        why = f"is busy ({reason})" if reason else f"was held by another writer for {seconds:g} s"
+        super().__init__(f"{place} {why}: nothing was stored; call again")
+        self.place, self.seconds, self.reason = place, seconds, reason
 
 
 class StoreUnavailable(StoreError):

@@ -43,6 +43,7 @@ def refused(call: Callable[[], object], error: type[StoreError]) -> str:
     began = time.monotonic()
     with pytest.raises(error) as caught:
         call()
+    assert caught.type is error
     assert time.monotonic() - began < SECONDS + 1
     return str(caught.value)
 
@@ -158,7 +159,7 @@ def test_a_process_whose_connections_are_all_in_use_is_busy(own: Own) -> None:
             thread.start()
         held.wait(timeout=10)
         for call in (lambda: put(store, "in vain", keyed=True), lambda: names(store)):
-            refused(call, StoreBusy)
+            assert "all 2 connections of this process were in use for 1 s" in refused(call, StoreBusy)
         done.set()
         for thread in threads:
             thread.join()
@@ -209,6 +210,16 @@ def test_what_somebody_else_holds_is_busy_and_nothing_of_it_is_left_waiting(own:
             assert own.ask(waiting) == [], "a statement that was given up on still waits"
         put(store, "after", keyed=False)
     assert ask(census, url=url) == ["before", "after"]
+
+
+@pytest.mark.spec("P33")
+@pytest.mark.parametrize("code", ["57014", "53200", "53400", "55P03"])
+def test_who_is_told_that_the_store_is_busy_is_told_why(own: Own, code: str) -> None:
+    raising = f"DO $$ BEGIN RAISE EXCEPTION 'its own words' USING ERRCODE = '{code}'; END $$"
+    with opened(own.tenant(f"why {code}")) as store:
+        for ask_or_tell in (store.database.read, store.database.write):
+            said = refused(lambda call=ask_or_tell: call(lambda connection: connection.execute(raising)), StoreBusy)
+            assert ("held by another writer" in said, "its own words" in said) == (code == "55P03", code != "55P03")
 
 
 def nobody_listens() -> int:

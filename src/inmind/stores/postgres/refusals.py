@@ -15,7 +15,14 @@ AGAIN = ("40001", "40P01")
 
 READ_ONLY = "25006"
 
-_BUSY = ("55P03", "57014", "53300", "53200", "53400", *AGAIN)
+_LOCKED = "55P03"
+_BUSY = {
+    "57014": "the answer took too long",
+    "53200": "the server has no memory left",
+    "53300": "the server has no connection left",
+    "53400": "the server is at a limit of its own",
+    **dict.fromkeys(AGAIN, "others were changing the same"),
+}
 _GONE = ("3F000", "42P01", "42703", "42883", "42704")
 _ENDS = ("57P01", "57P02", "57P03", "57P04", "57P05")
 
@@ -30,8 +37,10 @@ def is_lost(error: psycopg.Error, connection: psycopg.Connection[object]) -> boo
 def translated(error: psycopg.Error, *, place: str, seconds: float, writing: bool) -> StoreError:
     """What the server has refused."""
     state, reason = error.sqlstate or "", first_line(error)
-    if state in _BUSY:
+    if state == _LOCKED:
         return StoreBusy(place=place, seconds=seconds)
+    if state in _BUSY:
+        return StoreBusy(place=place, seconds=seconds, reason=f"{_BUSY[state]}: {reason}")
     if state in ("53100", "53000"):
         return StorageFull(place=place)
     if state == READ_ONLY:
