@@ -165,11 +165,12 @@ def test_who_always_has_to_give_way_is_told_that_the_store_is_busy(own: Own, cod
 
     with pytest.raises(StoreBusy) as caught:
         boxes.database.write(act)
-    assert caught.type is StoreBusy
+    assert (caught.type, "others were changing the same: not now" in str(caught.value)) == (StoreBusy, True)
     assert time.monotonic() - began < 4
     assert 5 < boxes.calls <= 20
-    with pytest.raises(StoreBusy), boxes.database.transaction() as connection:
+    with pytest.raises(StoreBusy) as caught, boxes.database.transaction() as connection:
         act(connection)
+    assert caught.type is StoreBusy
     put(boxes.store, "as ever", keyed=False)
     boxes.store.close()
 

@@ -55,6 +55,8 @@ class Connection(psycopg.Connection[Any]):
     grace: float = 0.0
     made: float = 0.0
     used: float = 0.0
+    level: str = ""
+    """Of isolation, that a transaction has here for which none is named."""
 
     def __del__(self, *_: Any) -> None:
         """Without a warning: a memory that nobody has closed ends with its process, also where that is in a folder."""
@@ -112,8 +114,8 @@ def settings_of(url: str) -> str:
     """What a URL says, with what it leaves open."""
     told = conninfo_to_dict(url)
     timeout_from_conninfo(told)
-    usual: dict[str, Any] = {key: value for key, value in NETWORK.items() if key not in told}
-    return make_conninfo(url, **{"application_name": "inmind", **usual} if "application_name" not in told else usual)
+    usual = {key: value for key, value in {**NETWORK, "application_name": "inmind"}.items() if key not in told}
+    return make_conninfo(url, **{**usual, "client_encoding": "UTF8"})
 
 
 def connect(conninfo: str, until: float) -> Connection:
@@ -121,6 +123,7 @@ def connect(conninfo: str, until: float) -> Connection:
     wanted, left = timeout_from_conninfo(conninfo_to_dict(conninfo)), max(2, math.ceil(until - time.monotonic()))
     connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(wanted, left))
     connection.made = connection.used = time.monotonic()
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return connection
 
 

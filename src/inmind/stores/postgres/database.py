@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -59,7 +59,7 @@ class Database:
             self._conninfo, self.place = settings_of(url), shown_place(url)
         except psycopg.Error:  # whose words may be the whole of the URL, with its password
             raise InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…") from None
-        self._seconds = seconds
+        self._seconds, self._most = seconds, most
         self._pool = Pool(self._connected, most=most)
         self._bound = threading.local()
         self.refusal = ""
@@ -98,11 +98,11 @@ class Database:
         for tries in range(_READS):
             is_last = tries == _READS - 1
             try:
-                with self.connection(until=until if tries else _most_of(until)) as connection:
+                with self._connection(until=until if tries else _most_of(until)) as connection:
                     return ask(connection)
-            except (_Lost, StoreBusy):
+            except (_Lost, StoreBusy) as error:
                 if is_last or self._is_over(until):
-                    raise
+                    raise _as_told(error) from error.__cause__
         raise AssertionError("the last try answers or raises")
 
     def write(self, act: Callable[[Connection], T], *, safe: bool = False) -> T:
@@ -114,11 +114,12 @@ class Database:
         unknown: OutcomeUnknown | None = None
         for tries in range(_TRIES):
             try:
-                with self.connection(writing=True, until=until if tries or not safe else _most_of(until)) as connection:
+                allowed = until if tries or not safe else _most_of(until)
+                with self._connection(writing=True, until=allowed) as connection:
                     return act(connection)
             except _Again as again:
                 if tries == _TRIES - 1 or self._is_over(until):
-                    raise unknown or StoreBusy(place=self.place, seconds=self._seconds) from again.__cause__
+                    raise unknown or _as_told(again) from again.__cause__
             except OutcomeUnknown as lost:
                 unknown = lost
                 if not safe or self._is_over(until):
@@ -126,18 +127,9 @@ class Database:
             except StoreError as error:
                 may_try = unknown or (safe and not tries and isinstance(error, _Lost | StoreBusy))
                 if not may_try or self._is_over(until):
-                    raise unknown or error from error.__cause__
+                    raise unknown or _as_told(error) from error.__cause__
             _part(tries)
-        raise unknown or StoreBusy(place=self.place, seconds=self._seconds)
-
-    @contextmanager
-    def connection(self, *, writing: bool = False, until: float | None = None) -> Generator[Connection]:
-        """One of the pool, in no transaction; inside a `transaction` of this thread, that one's."""
-        if (held := self.held) is not None:
-            yield held
-            return
-        with self._lent(writing=writing, until=until) as connection, self._told(connection, writing=writing):
-            yield connection
+        raise unknown or AssertionError("the last try answers or raises")
 
     @contextmanager
     def transaction(self, *, snapshot: bool = False) -> Generator[Connection]:
@@ -145,17 +137,19 @@ class Database:
         nothing."""
         if self.held is not None:
             raise StoreError("a transaction inside another")
-        with self._lent(writing=not snapshot) as connection:
+        with _by_their_names(), self._lent(writing=not snapshot) as connection:
             # Where the connection ends before it is asked to commit, nothing of it stands.
             with self._told(connection, writing=not snapshot, undecided=False):
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if snapshot else "BEGIN")
+                connection.execute(f"BEGIN ISOLATION LEVEL {'repeatable read READ ONLY' if snapshot else _LEVEL}")
                 with self._holding(connection):
                     yield connection
             with self._told(connection, writing=not snapshot), self._timed(connection):
-                connection.execute("COMMIT")
+                if connection.execute("COMMIT").statusmessage != "COMMIT":  # it had failed, and somebody went on
+                    raise StoreError(f"{self.place} has refused a part of this: nothing was stored")
 
     def go_on(self) -> None:
-        """In a transaction that takes long: each step of it has its own time."""
+        """In a transaction that takes long: each step of it has its own time. Whatever is read or written there by
+        `read` and `write` is a step."""
         if (held := self.held) is not None:
             held.deadline = time.monotonic() + self._seconds
 
@@ -172,6 +166,20 @@ class Database:
     def held(self) -> Connection | None:
         """The connection of the transaction that this thread is in."""
         return getattr(self._bound, "connection", None)
+
+    @contextmanager
+    def _connection(self, *, writing: bool = False, until: float | None = None) -> Generator[Connection]:
+        """One of the pool, where each statement is a transaction; inside a `transaction` of this thread, that one's."""
+        if (held := self.held) is not None:
+            self.go_on()
+            yield held
+            return
+        with (
+            self._lent(writing=writing, until=until) as connection,
+            self._told(connection, writing=writing),
+            connection.transaction() if connection.level != _LEVEL else nullcontext(),
+        ):
+            yield connection
 
     @contextmanager
     def _holding(self, connection: Connection) -> Generator[None]:
@@ -194,7 +202,8 @@ class Database:
         try:
             connection = self._pool.lend(until)
         except Exhausted as error:
-            raise StoreBusy(place=self.place, seconds=self._seconds) from error
+            reason = f"all {self._most} connections of this process were in use for {self._seconds:g} s"
+            raise StoreBusy(place=self.place, seconds=self._seconds, reason=reason) from error
         try:
             with connection.until(until, grace=self._grace):
                 yield connection
@@ -225,12 +234,13 @@ class Database:
                 if writing and undecided:
                     raise OutcomeUnknown(place=self.place, reason=reason) from error
                 raise _Lost(place=self.place, reason=reason) from error
-            if error.sqlstate in AGAIN and writing:
-                raise _Again(place=self.place, seconds=self._seconds) from error
             if error.sqlstate == READ_ONLY:  # another server may be the one that writes now
                 connection.close()
                 self._pool.drop_idle()
-            raise translated(error, place=self.place, seconds=self._seconds, writing=writing) from error
+            told = translated(error, place=self.place, seconds=self._seconds, writing=writing)
+            if error.sqlstate in AGAIN and isinstance(told, StoreBusy) and writing:
+                raise _Again(place=self.place, seconds=self._seconds, reason=told.reason) from error
+            raise told from error
 
     def _connected(self, until: float) -> Connection:
         try:
@@ -249,7 +259,11 @@ class Database:
     # -- opening -------------------------------------------------------------------------------------------
 
     def _opened(self) -> str:
-        with self._lent(writing=False) as connection, self._told(connection, writing=True, undecided=False):
+        with (
+            _by_their_names(),
+            self._lent(writing=False) as connection,
+            self._told(connection, writing=True, undecided=False),
+        ):
             self.schema = cast(str, connection.execute("SELECT current_user::text").get)
             self._migrate(connection)
         return self.schema
@@ -260,9 +274,13 @@ class Database:
         if version < LEAST_VERSION:
             raise UnsafeStorage(place=self.place, reason=f"it is PostgreSQL {version}, and {LEAST_VERSION} is needed")
         asked = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY($1)"
-        for name, value in connection.execute(asked, (list(_DURABLE),)).fetchall():
-            if value == "off":
+        told = dict(connection.execute(asked, ([*_DURABLE, _ENCODING, _ISOLATION],)).fetchall())
+        for name in _DURABLE:
+            if told.get(name) == "off":
                 raise UnsafeStorage(place=self.place, reason=f"{name} is off: what it acknowledges may be lost")
+        if (encoding := told.get(_ENCODING)) != "UTF8":
+            raise UnsafeStorage(place=self.place, reason=f"its encoding is {encoding}: only UTF8 holds every text")
+        connection.level = told.get(_ISOLATION, "")
 
     def _migrate(self, connection: Connection) -> None:
         """Bring the schema to ours, a committed step at a time; of several processes, each step has one winner."""
@@ -326,7 +344,30 @@ def _part(tries: int) -> None:
     time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to part those who collide
 
 
+@contextmanager
+def _by_their_names() -> Generator[None]:
+    try:
+        yield
+    except (_Again, _Lost) as error:
+        raise _as_told(error) from error.__cause__
+
+
+def _as_told(error: StoreError) -> StoreError:
+    """What is only told apart here is told to nobody else."""
+    match error:
+        case _Again():
+            return StoreBusy(place=error.place, seconds=error.seconds, reason=error.reason)
+        case _Lost():
+            return StoreUnavailable(place=error.place, reason=error.reason)
+        case _:
+            return error
+
+
 _DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
+_ENCODING, _ISOLATION = "server_encoding", "default_transaction_isolation"
+
+_LEVEL = "read committed"
+"""Whoever waited for a row sees what it has become. A role may have another level by default."""
 
 
 def _quoted(name: str) -> str:

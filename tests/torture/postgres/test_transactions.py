@@ -1,0 +1,125 @@
+"""What a transaction promises: its own time for each step, no commit that was none, one isolation whoever connects."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from postgres import wait_until
+from torture.harness import ask, side_by_side
+from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now, put
+from torture.postgres.conftest import Own
+from torture.postgres.test_outages import SOON, opened
+
+from inmind.errors import StoreError, UnsafeStorage
+from inmind.stores.base import Appended, Key, Receipt
+from inmind.stores.postgres import PostgresStore
+
+
+def is_past(seconds: float) -> Callable[[], bool]:
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() > until
+
+
+@pytest.mark.spec("J8")
+def test_a_moment_may_last_longer_than_a_call(own: Own) -> None:
+    """Each question has its own time: so what reads all of a large memory ends."""
+    with opened(own.tenant("slow"), seconds=SOON) as store:
+        put(store, "one", keyed=False)
+        with store.moment():
+            for _ in range(3):
+                store.database.read(lambda connection: connection.execute("SELECT pg_sleep($1)", (SOON / 2,)))
+            assert names(store) == ["one"]
+
+
+@pytest.mark.spec("J8")
+def test_an_import_may_last_longer_than_a_call(own: Own) -> None:
+    with opened(own.tenant("slowly"), seconds=SOON) as store:
+        with store.adopting() as adoption:
+            add_pages(adoption, STREAM)
+            done = Appended(first=1, last=3, at=now(), repeated=False)
+            for name in ("one", "two"):
+                wait_until(is_past(SOON * 0.75), "time stands still")
+                assert adoption.keep(Receipt(stream=STREAM, key=Key(value=name, request=name), appended=done))
+        assert len(names(store)) == 3
+
+
+@pytest.mark.spec("P31")
+def test_what_the_server_has_rolled_back_was_not_committed(own: Own) -> None:
+    """COMMIT of a failed transaction is answered with ROLLBACK, and with no error."""
+    with opened(own.tenant("undone")) as store:
+
+        def write_and_fail() -> None:
+            with store.database.transaction() as connection:
+                connection.execute(store.database.in_schema("INSERT INTO tenant.owners (name) VALUES ('ada')"))
+                with pytest.raises(psycopg.errors.DivisionByZero):
+                    connection.execute("SELECT 1 / 0")
+
+        with pytest.raises(StoreError, match="nothing was stored"):
+            write_and_fail()
+        assert own.ask("SELECT FROM undone.owners") == []
+        put(store, "as ever", keyed=False)
+
+
+@pytest.mark.spec("J8")
+def test_each_of_several_who_import_at_once_sees_what_it_has_brought(tenant_url: str) -> None:
+    store, both = PostgresStore.open(tenant_url), threading.Barrier(2)
+
+    def bring(stream: str) -> int:
+        with store.adopting() as adoption:
+            both.wait(timeout=10)
+            add_pages(adoption, stream)
+            both.wait(timeout=10)
+            return store.version(stream)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(bring, ["resource/ada", "resource/ben"])) == [3, 3]
+    store.close()
+
+
+@pytest.mark.spec("P30")
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused(own: Own, encoding: str) -> None:
+    name = encoding.lower()
+    url = own.tenant(f"in {encoding}").replace("/postgres?", f"/{name}?")
+    own.tell(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    own.tell(f'GRANT CREATE ON DATABASE {name} TO "in {encoding}"')
+    with pytest.raises(UnsafeStorage, match=f"{encoding}.*UTF8"):
+        PostgresStore.open(url)
+
+
+@pytest.mark.spec("P34")
+def test_texts_are_what_they_are_whatever_a_role_reads_by_default(own: Own) -> None:
+    url = own.tenant("abroad")
+    own.tell("ALTER ROLE abroad SET client_encoding = 'LATIN1'")
+    for told in ("", "&client_encoding=LATIN1"):
+        with opened(f"{url}{told}") as store:
+            put(store, f"日本 {told}", keyed=False)
+    assert ask(census, url=url) == ["日本 ", "日本 &client_encoding=LATIN1"]
+
+
+@pytest.mark.spec("P31")
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_role_that_sees_moments_by_default_writes_like_others(own: Own, level: str) -> None:
+    url = own.tenant(f"by {level}")
+    own.tell(f"ALTER ROLE \"by {level}\" SET default_transaction_isolation = '{level}'")
+    with opened(url, most=8, seconds=10) as store:
+
+        def write(name: int) -> None:
+            for number in range(5):
+                put(store, f"{name}-{number}", keyed=True)
+            with store.database.transaction():
+                put(store, f"{name} within", keyed=False, stream=f"resource/{name}")
+                assert (
+                    store.database.read(lambda one: one.execute("SHOW transaction_isolation").get) == "read committed"
+                )
+            adopt(store, f"resource/from elsewhere {name}")
+
+        side_by_side(write, range(6))
+        assert len(set(names(store))) == 30
+        one = Key(value="once", request="once")
+        side_by_side(lambda _: store.append("resource/none", [], expected=0, at=now(), key=one), range(6))
