@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import psycopg
@@ -20,6 +21,9 @@ from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError, Stor
 from inmind.stores.postgres.database import Database
 from inmind.stores.postgres.jobs import Jobs
 from inmind.stores.postgres.tenants import TenantRoles
+from inmind.stores.tenants import Inventory
+from inmind.tenancy.homes import TenantHomes
+from inmind.tenancy.moving import move
 
 pytestmark = pytest.mark.spec("J8")
 
@@ -236,7 +240,7 @@ def test_an_operator_reaches_no_tenant_of_another_operator(server: Server, roles
     lived(address)
     before = roles.inventory("ada")
     with TenantRoles(operators_url(server, database=DATABASE)) as others:
-        for call in (others.inventory, others.memory_of, others.erase):
+        for call in (others.inventory, others.erase):
             with pytest.raises(InvalidInput, match="CREATEROLE"):
                 call("ada")
     assert roles.inventory("ada") == before
@@ -348,6 +352,113 @@ def test_who_cannot_be_erased_in_time_stays_whole(
         with pytest.raises(StoreBusy):
             roles.erase("ada")
     assert roles.inventory("ada") == before
+
+
+# -- a tenant that sets traps ---------------------------------------------------------------------------------
+
+TRAP = """
+CREATE FUNCTION eve.trap() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE 'RESET ROLE';
+    BEGIN EXECUTE 'ALTER ROLE eve SUPERUSER'; EXCEPTION WHEN OTHERS THEN NULL; END;
+    BEGIN EXECUTE 'ALTER ROLE eve CREATEROLE'; EXCEPTION WHEN OTHERS THEN NULL; END;
+    BEGIN EXECUTE 'GRANT ada TO eve'; EXCEPTION WHEN OTHERS THEN NULL; END;
+    BEGIN EXECUTE 'GRANT CREATE ON DATABASE memories TO eve'; EXCEPTION WHEN OTHERS THEN NULL; END;
+    RETURN 1;
+END $$;
+CREATE FUNCTION eve.trap_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM eve.trap(); RETURN NEW; END $$;
+"""
+
+TRAPS = {
+    "views": """
+        ALTER TABLE eve.streams RENAME TO real_streams;
+        CREATE VIEW eve.streams AS SELECT * FROM eve.real_streams WHERE eve.trap() > 0;
+        ALTER TABLE eve.keys RENAME TO real_keys;
+        CREATE VIEW eve.keys AS SELECT * FROM eve.real_keys WHERE eve.trap() > 0;
+        ALTER TABLE eve.inmind_steps RENAME TO real_steps;
+        CREATE VIEW eve.inmind_steps AS SELECT * FROM eve.real_steps WHERE eve.trap() > 0;
+    """,
+    "policies": """
+        ALTER TABLE eve.streams ENABLE ROW LEVEL SECURITY;
+        ALTER TABLE eve.streams FORCE ROW LEVEL SECURITY;
+        CREATE POLICY trap ON eve.streams USING (eve.trap() > 0);
+    """,
+    "triggers": """
+        CREATE TRIGGER trap BEFORE INSERT OR UPDATE ON eve.streams FOR EACH ROW EXECUTE FUNCTION eve.trap_row();
+        CREATE TRIGGER trap BEFORE INSERT OR UPDATE ON eve.snapshots FOR EACH ROW EXECUTE FUNCTION eve.trap_row();
+        CREATE TRIGGER trap BEFORE INSERT OR UPDATE ON eve.owners FOR EACH ROW EXECUTE FUNCTION eve.trap_row();
+    """,
+}
+
+
+def powers(admin: str) -> list[tuple[object, ...]]:
+    had = "rolsuper, rolcreaterole, has_database_privilege(oid, current_database(), 'CREATE')"
+    member = "EXISTS (SELECT FROM pg_auth_members WHERE member = pg_roles.oid)"
+    return ask(admin, f"SELECT {had}, {member} FROM pg_roles WHERE rolname = 'eve'")
+
+
+@pytest.mark.parametrize("kind", TRAPS)
+@pytest.mark.parametrize("who", ["superuser", "operator"])
+def test_what_a_tenant_has_put_into_its_schema_never_runs_with_an_operators_powers(
+    server: Server, admin: str, tmp_path: Path, kind: str, who: str
+) -> None:
+    url = admin if who == "superuser" else operators_url(server, database=DATABASE)
+    with TenantRoles(url) as roles, TenantHomes(tmp_path / "homes") as homes:
+        lived(made(roles, "ada"))
+        eve = made(roles, "eve")
+        lived(eve)
+        tell(eve, TRAP, TRAPS[kind])
+        for act in (
+            lambda: roles.inventory("eve"),
+            lambda: made(roles, "eve"),
+            lambda: exported(roles, tmp_path / "eve.inmind"),
+            lambda: move("eve", roles, homes, keep=True, tell=unheard, watch=unheard),
+            lambda: move("eve", homes, roles, keep=True, tell=unheard, watch=unheard),
+            lambda: roles.erase("eve", only=Inventory(versions={"session/none": 1}, keys=0)),
+        ):
+            with suppress(InmindError):
+                act()
+            assert powers(admin) == [(False, False, False, False)]
+        roles.erase("eve")
+        assert not is_there(admin, "eve")
+        assert roles.inventory("ada").events > 3
+
+
+def unheard(*_: object) -> None: ...
+
+
+def exported(roles: TenantRoles, to: Path) -> None:
+    with roles.entered("eve") as place, Memory.open(place, embedder=None) as memory:
+        memory.export(to)
+
+
+def test_the_traps_would_catch_an_operator_who_only_put_on_the_role(roles: TenantRoles, admin: str) -> None:
+    """Or the test before this one would hold by itself."""
+    eve = made(roles, "eve")
+    lived(eve)
+    tell(eve, TRAP, TRAPS["views"])
+    tell(admin, "SET ROLE eve; SELECT count(*) FROM eve.streams")
+    [(is_superuser, *_)] = powers(admin)
+    assert is_superuser is True
+
+
+def test_a_delegate_is_gone_afterwards_and_one_that_was_left_is_taken_away(roles: TenantRoles, admin: str) -> None:
+    lived(made(roles, "ada"))
+    there = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'inmind_delegate_%%'"
+    with roles.entered("ada") as place:
+        [(name,)] = ask(admin, there)
+        assert urlsplit(place).username == name
+        assert ask(place, "SELECT current_user::text, session_user::text") == [("ada", name)]
+        for power in ("CREATE ROLE more", "SET ROLE postgres", "CREATE SCHEMA more", "ALTER ROLE ada LOGIN"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                tell(place, f"RESET ROLE; {power}")
+    assert ask(admin, there) == []
+    with pytest.raises(StoreUnavailable):
+        Memory.open(place, embedder=None)
+    tell(admin, "CREATE ROLE inmind_delegate_left LOGIN VALID UNTIL '2020-01-01' IN ROLE ada")
+    tell(admin, "CREATE ROLE inmind_delegate_busy LOGIN VALID UNTIL '2120-01-01' IN ROLE ada")
+    roles.inventory("ada")
+    assert ask(admin, there) == [("inmind_delegate_busy",)]
 
 
 # -- places that are not as they should be --------------------------------------------------------------------

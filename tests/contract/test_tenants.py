@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,9 @@ def names(tenants: Tenants) -> list[str]:
     return [one.name for one in tenants.all()]
 
 
-def notes(place: str | Path) -> list[str]:
-    with Memory.open(place, embedder=None) as memory:
-        return [hit.crystal.text for hit in memory.search("tabs")]
+def entered(tenants: Tenants, name: str) -> None:
+    with tenants.entered(name):
+        pass
 
 
 # -- made ----------------------------------------------------------------------------------------------------
@@ -70,7 +71,7 @@ def test_whatever_tenants_are_called_each_is_itself(tenants: Tenants) -> None:
             memory.note("ada", f"I am {name}")
             memory.session(f"own-{number}", resource="ada")
     for number, name in enumerate(ODD_NAMES):
-        with Memory.open(tenants.memory_of(name), embedder=None) as memory:
+        with tenants.entered(name) as place, Memory.open(place, embedder=None) as memory:
             assert [info.id for info in memory.sessions()] == [f"own-{number}"]
         assert tenants.inventory(name).versions.keys() == {"resource/ada", f"session/own-{number}"}
     for left, name in zip(range(len(ODD_NAMES) - 1, -1, -1), ODD_NAMES, strict=True):
@@ -83,7 +84,7 @@ def test_names_that_some_place_could_not_have_are_refused_everywhere(tenants: Te
     calls: list[Callable[[str], object]] = [
         lambda name: made(tenants, name),
         tenants.inventory,
-        tenants.memory_of,
+        partial(entered, tenants),
         tenants.erase,
     ]
     for call in calls:
@@ -116,7 +117,7 @@ def test_one_who_was_killed_before_it_was_let_in_is_made_again(tenants: Tenants)
 
 def test_of_whom_there_is_none_nothing_is_told_and_nothing_is_made(tenants: Tenants) -> None:
     made(tenants, "ada")
-    for call in (tenants.inventory, tenants.memory_of, tenants.erase):
+    for call in (tenants.inventory, partial(entered, tenants), tenants.erase):
         with pytest.raises(NotFound):
             call("bob")
     assert names(tenants) == ["ada"]

@@ -49,8 +49,7 @@ def look(_: Voice, *, place: str) -> dict[str, Any] | None:
     """All that a tenant has in a place; None where there is no such tenant, or none that could be opened."""
     with tenants_at(place) as tenants:
         try:
-            memory = tenants.memory_of(NAME)
-            with opened(memory) as store:
+            with tenants.entered(NAME) as memory, opened(memory) as store:
                 return _all(store)
         except InmindError as error:
             print(place, error)

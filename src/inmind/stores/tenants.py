@@ -69,8 +69,8 @@ class Tenants(Protocol):
         """Sorted by name."""
         ...
 
-    def memory_of(self, name: str) -> Where:
-        """What opens a tenant's memory for an operator. It may be a secret: an operator's password is in it."""
+    def entered(self, name: str) -> AbstractContextManager[Where]:
+        """What opens a tenant's memory for an operator, as long as the block lasts. It may be a secret."""
         ...
 
     def inventory(self, name: str) -> Inventory: ...
@@ -79,8 +79,8 @@ class Tenants(Protocol):
         """What tells a tenant from all others, whichever way has led to it; None where there is none."""
         ...
 
-    def is_within(self, place: Where) -> bool:
-        """Whether whoever erases all of that place erases these too."""
+    def is_within(self, others: Tenants, name: str) -> bool:
+        """Whether whoever erases one of the others erases all of these with it."""
         ...
 
     def arriving(self, name: str, *, continues: Callable[[Where], bool] | None = None) -> AbstractContextManager[Where]:

@@ -26,7 +26,7 @@ from inmind.home import DATABASE, as_file, checked_home
 from inmind.stores.files import make_private, sync_folder, translated
 from inmind.stores.sqlite import APPLICATION_ID, BUSY_SECONDS, SqliteStore, is_full
 from inmind.stores.statements import named
-from inmind.stores.tenants import Inventory, Tenant, Where, checked_tenant, taken, unknown
+from inmind.stores.tenants import Inventory, Tenant, Tenants, Where, checked_tenant, taken, unknown
 
 ERASED = 0x696E6D78
 """In the header of a journal instead of ours: what was in it is gone for good."""
@@ -53,8 +53,9 @@ class TenantHomes:
         found = [Tenant(name=name, admitted=True, bytes=_size(home)) for name, home in self._homes()]
         return sorted(found, key=lambda one: one.name)
 
-    def memory_of(self, name: str) -> Path:
-        return self._home(checked_tenant(name))
+    @contextmanager
+    def entered(self, name: str) -> Generator[Path]:
+        yield self._home(checked_tenant(name))
 
     def inventory(self, name: str) -> Inventory:
         home = self._home(checked_tenant(name))
@@ -68,10 +69,8 @@ class TenantHomes:
         home = dict(self._homes()).get(checked_tenant(name))
         return None if home is None else _identity(home)
 
-    def is_within(self, place: Where) -> bool:
-        if not isinstance(place, Path):
-            return False
-        folder, home = self._folder.resolve(), _identity(place)
+    def is_within(self, others: Tenants, name: str) -> bool:
+        folder, home = self._folder.resolve(), others.identity(name)
         return any(_identity(above) == home for above in (folder, *folder.parents) if above.exists())
 
     @contextmanager

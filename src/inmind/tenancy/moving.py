@@ -104,7 +104,7 @@ def move(
 def _refuse_the_same(name: str, source: Tenants, target: Tenants) -> None:
     """A copy of itself would be found whole, and erased."""
     here, there = source.identity(name), target.identity(name)
-    if here is not None and (here == there or target.is_within(source.memory_of(name))):
+    if here is not None and (here == there or target.is_within(source, name)):
         raise InvalidInput(field="to", value=target.place, expected=f"another place than {source.place}")
 
 
@@ -125,8 +125,10 @@ def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> Copied
             hint = f"there is one in {target.place}, so it has been moved already"
             raise NotFound(what="tenant", name=name, hint=hint) from error
         raise
-    here = source.memory_of(name)
-    with target.arriving(name, continues=lambda there: _is_copy(here, there)) as there:
+    with (
+        source.entered(name) as here,
+        target.arriving(name, continues=lambda there: _is_copy(here, there)) as there,
+    ):
         left_out = _carried(here, there, watch)
         with opened(here) as ours, opened(there) as theirs:
             sha256 = _compared(ours, theirs, inventory)

@@ -26,7 +26,7 @@ from inmind.doors.cli.terminal import (
     progress,
     say,
 )
-from inmind.errors import InvalidInput
+from inmind.errors import InvalidInput, StoreError
 from inmind.home import default_home, is_database
 from inmind.stores.tenants import Inventory, Tenants
 from inmind.tenancy import tenants_at
@@ -89,10 +89,9 @@ def export(
     """Put all of a tenant into one file, as `inmind export` does, while it is in use."""
     from inmind.doors.cli.bundles import export as export_memory
 
-    with _tenants() as tenants:
-        place = tenants.memory_of(name)
-    look_into(place if isinstance(place, Path) else None, place if isinstance(place, str) else None)
-    export_memory(file, force=force, as_json=as_json)
+    with _tenants() as tenants, tenants.entered(name) as place:
+        look_into(place if isinstance(place, Path) else None, place if isinstance(place, str) else None)
+        export_memory(file, force=force, as_json=as_json)
 
 
 @tenant.command("move")
@@ -136,8 +135,7 @@ def erase(
 ) -> None:
     """Erase all of a tenant, for good: its schema and its role, or its home. No other tenant is touched."""
     with _tenants() as tenants:
-        there = tenants.inventory(name)
-        if not yes and not _confirmed(f"Erase tenant {name!r} in {tenants.place}: {_told(there)}, for good?"):
+        if not yes and not _confirmed(f"Erase tenant {name!r} in {tenants.place}: {_there(tenants, name)}, for good?"):
             leave("FAILED", "not erased")
         was = tenants.erase(name)
     if as_json:
@@ -186,6 +184,13 @@ def _confirmed(question: str) -> bool:
         raise InvalidInput(field="--yes", expected="where nobody can be asked")
     print(printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def _there(tenants: Tenants, name: str) -> str:
+    try:
+        return _told(tenants.inventory(name))
+    except StoreError as error:
+        return f"what cannot be counted ({error})"
 
 
 def _told(inventory: Inventory) -> str:

@@ -1,12 +1,16 @@
 """Tenants of a PostgreSQL database: each is a role, with a schema of its name that nobody else may look into.
 
 A tenant is given no right but to connect, and owns its schema. It is made by an operator: a superuser, or a role that
-may create roles (CREATEROLE) and has CREATE on the database. The operator then acts as the tenant, which PostgreSQL 16
-and later call SET; nothing is inherited. Whatever is made or erased is one transaction.
+may create roles (CREATEROLE) and has CREATE on the database. Whatever is made or erased is one transaction.
+
+A tenant may have put anything into its schema, and who asks there may run it. An operator who had only put on the
+tenant's role would lose it by one RESET ROLE. So operators never read there themselves: they send a delegate, a role
+of a minute that may become the tenant and nothing else.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +20,15 @@ from typing import Any, Self, cast
 import psycopg
 from psycopg import sql
 
-from inmind.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+from inmind.errors import (
+    InmindError,
+    InvalidInput,
+    OutcomeUnknown,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    UnsafeStorage,
+)
 from inmind.home import checked_url, shown_url
 from inmind.stores.postgres.connection import Connection, connect, settings_of
 from inmind.stores.postgres.database import LEAST_VERSION
@@ -24,18 +36,24 @@ from inmind.stores.postgres.refusals import first_line, is_lost, translated
 from inmind.stores.postgres.store import PostgresStore
 from inmind.stores.postgres.urls import acting_as, let_in
 from inmind.stores.statements import named
-from inmind.stores.tenants import Inventory, Tenant, Where, checked_password, checked_tenant, taken, unknown
+from inmind.stores.tenants import Inventory, Tenant, Tenants, Where, checked_password, checked_tenant, taken, unknown
 
 RIGHTS = "a superuser, or a role that may create roles (CREATEROLE) and has CREATE on the database"
 
 SECONDS = 600.0
 """That one step may take: a large tenant has much to count and to drop."""
 
+COUNTING = 60.0
+"""Seconds for counting what a tenant has while nobody can write."""
+
+DELEGATE = "inmind_delegate_"
+"""How the names of delegates begin."""
+
 _WAIT = "5s"
 """For a lock that a connection of the tenant holds, before that connection is ended."""
 
 _TRIES = 3
-_BUSY, _DEPENDED_ON, _NOT_ALLOWED = "55P03", "2BP01", "42501"
+_DEPENDED_ON, _NOT_ALLOWED = "2BP01", "42501"
 _IS_THERE = ("42710", "42P06", "23505")
 _WITHOUT_VECTORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A000", "58P01", "3F000", *_IS_THERE))
 _sql = named("tenants", package="inmind.stores.postgres")
@@ -66,22 +84,33 @@ class TenantRoles:
     def all(self) -> Sequence[Tenant]:
         return [Tenant(name=name, admitted=login, bytes=size) for name, login, size in self._rows("tenants", None)]
 
-    def memory_of(self, name: str) -> str:
+    @contextmanager
+    def entered(self, name: str) -> Generator[str]:
         self._known(name)
-        with self._told() as connection:
-            self._may_become(connection, name)
-        return acting_as(self._url, name)
+        delegate, password = f"{DELEGATE}{secrets.token_hex(8)}", secrets.token_urlsafe(24)
+        with self._transaction() as connection:
+            for (left,) in connection.execute(_sql("late_delegates"), (f"{DELEGATE}%",)).fetchall():
+                self._drop(connection, left)
+            [(until,)] = connection.execute("SELECT (now() + interval '1 day')::text").fetchall()
+            connection.execute(_put("CREATE ROLE {} LOGIN NOINHERIT", delegate))
+            connection.execute(_with("ALTER ROLE {} PASSWORD", delegate, self._proof(delegate, password)))
+            connection.execute(_with("ALTER ROLE {} VALID UNTIL", delegate, until))
+            connection.execute(_put(f"GRANT {{}} TO {{}}{self._only_to_become}", name, delegate))
+            self._let_connect(connection, delegate)
+        try:
+            yield acting_as(self.address(delegate, password), name)
+        finally:
+            with suppress(InmindError), self._transaction() as connection:  # one that is left is nobody's, for a day
+                self._drop(connection, delegate)
 
     def inventory(self, name: str) -> Inventory:
-        self._known(name)
-        with self._transaction() as connection:
-            self._become(connection, name)
-            return self._inventory(connection, name)
+        with self.entered(name) as place:
+            return self._counted(place, name)
 
     def identity(self, name: str) -> object:
         return next(iter(self._rows("identity", checked_tenant(name))), None)
 
-    def is_within(self, place: Where) -> bool:  # noqa: ARG002 -- no schema is in another
+    def is_within(self, others: Tenants, name: str) -> bool:  # noqa: ARG002 -- no schema is in another
         return False
 
     def _find(self, name: str) -> Tenant | None:
@@ -115,15 +144,15 @@ class TenantRoles:
                 raise taken(name) from error
             raise
         self._give_vectors(name)
-        place = self.memory_of(name)
-        PostgresStore.open(place, most=1).close()
-        yield place
+        with self.entered(name) as place:
+            PostgresStore.open(place, most=1).close()
+            yield place
 
     def _goes_on(self, found: Tenant, continues: Callable[[Where], bool] | None) -> bool:
         if found.admitted and continues is None:
             return False
-        place = self.memory_of(found.name)
-        return (not found.admitted and _is_empty(place)) or (continues is not None and continues(place))
+        with self.entered(found.name) as place:
+            return (not found.admitted and _is_empty(place)) or (continues is not None and continues(place))
 
     def address(self, name: str, password: str) -> str:
         info = self._connection.info
@@ -134,10 +163,11 @@ class TenantRoles:
         """The server is told what proves the password, and never the password: it may write down what it is told."""
         self._known(name)
         with self._told() as connection:
-            proof = connection.pgconn.encrypt_password(
-                checked_password(password).encode(), name.encode(), b"scram-sha-256"
-            ).decode()
-            connection.execute(_put("ALTER ROLE {} LOGIN PASSWORD", name) + sql.SQL(" ") + sql.Literal(proof))
+            connection.execute(_with("ALTER ROLE {} LOGIN PASSWORD", name, self._proof(name, password)))
+
+    def _proof(self, name: str, password: str) -> str:
+        given = checked_password(password).encode()
+        return self._connection.pgconn.encrypt_password(given, name.encode(), b"scram-sha-256").decode()
 
     def _make(self, connection: Connection, name: str) -> None:
         connection.execute(_put("CREATE ROLE {} NOLOGIN NOINHERIT", name))
@@ -176,44 +206,64 @@ class TenantRoles:
     # -- one less ------------------------------------------------------------------------------------------
 
     def erase(self, name: str, *, only: Inventory | None = None) -> Inventory:
-        self._known(name)
-        for _ in range(_TRIES):
-            try:
-                return self._erased(name, only)
-            except StoreBusy:
-                with self._transaction() as connection:
-                    self._become(connection, name)
-                    connection.execute(_sql("end_connections"), (name,)).fetchall()
+        with self.entered(name) as place:
+            for _ in range(_TRIES):
+                try:
+                    return self._erased(name, only, place)
+                except StoreBusy:
+                    with self._transaction() as connection:
+                        self._become(connection, name)
+                        self._end_connections(connection, name)
         raise StoreBusy(place=self.place, seconds=self._seconds)
 
-    def _erased(self, name: str, only: Inventory | None) -> Inventory:
+    def _erased(self, name: str, only: Inventory | None, place: str) -> Inventory:
         with self._transaction() as connection:
-            [(number,)] = connection.execute(_sql("role_number"), (name,)).fetchall()
             connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
             self._become(connection, name)
             if only is None:
-                connection.execute(_sql("end_connections"), (name,)).fetchall()
+                self._end_connections(connection, name)
             if self._has_tables(connection, name):
                 connection.execute(_in_schema("hold", name))
-            was = self._inventory(connection, name)
+            try:
+                was = self._counted(place, name)
+            except StoreError:
+                if only is not None:
+                    raise
+                was = Inventory(versions={}, keys=0)  # whatever it has made of its tables, it can be erased
             if only is not None:
                 only.refuse_other(was)
-            connection.execute(_sql("end_connections"), (name,)).fetchall()
-            connection.execute(_put("DROP OWNED BY {} RESTRICT", name))
             connection.execute("RESET ROLE")
-            for what, of in connection.execute(_sql("granted"), (number,)).fetchall():
-                connection.execute(_put(f"REVOKE ALL ON {what} {{}} FROM {{}}", of, name))
-            connection.execute(_put("DROP ROLE {}", name))
-            left = [what for (what,) in connection.execute(_sql("left_of"), (name, number)).fetchall()]
-            if left:
-                raise StoreError(f"nothing was erased: {', '.join(left)} of tenant {name!r} would be left")
+            self._drop(connection, name)
         return was
 
-    def _inventory(self, connection: Connection, name: str) -> Inventory:
-        if not self._has_tables(connection, name):
-            return Inventory(versions={}, keys=0)
-        versions = dict(connection.execute(_in_schema("versions", name)).fetchall())
-        return Inventory(versions=versions, keys=connection.execute(_in_schema("keys", name)).get)
+    def _drop(self, connection: Connection, role: str) -> None:
+        """A role, its connections and all that it owns; nothing that others have made of that."""
+        [(number,)] = connection.execute(_sql("role_number"), (role,)).fetchall()
+        self._become(connection, role)
+        self._end_connections(connection, role)
+        connection.execute(_put("DROP OWNED BY {} RESTRICT", role))
+        connection.execute("RESET ROLE")
+        for what, of in connection.execute(_sql("granted"), (number,)).fetchall():
+            connection.execute(_put(f"REVOKE ALL ON {what} {{}} FROM {{}}", of, role))
+        connection.execute(_put("DROP ROLE {}", role))
+        left = [what for (what,) in connection.execute(_sql("left_of"), (role, number)).fetchall()]
+        if left:
+            raise StoreError(f"nothing was erased: {', '.join(left)} of {role!r} would be left")
+
+    def _end_connections(self, connection: Connection, role: str) -> None:
+        connection.execute(_sql("end_connections"), (role,)).fetchall()
+
+    def _counted(self, place: str, name: str) -> Inventory:
+        """By a delegate: here, and only here, something of the tenant's own could run."""
+        until = time.monotonic() + COUNTING
+        try:
+            with connect(settings_of(place), until) as connection, connection.until(until):
+                if not self._has_tables(connection, name):
+                    return Inventory(versions={}, keys=0)
+                versions = dict(connection.execute(_in_schema("versions", name)).fetchall())
+                return Inventory(versions=versions, keys=connection.execute(_in_schema("keys", name)).get)
+        except psycopg.Error as error:
+            raise translated(error, place=self.place, seconds=COUNTING, writing=False) from error
 
     def _has_tables(self, connection: Connection, name: str) -> bool:
         table = f"{_quoted(name)}.inmind_steps"
@@ -230,8 +280,12 @@ class TenantRoles:
         """Whoever may give a role to others may give it to itself."""
         asked = "may_become_16" if self._version >= 16 else "may_become_15"
         if not self._is_superuser and not connection.execute(_sql(asked), (name,)).get:
-            how = " WITH INHERIT FALSE, SET TRUE" if self._version >= 16 else ""
-            connection.execute(_put(f"GRANT {{}} TO CURRENT_USER{how}", name))
+            connection.execute(_put(f"GRANT {{}} TO CURRENT_USER{self._only_to_become}", name))
+
+    @property
+    def _only_to_become(self) -> str:
+        """Without a tenant's rights as long as it is not put on."""
+        return " WITH INHERIT FALSE, SET TRUE" if self._version >= 16 else ""
 
     def close(self) -> None:
         self._connection.close()
@@ -286,6 +340,10 @@ def _is_empty(place: str) -> bool:
 def _put(statement: str, *names: str) -> sql.Composed:
     """A statement of ours with names in it, whatever these are."""
     return sql.SQL(cast(Any, statement)).format(*map(sql.Identifier, names))
+
+
+def _with(statement: str, name: str, text: str) -> sql.Composed:
+    return _put(statement, name) + sql.SQL(" ") + sql.Literal(text)
 
 
 def _quoted(name: str) -> str:

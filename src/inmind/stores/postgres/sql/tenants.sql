@@ -30,6 +30,11 @@ ORDER BY role.rolname COLLATE "C";
 SELECT pg_catalog.pg_postmaster_start_time(), pg_database.oid::bigint, pg_roles.oid::bigint
 FROM pg_catalog.pg_database, pg_catalog.pg_roles WHERE datname = current_database() AND rolname = $1;
 
+-- name: late_delegates
+-- Of operators who were killed, a day ago or longer.
+SELECT rolname FROM pg_catalog.pg_roles WHERE rolname LIKE $1 AND rolvaliduntil < now()
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = rolname);
+
 -- name: is_taken
 SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)
     OR EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1);
@@ -69,13 +74,14 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_available_extensions WHERE name = 'vect
 SELECT pg_catalog.to_regclass($1) IS NOT NULL;
 
 -- name: hold
-LOCK TABLE tenant.streams IN ACCESS EXCLUSIVE MODE;
+-- Nobody can append any more; who reads still can.
+LOCK TABLE tenant.streams IN EXCLUSIVE MODE;
 
 -- name: versions
 SELECT name, version FROM tenant.streams;
 
 -- name: keys
-SELECT count(*) FROM tenant.keys;
+SELECT pg_catalog.count(*) FROM tenant.keys;
 
 -- name: end_connections
 SELECT pg_catalog.pg_terminate_backend(pid, 5000) FROM pg_catalog.pg_stat_activity
