@@ -95,7 +95,8 @@ def test_a_worker_does_what_is_due_and_no_more(url: str) -> None:
 
 
 @pytest.mark.spec("J9")
-def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(url: str, home: Path) -> None:
+def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(url: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
     clock = ManualClock()
     pages: list[str] = []
     for place in (url, home):
@@ -525,7 +526,8 @@ def test_once_does_what_is_due_and_leaves(url: str) -> None:
 
 
 @pytest.mark.spec("G3")
-def test_once_in_a_home_is_the_same(home: Path) -> None:
+def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
+    home = tmp_path / "home"
     with Memory.open(home, embedder=None) as memory:
         for number in range(6):
             memory.note("ada", f"Fact number {number} about boats")
@@ -539,7 +541,8 @@ def test_once_in_a_home_is_the_same(home: Path) -> None:
 
 
 @pytest.mark.spec("G3")
-def test_workers_on_one_home_share_a_consolidation(home: Path) -> None:
+def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
+    home = tmp_path / "home"
     clock = ManualClock()
     with (
         Memory.open(home, embedder=None, clock=clock) as one,

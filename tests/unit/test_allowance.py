@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -159,11 +160,9 @@ def test_dreams_that_come_by_themselves_wait_for_the_next_hour(clock: ManualCloc
 
 
 @pytest.mark.spec("B47", "G3")
-def test_upkeep_keeps_to_the_dreams_of_an_hour(memory: Memory, clock: ManualClock) -> None:
-    memory.close()
-    assert memory.home
+def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualClock) -> None:
     told = {"limits.dreams_per_hour": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
-    with Memory.open(memory.home, clock=clock, embedder=None, settings=told) as limited:
+    with Memory.open(tmp_path, clock=clock, embedder=None, settings=told) as limited:
         for resource in ("ada", "ben"):
             limited.note(resource, "Just so")
         assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,10 +48,8 @@ class Model:
         return Reply(text='{"edits": []}', tokens=(900, 100))
 
 
-def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(memory: Memory, reader: InMemoryMetricReader) -> None:
-    memory.close()
-    assert memory.home
-    with Memory.open(memory.home, embedder=None, model=Model(), settings={"model.input_price": 2.0}) as asking:
+def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, reader: InMemoryMetricReader) -> None:
+    with Memory.open(tmp_path, embedder=None, model=Model(), settings={"model.input_price": 2.0}) as asking:
         asking.note("ada", "Just so")
         asking.dream("ada", key="once")
         asking.dream("ada", key="once")  # is over already, and no dream
@@ -73,11 +72,12 @@ def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(memory: Memory, r
     assert point.sum == pytest.approx(0.0018)
 
 
-def test_a_dream_that_fails_is_counted_by_the_code_of_that(memory: Memory, reader: InMemoryMetricReader) -> None:
-    memory.note("ada", "Just so")
-    with pytest.raises(RuntimeError):
-        memory.dream("ada", watch=_stopping)
-    memory.dream("ada", cancelled=lambda: True)
+def test_a_dream_that_fails_is_counted_by_the_code_of_that(tmp_path: Path, reader: InMemoryMetricReader) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.note("ada", "Just so")
+        with pytest.raises(RuntimeError):
+            memory.dream("ada", watch=_stopping)
+        memory.dream("ada", cancelled=lambda: True)
     _, points = collected(reader)["inmind.dreams"]
     assert sorted(point.attributes["inmind.dream.outcome"] for point in points) == ["DREAM_OVERTAKEN", "RuntimeError"]
 
