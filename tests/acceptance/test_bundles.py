@@ -266,6 +266,36 @@ def test_a_dream_goes_on_where_it_had_read_up_to_whatever_the_journal_here_has_b
     assert events_in(other) != events_in(home)
 
 
+def test_what_others_lived_through_here_is_no_measure_of_how_far_a_dream_has_read(
+    home: Path, other: Path, tmp_path: Path
+) -> None:
+    """Ben's events are here before Ada's, and there behind them. What came while his dream ran was not dreamt of."""
+    lived(home, session="hers", resource="ada", dreams=False)
+
+    def while_it_runs(phase: str, _: str) -> None:
+        if phase == "gather":
+            return
+        with Memory.open(home, embedder=None) as memory:
+            if "late" not in memory:
+                memory.session("late", resource="ben", cwd="/w").add(
+                    [{"role": "user", "content": "Is the boat ready?"}]
+                )
+                for name in ("ben", "ada"):
+                    imported(memory.export(tmp_path / name, resource=name).path, other)
+
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("his", resource="ben", cwd="/w").note("The tide is at nine")
+        memory.dream("ben", watch=while_it_runs)
+    imported(exported(home, tmp_path / "all"), other)
+    for place in (home, other):
+        with Memory.open(place, embedder=None) as memory:
+            position = memory.belongings("ben").dreams.position
+        store = SqliteStore(place / DATABASE)
+        news = store.since(position, kinds=[MessageAdded.kind], most=999, owner="ben")
+        store.close()
+        assert [event.stream for _, event in news if event] == ["session/late"]
+
+
 def test_a_resource_that_dreamt_there_and_lived_on_here_has_parted(
     home: Path, other: Path, bundle: Path, tmp_path: Path
 ) -> None:

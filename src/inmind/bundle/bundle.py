@@ -34,8 +34,8 @@ class Checked:
     versions: dict[str, int]
     """How far each stream goes."""
     keys: int
-    marks: frozenset[int]
-    """Places of the journal that events speak of."""
+    marks: frozenset[tuple[int, str]]
+    """Places of the journal that events speak of, each with their stream."""
 
 
 class Bundle:
@@ -61,11 +61,11 @@ class Bundle:
     def check(self, watch: Watch) -> Checked:
         """Go through all of it. Whoever comes back from here may begin to write."""
         versions: dict[str, int] = {}
-        marks: set[int] = set()
+        marks: set[tuple[int, str]] = set()
         for done, (_, event) in enumerate(self.events(), start=1):
             versions[event.stream] = event.seq
             if isinstance(event.what, HasRead):
-                marks.add(event.what.position)
+                marks.add((event.what.position, event.stream))
             if not done % TOLD_EVERY:
                 watch(done, self.manifest.events)
         keys = 0

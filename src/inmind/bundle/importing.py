@@ -123,8 +123,10 @@ class _Arrival:
 
     def __init__(self, store: Store, adoption: Adoption, checked: Checked) -> None:
         self._store, self._adoption, self._theirs = store, adoption, checked.versions
-        self._marks, self._reached = deque(sorted(checked.marks)), 0
-        self._ours: dict[int, int] = {}
+        self._marks = deque(sorted(checked.marks))
+        self._reached: dict[str, int] = {}
+        """How far each owner's events go here: where those of others stand says nothing of them."""
+        self._ours: dict[tuple[int, str], int] = {}
         """Where those places are here, of which the events so far could speak."""
         self._owners: dict[str, str] = {}
         self._new_of: set[str] = set()
@@ -139,16 +141,17 @@ class _Arrival:
         self.unsourced = 0
 
     def take(self, position: int, event: Event) -> None:
-        while self._marks and self._marks[0] < position:
-            self._ours[self._marks.popleft()] = self._reached
+        while self._marks and self._marks[0][0] < position:
+            mark, stream = self._marks.popleft()
+            self._ours[mark, stream] = self._reached.get(self._owner_of(stream), 0)
         event = self._read_up_to_here(event)
         try:
             adopted = self._adoption.add(event)
         except Conflict as error:
             how = f"is not the same here and in the bundle from event {event.seq} on"
             raise PartedWays(event.stream, how, expected=error.expected, actual=error.actual) from error
-        self._reached = max(self._reached, adopted.position)
         owner = self._owner(event)
+        self._reached[owner] = max(self._reached.get(owner, 0), adopted.position)
         if not adopted.new:
             if owner in self._new_of:
                 self._mixed.add(owner)
@@ -185,7 +188,7 @@ class _Arrival:
         what = event.what
         if not isinstance(what, HasRead):
             return event
-        position = self._ours.get(what.position, 0)
+        position = self._ours.get((what.position, event.stream), 0)
         for there in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
             if isinstance(there.what, HasRead):
                 position = there.what.position
@@ -194,7 +197,10 @@ class _Arrival:
     def _owner(self, event: Event) -> str:
         if isinstance(event.what, SessionOpened):
             self._owners[event.stream] = event.what.resource
-        return self._owners.get(event.stream, event.stream.removeprefix("resource/"))
+        return self._owner_of(event.stream)
+
+    def _owner_of(self, stream: str) -> str:
+        return self._owners.get(stream, stream.removeprefix(RESOURCE))
 
     def _stands(self, source: str) -> bool:
         """Is there such an event? One is named by its stream and number, and a part of it by a number behind these."""
