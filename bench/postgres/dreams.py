@@ -33,7 +33,7 @@ DREAMS = sized(10_000, 60)
 NOTES = 6
 """Of each resource, which is what makes its dream due."""
 WORKERS = 4
-KILLED_EVERY = sized(5.0, 3.0)
+KILLED_EVERY = sized(5.0, 5.0)
 """Seconds."""
 PATIENCE = sized(3_600.0, 300.0)
 
@@ -42,7 +42,10 @@ _SETTINGS = """
 [dream]
 first_minutes = 0
 min_crystals = 5
+[worker]
+tries = 100
 """
+"""Whoever is killed on purpose is not to be taken for a job that kills its workers."""
 _WITH_MODEL = """
 [model]
 provider = "openai"
