@@ -18,6 +18,7 @@ from inmind import Memory
 from inmind.errors import NotFound, ReadOnly
 from inmind.gathering import Gathering
 from inmind.journal import KINDS
+from inmind.stores.following import Follower
 from inmind.stores.index import VERSION, Near
 from inmind.stores.postgres import PostgresStore, index
 from inmind.stores.sqlite import SqliteStore
@@ -170,6 +171,43 @@ def test_an_index_of_a_newer_program_is_left_alone(tenant_url: str, memory: Memo
     with Memory.open(tenant_url, embedder=None) as other, pytest.raises(ReadOnly, match="upgrade inmind"):
         found(other)
     assert execute(tenant_url, "SELECT version FROM followed") == [[(VERSION + 1,)]]
+
+
+@pytest.mark.spec("N67")
+@pytest.mark.parametrize("wire", ['"the ferry sank"', '{"role":"zzz","content":"the ferry sank"}'])
+def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
+    tenant_url: str, memory: Memory, caplog: pytest.LogCaptureFixture, wire: str
+) -> None:
+    noted(memory)
+    session = memory.session("of ada")
+    session.add([user("poison")])
+    session.add([user("The ferry is long")])
+    execute(tenant_url, f"UPDATE events SET body = '{{\"wire\":{wire}}}' WHERE body LIKE '%poison%'")
+    for _ in range(2):
+        assert found(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["passed over, and not found"]
+
+
+@pytest.mark.spec("N67")
+def test_a_batch_that_fails_at_its_end_is_taken_in_by_halves(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its words were written by then, and are taken back with all that is not read."""
+    noted(memory)
+    sank = f"session/of ada#{memory.session('of ada').add([user('The ferry sank')]).last}"
+    kept = Follower._keep  # pyright: ignore[reportPrivateUsage] -- the last that it does
+
+    def keep_but_fail(follower: Follower) -> None:
+        crystals = str(follower._crystals)  # pyright: ignore[reportPrivateUsage]
+        kept(follower)
+        if sank in crystals:
+            raise ValueError("as if it could not be read")
+
+    monkeypatch.setattr(Follower, "_keep", keep_but_fail)
+    assert found(memory) == FOUND
+    assert found(memory) == FOUND
+    assert len([record for record in caplog.records if f"{sank} cannot be read" in record.message]) == 1
+    assert not [record for record in caplog.records if "damaged" in record.message]
 
 
 # -- the same as in a home -------------------------------------------------------------------------------------

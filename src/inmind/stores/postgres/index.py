@@ -12,8 +12,8 @@ import logging
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -333,8 +333,15 @@ class _Tables(Tables):
         except Missing as error:
             raise Damaged(place=self._place, reason=str(error)) from error
 
-    def undone_if_it_fails(self) -> AbstractContextManager[Any]:
-        return self._connection.transaction()
+    @contextmanager
+    def undone_if_it_fails(self) -> Generator[None]:
+        last = self.last
+        try:
+            with self._connection.transaction():
+                yield
+        except BaseException:
+            self.last = last
+            raise
 
     def run(self, statement: str, *, pgvector: str = "") -> None:
         """Many statements, with nothing put in."""
