@@ -46,14 +46,23 @@ def worked(*, task: str, outcome: str) -> None:
 
 
 def watch_queue(look: Callable[[], Mapping[str, float]]) -> None:
-    """Gauges of a queue, asked whenever somebody collects: `waiting`, `running`, `lag`. For the life of a process."""
+    """Gauges of a queue, asked once whenever somebody collects: `waiting`, `running`, `lag`; one that is not told is
+    not observed. For the life of a process."""
     meter = _meter()
     if meter is None:
         return
     from opentelemetry.metrics import CallbackOptions, Observation
 
+    seen: dict[str, float] = {}
+
     def gauge(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        return lambda _: [Observation(look()[name])]
+        def observe(_: CallbackOptions) -> Iterable[Observation]:
+            if name == _GAUGES[0][0]:  # they are asked in the order in which they were made
+                seen.clear()
+                seen.update(look())
+            return [Observation(seen[name])] if name in seen else []
+
+        return observe
 
     for name, unit, description in _GAUGES:
         meter.create_observable_gauge(
