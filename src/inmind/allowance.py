@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from inmind.dream.dreaming import LIMITED
@@ -49,11 +49,20 @@ class Allowances:
     def __init__(self, store: Store, limits: LimitSettings, clock: Clock) -> None:
         self._store, self._limits, self._clock = store, limits, clock
 
-    def dream(self) -> datetime | None:
-        """Begin one more dream that comes by itself: None if it may begin, or when to ask again."""
+    def dream(self, ahead: Callable[[int], int] | None = None) -> datetime | None:
+        """Begin one more dream that comes by itself: None if it may begin, or when to ask again. `ahead`: how many
+        others, of so many at most, have waited longer for it: room for those is left to them."""
         most = self._limits.dreams_per_hour
+        if not most:
+            return None
         window = self._window("dreams_per_hour", HOUR)
-        return None if not most or self._store.allow(window, 1, most=most) else window.end
+        mine = most - (ahead(most) if ahead else 0)
+        return None if self._store.allow(window, 1, most=mine) else window.end
+
+    def dreams(self) -> int | None:
+        """How many more may begin by themselves now; None where there is no limit."""
+        most = self._limits.dreams_per_hour
+        return max(0, most - self._store.used(self._window("dreams_per_hour", HOUR))) if most else None
 
     def alone(self, what: str, every: timedelta) -> datetime | None:
         """Be the one, of all processes, that does this in such a stretch of time: None, or when to ask again."""

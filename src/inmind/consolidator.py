@@ -64,6 +64,12 @@ class Consolidator:
         done = [moment for moment in (finished, last and last[1]) if moment is not None]
         return not done or (self._clock() - max(done)).total_seconds() >= every_seconds
 
+    @property
+    def is_midway(self) -> bool:
+        """Was the last one left in the middle, by whomever?"""
+        last = self._last()
+        return last is not None and bool(last[0])
+
     def run(self, *, seconds: float | None = None) -> Consolidation:
         """Go on where the last one stopped, to the end or until the time is over.
 

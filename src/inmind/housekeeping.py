@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -71,6 +72,8 @@ class Tended:
     done: Upkeep
     again: datetime | None
     """When there will be something to do whether or not anything happens until then; None where there will not."""
+    waits: bool = False
+    """A dream is due, and waits until a limit has room for it."""
 
 
 class Dreams(Protocol):
@@ -102,10 +105,10 @@ class Housekeeping:
         self._started = clock(), time.monotonic()
         self._gone_through: dict[str, datetime] = {}
         """Resources that were consolidated here, and when that came to its end."""
-        self._midway: set[str] = set()
-        """Those that were left in the middle of it here."""
         self._dreamt: dict[str, float] = {}
         """Resources for which a dream came by itself here, and when, by a clock that nobody sets."""
+        self._next = ""
+        """The resource that a round begins with: the last one had no time for it."""
         self._stop, self._leaving = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         tell_after_fork(self)
@@ -119,19 +122,27 @@ class Housekeeping:
         until = time.monotonic() + seconds
         deep, done = self.deep(), Upkeep()
         deep.catch_up()
-        for resource in deep.resources():
-            if not is_tended(resource):
-                continue
+        for resource in _from(self._next, sorted(filter(is_tended, deep.resources()))):
             if (left := until - time.monotonic()) <= 0:
+                self._next = resource
                 return done.and_then(Upkeep(finished=False))
             done = done.and_then(self._tended(resource, left, shared=shared))
         return done.and_then(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
 
-    def tend(self, resource: str, seconds: float, *, shared: bool = False, key: str | None = None) -> Tended:
+    def tend(
+        self,
+        resource: str,
+        seconds: float,
+        *,
+        shared: bool = False,
+        key: str | None = None,
+        ahead: Callable[[int], int] | None = None,
+    ) -> Tended:
         """What is due for one resource: its index, its moods, a consolidation for about so long, a dream.
 
         `shared`: of all who do this, one consolidates in a while; who else might have done so leaves no trace in the
         journal where there was nothing to do. `key`: of the dream, for whoever repeats this after it was cut off.
+        `ahead`: how many dreams of others, of so many at most, have waited longer for room.
         """
         every = timedelta(minutes=self.settings.consolidation.interval_minutes)
         done, waits = Upkeep(), None
@@ -143,11 +154,12 @@ class Housekeeping:
                 done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
         if not self.settings.dream.enabled:
             return Tended(done=done, again=_first(waits, None if done.finished else self.clock()))
-        dream, later = self._dreamt_if_due(resource, shared=shared, key=key)
+        dream, later = self._dreamt_if_due(resource, shared=shared, key=key, ahead=ahead)
         if dream is not None:
             done = done.and_then(Upkeep(dreams=(dream,)))
         again = later or self._next_dream(resource)
-        return Tended(done=done, again=_first(waits, again, None if done.finished else self.clock()))
+        again = _first(waits, again, None if done.finished else self.clock())
+        return Tended(done=done, again=again, waits=later is not None)
 
     def embed(self, seconds: float) -> bool:
         """Make vectors of what has none, for about so long. True when nothing is left to do."""
@@ -161,9 +173,6 @@ class Housekeeping:
         done = self._consolidator(resource).run(seconds=seconds)
         if done.finished:
             self._gone_through[resource] = self.clock()
-            self._midway.discard(resource)
-        else:
-            self._midway.add(resource)
         return done
 
     def dreaming(self, resource: str) -> Dreaming:
@@ -226,7 +235,9 @@ class Housekeeping:
 
     def _waits_for_others(self, resource: str, every: timedelta) -> datetime | None:
         """Until when somebody else sees to it; None where it is this one's."""
-        return None if resource in self._midway else self.allowances.alone(f"consolidation of {resource}", every)
+        if self._consolidator(resource).is_midway:
+            return None
+        return self.allowances.alone(f"consolidation of {resource}", every)
 
     def _note_moods(self, resource: str) -> int:
         def decide(owned: Belongings, now: datetime) -> Decision[Belongings, int]:
@@ -235,7 +246,9 @@ class Housekeeping:
 
         return self.belongings(resource).commit(decide).answer or 0
 
-    def _dreamt_if_due(self, resource: str, *, shared: bool, key: str | None) -> tuple[Dream | None, datetime | None]:
+    def _dreamt_if_due(
+        self, resource: str, *, shared: bool, key: str | None, ahead: Callable[[int], int] | None
+    ) -> tuple[Dream | None, datetime | None]:
         """The dream, if one was due; and when to ask again, where it was and must not begin now."""
         owned, now, rhythm = self.belongings(resource).state, self.clock(), self._rhythm()
         why = self._why(resource, owned)
@@ -244,7 +257,7 @@ class Housekeeping:
         if owned.dreams.running is None:
             if not shared and self._just_dreamt(resource, rhythm.early if why == "spike" else rhythm.every):
                 return None, None
-            if (later := self.allowances.dream()) is not None:
+            if (later := self.allowances.dream(ahead)) is not None:
                 log.info("a dream of %s waits until %s: dreams_per_hour is reached", resource, later)
                 return None, later
         if not shared:
@@ -307,3 +320,10 @@ def is_tended(resource: str) -> bool:
 
 def _first(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _from(first: str, names: Sequence[str]) -> Iterator[str]:
+    """All of them, in order, from one on and around."""
+    begin = bisect_left(names, first)
+    yield from names[begin:]
+    yield from names[:begin]
