@@ -8,13 +8,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import procrastinate.schema
 import psycopg
 import pytest
 from dreamt import accounted, events_of, in_order, text_of
@@ -29,14 +28,13 @@ from inmind import Memory
 from inmind.documents import STATE
 from inmind.doors.worker.connector import TenantConnector
 from inmind.doors.worker.status import status_of
-from inmind.doors.worker.tasks import Work, app_for, cron, quiet
+from inmind.doors.worker.tasks import Work, quiet
 from inmind.dream.dreaming import LIMITED
-from inmind.errors import ModelFailed, StoreBusy
+from inmind.errors import StoreBusy
 from inmind.journal import Dreamt, DreamTaken
 from inmind.memory import house_of
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.postgres.jobs import Jobs, Standing
-from inmind.stores.statements import script
 from inmind.testing import ManualClock
 
 
@@ -166,53 +164,6 @@ def test_who_has_been_quiet_for_long_is_looked_at_more_seldom() -> None:
     assert quiet(Standing(5, 5, now - timedelta(hours=1)), now) == timedelta(days=1)
     assert quiet(Standing(5, 5, now - timedelta(days=9)), now) == timedelta(days=18)
     assert quiet(Standing(5, 5, now - timedelta(days=90)), now) == timedelta(days=30)
-
-
-def test_a_calendar_comes_as_near_as_it_can() -> None:
-    assert [cron(every) for every in (0.2, 15, 60, 600, 7200)] == [
-        "* * * * * */1",
-        "* * * * * */15",
-        "*/1 * * * *",
-        "*/10 * * * *",
-        "0 * * * *",
-    ]
-
-
-class Embedder:
-    """By how often two letters stand in a text; it may be out of order."""
-
-    name, dimensions = "letters", 2
-
-    def __init__(self, *, broken: bool = False) -> None:
-        self.embedded: list[str] = []
-        self._broken = broken
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        if self._broken:
-            raise ModelFailed(reason="it is out of order")
-        self.embedded += texts
-        return [[1.0 + text.count("a"), 1.0 + text.count("s")] for text in texts]
-
-
-@pytest.mark.spec("J9")
-def test_vectors_are_made_by_a_job_of_their_own(url: str, jobs: Jobs) -> None:
-    fill(url, "ada", "ben")
-    embedder = Embedder()
-    with a_worker(url, embedder=embedder) as worker:
-        worker.run_once()
-    assert {*NOTES} <= {*embedder.embedded}
-    with Memory.open(url, embedder=embedder) as memory:
-        assert status_of(house_of(memory), jobs).without_vectors == 0
-
-
-@pytest.mark.spec("J9")
-def test_an_embedder_that_is_out_of_order_keeps_nobody_from_dreaming(url: str, jobs: Jobs) -> None:
-    fill(url, "ada")
-    with a_worker(url, embedder=Embedder(broken=True)) as worker:
-        worker.run_once()
-    assert dreams_in(url) == ["done"]
-    queue = jobs.queue(unheard=30)
-    assert (queue.running, queue.later, queue.failed) == (0, 0, 0)
 
 
 # -- whoever dies ------------------------------------------------------------------------------------------
@@ -442,12 +393,6 @@ def test_eight_processes_at_once_keep_to_one_limit(url: str, calls: Path) -> Non
 # -- somebody else's tables --------------------------------------------------------------------------------
 
 
-def test_the_tables_are_those_of_the_engine_that_is_installed() -> None:
-    """One that wants others comes with a step of its own, which brings those of older databases there."""
-    _, ours, _ = script("jobs_0001", package="inmind.stores.postgres").split("-- ---- procrastinate ----\n")
-    assert ours == procrastinate.schema.SchemaManager.get_schema()
-
-
 @pytest.mark.spec("J8", "J9")
 def test_jobs_stay_in_the_tenants_schema_whatever_its_path_and_its_name(tenants: Tenants, postgres_admin: str) -> None:
     with tenants.fresh() as url, psycopg.connect(postgres_admin, autocommit=True) as admin:
@@ -557,8 +502,8 @@ def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("J9")
-@pytest.mark.parametrize("task", ["embed", "sweep", "look_around"])
-def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, url: str, task: str) -> None:
+def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, url: str) -> None:
+    task = "embed"
     jobs.defer(task)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
@@ -569,10 +514,3 @@ def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Job
         assert sorted(job.task for job in again) == sorted(["another", task])
         left = connection.execute("SELECT task_name, status FROM procrastinate_jobs ORDER BY task_name").fetchall()
     assert left == sorted([("another", "todo"), (task, "todo")])
-
-
-def test_a_sweep_that_died_keeps_nobody_from_sweeping(jobs: Jobs, url: str) -> None:
-    with Memory.open(url, embedder=None) as memory:
-        work = Work(house_of(memory), jobs, lambda _who, _done: None)
-        app: Any = app_for(work, TenantConnector(url, jobs.schema, most=1), every=60)
-        assert app.tasks["sweep"].lock is None

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,7 +24,7 @@ from procrastinate.worker import Worker
 from inmind import metrics
 from inmind.doors.worker.connector import TenantConnector
 from inmind.doors.worker.tasks import QUEUE, Told, Work, app_for
-from inmind.errors import StoreError
+from inmind.errors import Closed, InmindError, StoreError
 from inmind.housekeeping import Housekeeping
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.postgres.jobs import Jobs
@@ -48,19 +49,25 @@ class DatabaseWorker:
         """`most`: jobs at a time."""
         self._house, self._jobs, self._url, self._most, self._told = house, jobs, url, most, told
         self._leaving = threading.Event()
+        self._worker: int | None = None
+        """Its number in the queue, while it is there."""
 
     def run(self, every: float) -> None:
         """Until somebody says `leave`: a look around every so many seconds."""
         self._jobs.make()
         work = Work(self._house, self._jobs, self._told)
         metrics.watch_queue(self._gauges)
+        rounds = threading.Thread(target=self._go_round, args=(work, every), name="inmind-rounds", daemon=True)
+        rounds.start()
         while not self._leaving.is_set():
             try:
-                asyncio.run(self._work(work, every=every, wait=True))
+                asyncio.run(self._work(work, wait=True))
+                if not self._leaving.is_set():
+                    log.warning("the queue was left, though nobody said so: it is gone back to in %g s", WAIT)
             except (StoreError, ConnectorException, OSError) as error:
                 log.warning("the database is away: %s", error)
-            if not self._leaving.is_set():
-                self._leaving.wait(WAIT)
+            self._leaving.wait(WAIT)
+        rounds.join(GRACE)
 
     def run_once(self) -> None:
         """All that is due by now, and what waits in the queue; what has to be tried again later stays there."""
@@ -70,8 +77,18 @@ class DatabaseWorker:
         work.look_around()
         found = 1
         while found and not self._leaving.is_set():
-            asyncio.run(self._work(work, every=60.0, wait=False))
-            found = self._jobs.look(now)  # what a job has done is news of its owner too
+            asyncio.run(self._work(work, wait=False))
+            found = work.look(now)  # what a job has done is news of its owner too
+
+    def _go_round(self, work: Work, every: float) -> None:
+        """Sweep, and look around, beside the queue: nothing that happens there keeps it from being looked at."""
+        looks = time.monotonic()
+        while not self._leaving.is_set():
+            _tried("sweep", lambda: work.sweep(self._worker))
+            if time.monotonic() >= looks:
+                _tried("look around", lambda: work.look_around(every))
+                looks = time.monotonic() + every
+            self._leaving.wait(min(looks - time.monotonic(), self._unheard / 2))
 
     def leave(self) -> None:
         """From whichever thread, or from a signal."""
@@ -88,29 +105,32 @@ class DatabaseWorker:
         return self._house.settings.worker.stalled_seconds
 
     def _gauges(self) -> dict[str, float]:
+        """Nothing, while the database is away."""
         with suppress(StoreError):
             queue = self._jobs.queue(unheard=self._unheard)
             return {"waiting": queue.waiting, "running": queue.running, "lag": queue.lag}
-        return {"waiting": 0, "running": 0, "lag": 0}
+        return {}
 
-    async def _work(self, work: Work, *, every: float, wait: bool) -> None:
+    async def _work(self, work: Work, *, wait: bool) -> None:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(self._most + 2, thread_name_prefix="inmind-job"))
         connector = TenantConnector(self._url, self._jobs.schema, most=self._most + 2)
-        app = app_for(work, connector, every=every)
+        app = app_for(work, connector)
         async with app.open_async():
             worker = self._of(app, wait=wait)
             stopping = asyncio.create_task(self._stop(worker))
             try:
                 await worker.run()
             finally:
+                self._worker = None
                 stopping.cancel()
 
     async def _stop(self, worker: Worker) -> None:
-        """Whenever it is told to leave. A signal cannot wake a loop by itself, and a worker that has only begun forgets
-        that it was stopped: so somebody looks."""
+        """Whenever it is told to leave; and tell who it is in the queue. A signal cannot wake a loop by itself, and a
+        worker that has only begun forgets that it was stopped: so somebody looks."""
         while True:
             await asyncio.sleep(LOOKS)
+            self._worker = worker.worker_id
             if self._leaving.is_set():
                 worker.stop()
 
@@ -129,6 +149,22 @@ class DatabaseWorker:
             update_heartbeat_interval=settings.stalled_seconds / 3,
             stalled_worker_timeout=settings.stalled_seconds,
         )
+
+
+def _tried(what: str, act: Callable[[], object]) -> None:
+    """What fails is told, and tried again at the next round."""
+    outcome = "failed"
+    try:
+        act()
+        outcome = "done"
+    except Closed:
+        return
+    except InmindError as error:
+        log.warning("could not %s: %s", what, error)
+    except Exception:
+        log.exception("could not %s", what)
+    finally:
+        metrics.worked(task=what.replace(" ", "_"), outcome=outcome)
 
 
 def queue_of(house: Housekeeping) -> Jobs:

@@ -1,4 +1,4 @@
-"""What workers on a database do, as jobs of procrastinate: look around, tend, embed, sweep.
+"""What workers on a database do: tend and embed as jobs of procrastinate, and beside the queue look around and sweep.
 
 What there is to do is in the database, and so is who does it: any number of workers may come and go. A worker that dies
 leaves its job to the others, which repeat all of it; so a job is made of what may be repeated. Its dream has the key of
@@ -8,10 +8,11 @@ the job, and is gone on with, or left as it is, by whoever gets the job next.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
@@ -26,9 +27,6 @@ from inmind.stores.postgres.jobs import Jobs, Standing
 log = logging.getLogger("inmind")
 
 QUEUE = "inmind"
-
-FIRST = 10
-"""Of a job's priority: who looks around, or sweeps, waits for nobody."""
 
 SLICE = 2.0
 """Seconds of a consolidation, or of making vectors, at a time: a worker that has to leave waits for no more."""
@@ -46,33 +44,60 @@ whom nothing has happened since the last look waits twice as long for the next."
 TOO_LONG = 900.0
 """Seconds that no job takes, whatever is heard of its worker; and never less than the model may think for."""
 
+TO_TELL = 5.0
+"""Seconds that the end of a job may take to be told to the queue."""
+
 Told = Callable[[str, Upkeep], None]
 """Is told what was done, and for whom."""
 
 
-@dataclass(frozen=True)
 class Work:
-    """All that the tasks have in common."""
+    """All that the tasks have in common, of one worker."""
 
-    house: Housekeeping
-    jobs: Jobs
-    told: Told
-    seconds: float = SLICE
+    def __init__(self, house: Housekeeping, jobs: Jobs, told: Told, *, seconds: float = SLICE) -> None:
+        self.house, self.jobs, self.told, self.seconds = house, jobs, told, seconds
+        self._in_hand: set[int] = set()
+        self._missed: dict[int, float] = {}
+        """Jobs that the queue says are done here and are not, and since when."""
 
     @property
     def tries(self) -> int:
         return self.house.settings.worker.tries
 
-    def look_around(self) -> None:
-        """A job for everybody for whom there is something to do, and one for vectors."""
+    @contextmanager
+    def has(self, job: Job) -> Generator[None]:
+        """While it is done here."""
+        id = job.id or 0
+        self._in_hand.add(id)
+        try:
+            yield
+        finally:
+            self._in_hand.discard(id)
+
+    def look_around(self, every: float = 0.0) -> None:
+        """A job for everybody for whom there is something to do, and one for vectors; unless somebody else has just
+        done so, in less than so many seconds."""
+        if not self.jobs.may_look(every):
+            return
         if self.house.deep().embedder is not None:
             self.jobs.defer("embed")
-        self.jobs.look(self.house.clock())
+        self.look(self.house.clock())
+
+    def look(self, now: datetime) -> int:
+        """A job for everybody for whom there is something to do by then, of dreams no more than may begin."""
+        room = self.house.allowances.dreams()
+        return self.jobs.look(now) if room is None else self.jobs.look(now, room)
 
     def tend(self, owner: str, job: Job) -> None:
         standing, began = self.jobs.standing(owner), self.house.clock()
         try:
-            tended = self.house.tend(owner, self.seconds, shared=True, key=f"job {job.id} of {self.jobs.identity}")
+            tended = self.house.tend(
+                owner,
+                self.seconds,
+                shared=True,
+                key=f"job {job.id} of {self.jobs.identity}",
+                ahead=partial(self.jobs.ahead, owner),
+            )
         except LeftOff:
             raise
         except Exception as error:
@@ -81,7 +106,7 @@ class Work:
                 self._give_up(owner, standing, _in_words(error))
             raise
         again = tended.again or began + quiet(standing, began)
-        self.jobs.tended(owner, seen=standing.position, at=began, due=again)
+        self.jobs.tended(owner, seen=standing.position, at=began, due=again, waits=tended.waits)
         self.told(owner, tended.done)
 
     def embed(self) -> None:
@@ -92,13 +117,15 @@ class Work:
         except ModelFailed as error:
             log.warning("what is new has no vectors: %s", error)
 
-    def sweep(self) -> int:
-        """Jobs of workers that are dead; how many go on elsewhere."""
+    def sweep(self, worker: int | None = None) -> int:
+        """Jobs of workers that are dead, and of this one that it does not have; how many go on elsewhere."""
         settings = self.house.settings
         longest = max(TOO_LONG, 4 * settings.model.seconds)
-        again, given_up = self.jobs.sweep(unheard=settings.worker.stalled_seconds, longest=longest, tries=self.tries)
+        again, given_up = self.jobs.sweep(
+            unheard=settings.worker.stalled_seconds, longest=longest, tries=self.tries, lost=self._lost(worker)
+        )
         for job in again:
-            log.warning("a worker is gone in the middle of %s: others go on with it", _named(job.task, job.owner))
+            log.warning("nobody has told the end of %s: others go on with it", _named(job.task, job.owner))
             metrics.worked(task=job.task, outcome="stalled")
         for job in given_up:
             log.error("%s is given up: %d workers died of it", _named(job.task, job.owner), job.tries + 1)
@@ -107,38 +134,30 @@ class Work:
                 self._give_up(job.owner, self.jobs.standing(job.owner), f"{job.tries + 1} workers died of it")
         return len(again)
 
+    def _lost(self, worker: int | None) -> list[int]:
+        """Jobs that are over here, and whose end the queue was not told of: it was away just then."""
+        if worker is None:
+            return []
+        now, missed = time.monotonic(), set(self.jobs.of_worker(worker)) - self._in_hand
+        self._missed = {job: self._missed.get(job, now) for job in missed}
+        return [job for job, since in self._missed.items() if now - since >= TO_TELL]
+
     def _give_up(self, owner: str, standing: Standing, reason: str) -> None:
         now = self.house.clock()
         self.jobs.tended(owner, seen=standing.position, at=now, due=now + GIVEN_UP, reason=reason)
 
 
-def app_for(work: Work, connector: Any, *, every: float) -> App:
-    """The tasks, for a worker. `every`: seconds between two looks around."""
+def app_for(work: Work, connector: Any) -> App:
     app = App(connector=connector)
-    retry = Backoff(work.tries)
-    swept = min(every, work.house.settings.worker.stalled_seconds / 2)
 
-    @app.periodic(cron=cron(every))
-    @app.task(name="look_around", queue=QUEUE, lock="look_around", queueing_lock="look_around", priority=FIRST)
-    def look_around(timestamp: int) -> None:  # noqa: ARG001 -- as a periodic task has it
-        with _counted("look_around"):
-            work.look_around()
-
-    @app.periodic(cron=cron(swept))
-    # Without a lock: that of a sweep whose worker died would keep everybody from finding out.
-    @app.task(name="sweep", queue=QUEUE, queueing_lock="sweep", priority=FIRST)
-    def sweep(timestamp: int) -> None:  # noqa: ARG001 -- as a periodic task has it
-        with _counted("sweep"):
-            work.sweep()
-
-    @app.task(name="embed", queue=QUEUE)
-    def embed() -> None:
-        with _counted("embed"):
+    @app.task(name="embed", queue=QUEUE, pass_context=True)
+    def embed(context: JobContext) -> None:
+        with work.has(context.job), _counted("embed"):
             work.embed()
 
-    @app.task(name="tend", queue=QUEUE, pass_context=True, retry=retry)
+    @app.task(name="tend", queue=QUEUE, pass_context=True, retry=Backoff(work.tries))
     def tend(context: JobContext, owner: str) -> None:
-        with _counted("tend", last=context.job.attempts + 1 >= work.tries):
+        with work.has(context.job), _counted("tend", last=context.job.attempts + 1 >= work.tries):
             work.tend(owner, context.job)
 
     return app
@@ -158,13 +177,6 @@ class Backoff(BaseRetryStrategy):
         return RetryDecision(retry_in={"seconds": int(min(LONGEST_BACKOFF, BACKOFF * 2**job.attempts))})
 
 
-def cron(every: float) -> str:
-    """As near to every so many seconds as a calendar of minutes and seconds has it."""
-    if every < 60:
-        return f"* * * * * */{max(1, round(every))}"
-    return f"*/{round(every / 60)} * * * *" if every < 3600 else "0 * * * *"
-
-
 def quiet(standing: Standing, now: datetime) -> timedelta:
     """Until somebody looks again, if nothing happens."""
     if standing.has_news:
@@ -180,6 +192,10 @@ def _counted(task: str, *, last: bool = True) -> Generator[None]:
         outcome = "done"
     except LeftOff:
         outcome = "left"
+        raise
+    except Exception as error:
+        if task != "tend":  # who was not tended is told with the owner
+            log.warning("%s failed: %s", task, _in_words(error))
         raise
     finally:
         metrics.worked(task=task, outcome=outcome)

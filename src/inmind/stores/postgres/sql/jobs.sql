@@ -5,35 +5,74 @@ SELECT coalesce(max(number), 0), coalesce(min(identity) FILTER (WHERE number = 1
 -- name: add_step
 INSERT INTO tenant.job_steps (number, name) VALUES ($1, $2);
 
+-- name: engine
+SELECT step, version FROM tenant.engine;
+
+-- name: engine_is
+WITH before AS (DELETE FROM tenant.engine) INSERT INTO tenant.engine (step, version) VALUES ($1, $2);
+
+-- name: one_steps
+-- One at a time makes tables, until its transaction ends: by a lock that nobody outside the schema can take.
+LOCK TABLE tenant.inmind_steps IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: one_looks
+-- One at a time puts jobs into the queue, until its transaction ends.
+SELECT looked FROM tenant.looking FOR UPDATE;
+
+-- name: may_look
+-- By one clock, that of the server. $1: seconds for which nobody has.
+UPDATE tenant.looking SET looked = clock_timestamp()
+WHERE looked <= clock_timestamp() - make_interval(secs => $1) RETURNING true;
+
 -- name: todo
-SELECT count(*) FROM tenant.procrastinate_jobs WHERE status = 'todo';
+-- Jobs that can be done now.
+SELECT count(*) FROM tenant.procrastinate_jobs
+WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now());
 
 -- name: look
--- A job for each owner that is due, or has news, and has none yet. $1: now; $2: so many at most. Both kinds are found by an
--- index, and no further than that.
-WITH by_the_clock AS (
+-- A job for each owner that is due, or has news, and has none yet. $1: now; $2: so many at most; $3: of those whose dreams
+-- wait for room, so many. All kinds are found by an index, and no further than that. Who has waited for a dream comes first,
+-- and who has waited longest before the others.
+WITH by_waiting AS (
+    SELECT owner AS id FROM tenant.tending WHERE waits > 0 ORDER BY waits, owner LIMIT $3
+), by_the_clock AS (
     SELECT tending.owner AS id FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner
-    WHERE tending.due <= $1 AND NOT EXISTS (
+    WHERE tending.waits = 0 AND tending.due <= $1 AND NOT EXISTS (
         SELECT FROM tenant.procrastinate_jobs AS jobs
         WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
     ) ORDER BY tending.due LIMIT $2
 ), by_news AS (
     SELECT owners.id FROM tenant.owners
-    WHERE untended AND name <> '' AND name <> 'default' AND left(name, 1) <> chr(1)
+    WHERE untended AND tenant.is_tended(name)
     AND NOT EXISTS (SELECT FROM tenant.tending WHERE tending.owner = owners.id AND tending.reason <> '')
     AND NOT EXISTS (
         SELECT FROM tenant.procrastinate_jobs AS jobs
         WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
     ) ORDER BY owners.id LIMIT $2
 ), found AS (
-    SELECT 'tend ' || name AS lock, name FROM tenant.owners
-    WHERE id IN (SELECT id FROM by_the_clock UNION SELECT id FROM by_news) ORDER BY id LIMIT $2
+    SELECT 'tend ' || owners.name AS lock, owners.name, owners.id, tending.due, coalesce(tending.waits, 0) AS waits
+    FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
+    WHERE owners.id IN (SELECT id FROM by_waiting UNION SELECT id FROM by_the_clock UNION SELECT id FROM by_news)
+        AND NOT EXISTS (
+            SELECT FROM tenant.procrastinate_jobs AS jobs
+            WHERE jobs.lock = 'tend ' || owners.name AND jobs.status IN ('todo', 'doing')
+        )
+    ORDER BY nullif(coalesce(tending.waits, 0), 0) NULLS LAST, tending.due NULLS FIRST, owners.id LIMIT $2
 ), deferred AS (
     SELECT unnest(tenant.procrastinate_defer_jobs_v1(array_agg(
         ROW('inmind', 'tend', 0, lock, lock, jsonb_build_object('owner', name), NULL)
-        ::tenant.procrastinate_job_to_defer_v1
+        ::tenant.procrastinate_job_to_defer_v1 ORDER BY nullif(waits, 0) NULLS LAST, due NULLS FIRST, id
     ))) FROM found HAVING count(*) > 0
 ) SELECT count(*) FROM deferred;
+
+-- name: ahead
+-- How many have waited for a dream longer than this owner, of $2 at most.
+SELECT count(*) FROM (
+    SELECT FROM tenant.tending AS other WHERE other.waits > 0 AND NOT EXISTS (
+        SELECT FROM tenant.tending AS mine JOIN tenant.owners ON owners.id = mine.owner
+        WHERE owners.name = $1 AND mine.waits > 0 AND (mine.waits, mine.owner) <= (other.waits, other.owner)
+    ) ORDER BY other.waits, other.owner LIMIT $2
+) AS found;
 
 -- name: analyze
 -- Whoever asks for the next job goes by what is known of the table: to believe that it is empty takes seconds each time.
@@ -52,15 +91,19 @@ SELECT owners.position, coalesce(tending.seen, -1), coalesce(tending.tended, 0)
 FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id WHERE owners.name = $1;
 
 -- name: tended
+-- $6: its dream waits for room, since now unless it did already.
 WITH owner AS (
     UPDATE tenant.owners SET untended = position > $2 WHERE name = $1 RETURNING id
 )
-INSERT INTO tenant.tending AS kept (owner, seen, tended, due, reason) SELECT id, $2, $3, $4, $5 FROM owner
+INSERT INTO tenant.tending AS kept (owner, seen, tended, due, reason, waits)
+SELECT id, $2, $3, $4, $5, CASE WHEN $6 THEN $3 ELSE 0 END FROM owner
 ON CONFLICT (owner) DO UPDATE
-SET seen = excluded.seen, tended = excluded.tended, due = excluded.due, reason = excluded.reason;
+SET seen = excluded.seen, tended = excluded.tended, due = excluded.due, reason = excluded.reason,
+    waits = CASE WHEN $6 AND kept.waits > 0 THEN kept.waits ELSE excluded.waits END;
 
 -- name: stalled
--- Jobs of workers that are gone, or of which nothing was heard for $1 seconds; and those that have taken $2 seconds.
+-- Jobs of workers that are gone, or of which nothing was heard for $1 seconds; those that have taken $2 seconds; and $3,
+-- which their workers know nothing of.
 SELECT jobs.id, jobs.task_name, coalesce(jobs.args ->> 'owner', ''), jobs.attempts
 FROM tenant.procrastinate_jobs AS jobs
 WHERE jobs.status = 'doing' AND (
@@ -71,7 +114,11 @@ WHERE jobs.status = 'doing' AND (
         SELECT max(events.at) FROM tenant.procrastinate_events AS events
         WHERE events.job_id = jobs.id AND events.type = 'started'
     ) < now() - make_interval(secs => $2)
+    OR jobs.id = ANY($3::bigint[])
 ) ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED;
+
+-- name: of_worker
+SELECT id FROM tenant.procrastinate_jobs WHERE status = 'doing' AND worker_id = $1;
 
 -- name: retry
 -- At once; where one like it waits already, that one does.
@@ -114,14 +161,16 @@ FROM tenant.procrastinate_jobs AS jobs JOIN tenant.procrastinate_events AS event
 WHERE jobs.status = 'todo' AND (jobs.scheduled_at IS NULL OR jobs.scheduled_at <= now());
 
 -- name: due
--- How many owners have something to be done for them, and since when the first of them; $1: now.
+-- How many owners have something to be done for them, of $2 at most, and since when the first of them; $1: now.
 WITH found AS (
-    SELECT owners.id FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
-    WHERE owners.untended AND owners.name <> '' AND owners.name <> 'default' AND left(owners.name, 1) <> chr(1)
-        AND coalesce(tending.reason, '') = ''
-    UNION SELECT owner FROM tenant.tending WHERE due <= $1
+    (SELECT owners.id FROM tenant.owners LEFT JOIN tenant.tending ON tending.owner = owners.id
+    WHERE owners.untended AND tenant.is_tended(owners.name) AND coalesce(tending.reason, '') = '' LIMIT $2)
+    UNION (SELECT owner FROM tenant.tending WHERE waits = 0 AND due <= $1 LIMIT $2)
+    UNION (SELECT owner FROM tenant.tending WHERE waits > 0 LIMIT $2)
 )
-SELECT count(*), (SELECT min(due) FROM tenant.tending WHERE due <= $1) FROM found;
+SELECT (SELECT count(*) FROM (SELECT FROM found LIMIT $2) AS few),
+    least((SELECT min(due) FROM tenant.tending WHERE waits = 0 AND due <= $1),
+        (SELECT min(waits) FROM tenant.tending WHERE waits > 0));
 
 -- name: failing
 SELECT owners.name, tending.reason, tending.due FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner
@@ -134,4 +183,4 @@ SELECT args ->> 'owner' FROM tenant.procrastinate_jobs WHERE status = 'doing' AN
 -- name: latest
 -- Owners for whom something has happened last.
 SELECT name FROM tenant.owners
-WHERE position > 0 AND name NOT IN ('', 'default') AND left(name, 1) <> chr(1) ORDER BY position DESC LIMIT $1;
+WHERE position > 0 AND tenant.is_tended(name) ORDER BY position DESC LIMIT $1;

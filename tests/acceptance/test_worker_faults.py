@@ -1,0 +1,209 @@
+"""Workers on a database where something goes wrong around them: it is found, told, and gone on from."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import wait_until
+from procrastinate.exceptions import ConnectorException
+from torture.harness import SECONDS
+from torture.workers import a_worker, fill
+
+from inmind import Memory
+from inmind.doors.worker.connector import TenantConnector
+from inmind.doors.worker.database import DatabaseWorker
+from inmind.errors import ReadOnly
+from inmind.housekeeping import is_tended
+from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres.jobs import Jobs, engine_steps
+from inmind.testing import ManualClock
+
+FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)"
+
+
+@pytest.fixture
+def url(tenant_url: str) -> str:
+    return tenant_url
+
+
+@pytest.fixture
+def jobs(url: str) -> Iterator[Jobs]:
+    store = PostgresStore.open(url)
+    made = Jobs(store.database)
+    made.make()
+    yield made
+    store.close()
+
+
+@pytest.fixture
+def sql(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """As the tenant, in its own schema."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+@contextmanager
+def working(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
+    thread = threading.Thread(target=worker.run, args=(every,))
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.leave()
+        thread.join(SECONDS)
+    assert not thread.is_alive()
+
+
+def dreamt(url: str, resource: str = "ada") -> list[str]:
+    with Memory.open(url, embedder=None) as memory:
+        return [dream.status for dream in memory.dreams(resource)]
+
+
+def is_dreamt(url: str, resource: str = "ada") -> Callable[[], bool]:
+    return lambda: dreamt(url, resource) == ["done"]
+
+
+@pytest.mark.spec("J9")
+def test_a_worker_that_died_of_everything_it_could_have_keeps_nobody_from_working(
+    url: str, jobs: Jobs, sql: psycopg.Connection[Any]
+) -> None:
+    """All that stands in the queue is held by somebody dead: jobs of one owner, and those of the whole tenant."""
+    fill(url, "ada")
+    jobs.look(datetime.now(UTC))
+    jobs.defer("embed")
+    (dead,) = sql.execute("SELECT worker_id FROM procrastinate_register_worker_v1()").fetchall()[0]
+    assert all(sql.execute(FETCH, [dead]).fetchall()[0][0] for _ in range(2))
+    sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
+    with a_worker(url) as worker, working(worker):
+        wait_until(is_dreamt(url), "nobody goes on", seconds=SECONDS)
+
+
+@pytest.mark.spec("J9", "P33")
+def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
+    url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inmind.doors.worker.tasks.TO_TELL", 0.3)
+    cut: list[str] = []
+    telling = TenantConnector.execute_query_async
+
+    async def cutting(connector: TenantConnector, query: str, **arguments: Any) -> None:
+        if "finish_job" in query and not cut:
+            cut.append(query)
+            raise ConnectorException("cut")
+        await telling(connector, query, **arguments)
+
+    monkeypatch.setattr(TenantConnector, "execute_query_async", cutting)
+    fill(url, "ada")
+    left = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
+    settings = {"worker.stalled_seconds": 60.0}  # it is alive, and nobody else would look
+    monkeypatch.setattr(DatabaseWorker, "_unheard", 0.4)
+    with a_worker(url, settings=settings) as worker, working(worker):
+        wait_until(lambda: bool(cut), "no job came to its end", seconds=SECONDS)
+        wait_until(lambda: sql.execute(left).fetchone() == (0,), "it is never told", seconds=SECONDS)
+    assert dreamt(url) == ["done"]
+
+
+@pytest.mark.spec("J9")
+@pytest.mark.usefixtures("jobs")
+def test_what_fails_outside_the_queue_is_told(
+    url: str, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(url, "ada")
+    sql.execute("ALTER TABLE tending RENAME COLUMN reason TO why")
+
+    def told() -> bool:
+        return any("could not look around" in record.getMessage() for record in caplog.records)
+
+    with caplog.at_level(logging.WARNING, "inmind"), a_worker(url) as worker, working(worker):
+        wait_until(told, "nobody is told", seconds=SECONDS)
+        sql.execute("ALTER TABLE tending RENAME COLUMN why TO reason")
+        wait_until(is_dreamt(url), "it does not go on", seconds=SECONDS)
+
+
+def test_of_all_who_look_around_one_does_and_the_next_after_as_long_as_was_said(jobs: Jobs) -> None:
+    assert [jobs.may_look(60), jobs.may_look(60), jobs.may_look(0)] == [True, False, True]
+
+
+@pytest.mark.spec("J8", "J9")
+def test_nobody_outside_the_schema_can_hold_up_its_jobs(
+    url: str, jobs: Jobs, postgres_admin: str, sql: psycopg.Connection[Any]
+) -> None:
+    fill(url, "ada")
+    with psycopg.connect(postgres_admin) as stranger:
+        stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"inmind {jobs.schema}"])
+        sql.execute("SET lock_timeout = '1s'")
+        assert jobs.look(datetime.now(UTC)) == 1
+        jobs.defer("embed")
+
+
+@pytest.mark.spec("J9")
+def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
+    url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inmind.stores.postgres.jobs.MOST_WAITING", 1)
+    fill(url, "ada")
+    assert jobs.look(datetime.now(UTC)) == 1
+    fill(url, "ben")
+    assert jobs.look(datetime.now(UTC)) == 0
+    sql.execute("UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 hour'")
+    assert jobs.look(datetime.now(UTC)) == 1
+
+
+# -- whose turn it is --------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B47", "J9")
+def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(url: str) -> None:
+    clock, owners = ManualClock(), "abc"
+    for hour in range(3):
+        with Memory.open(url, embedder=None, clock=clock) as memory:
+            for owner in owners:
+                memory.note(owner, f"Fact {hour} about {owner} and its boats")
+        with a_worker(url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
+            worker.run_once()
+        clock.advance(seconds=3_600)
+    assert [len(dreamt(url, owner)) for owner in owners] == [1] * 3
+
+
+@pytest.mark.spec("B47", "J9")
+def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(url: str, jobs: Jobs) -> None:
+    now = datetime.now(UTC)
+    fill(url, "ada", "ben", "cy")
+    for minutes, owner in enumerate(("cy", "ada", "ben")):
+        at = now - timedelta(minutes=9 - minutes)
+        jobs.tended(owner, seen=10**9, at=at, due=now, waits=True)
+    assert jobs.look(now, 0) == 0
+    assert [jobs.ahead(owner, 5) for owner in ("cy", "ada", "ben", "dee")] == [0, 1, 2, 3]
+    assert jobs.look(now, 2) == 2
+    jobs.tended("cy", seen=10**9, at=now, due=now + timedelta(hours=1))
+    assert [jobs.ahead(owner, 1) for owner in ("ada", "ben")] == [0, 1]
+
+
+# -- the engine --------------------------------------------------------------------------------------------
+
+
+def test_a_queue_of_a_newer_engine_is_left_alone_and_an_older_one_is_brought_up(
+    jobs: Jobs, sql: psycopg.Connection[Any]
+) -> None:
+    sql.execute("UPDATE engine SET step = %s", [engine_steps()[-2]])
+    made = "procrastinate_trigger_function_status_events_update_v1"  # anew, by the last step
+    sql.execute(f"DROP FUNCTION {made} CASCADE".encode())
+    jobs.make()
+    assert sql.execute("SELECT proconfig IS NOT NULL FROM pg_proc WHERE proname = %s", [made]).fetchone() == (True,)
+    assert sql.execute("SELECT step FROM engine").fetchall() == [(engine_steps()[-1],)]
+    sql.execute("UPDATE engine SET step = '99.00.00_01_beyond', version = '99.0'")
+    with pytest.raises(ReadOnly, match=r"of procrastinate 99\.0"):
+        jobs.make()
+
+
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize("name", ["", "default", "\x01private", "ada", "Default", " "])
+def test_the_database_agrees_on_who_is_looked_after(sql: psycopg.Connection[Any], name: str) -> None:
+    assert sql.execute("SELECT is_tended(%s)", [name]).fetchone() == (is_tended(name),)
