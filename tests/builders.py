@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,21 @@ def home_of(memory: Memory) -> Path:
     return memory.home
 
 
-def page_of(home: Home, path: str, *, resource: str = "ada") -> str:
+def page_of(memory: Memory, path: str, *, resource: str = "ada") -> str:
     """A page of a resource, as a person reads it: the file that shows it, or what a database has."""
-    if isinstance(home, Path):
-        return (home / "resources" / resource / path).read_text("utf-8")
-    with Memory.open(home) as memory:
-        return memory.belongings(resource).documents.text(path)
+    if memory.home:
+        return (memory.home / "resources" / resource / path).read_text("utf-8")
+    return memory.page(path, resource=resource).text
+
+
+def person_writes(memory: Memory, path: str, edit: Callable[[str], str], *, resource: str = "ada") -> None:
+    """A person changes a page of a resource: its file, or the page that a database has."""
+    if memory.home:
+        file = memory.home / "resources" / resource / path
+        file.write_text(edit(file.read_text("utf-8")), "utf-8")
+    else:
+        page = memory.page(path, resource=resource)
+        memory.edit(page, edit(page.text))
 
 
 def configure(home: Home, text: str) -> None:

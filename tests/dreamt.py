@@ -11,8 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders import home_of
-
 from inmind import Memory
 from inmind.documents import SCRATCH, STATE
 from inmind.journal import (
@@ -91,8 +89,10 @@ def in_order(memory: Memory, *, resource: str = ADA) -> None:
 
 
 def shown(memory: Memory, *, resource: str = ADA) -> None:
-    """The files say what the journal says, and nothing lies about."""
-    folder = folder_of(home_of(memory), resource)
+    """The files say what the journal says, and nothing lies about; a database has none."""
+    if memory.home is None:
+        return
+    folder = folder_of(memory.home, resource)
     for path in (STATE, SCRATCH):
         if text := text_of(memory, path, resource):
             assert (folder / path).read_text("utf-8") == text, path

@@ -617,6 +617,7 @@ def test_an_answer_is_asked_for_again_and_what_tools_did_before_it_stays(
     assert len(provider.asked) == 3
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("E5")
 @pytest.mark.parametrize("goes_back", ["again", "take_back"])
 def test_going_back_takes_back_what_was_said_and_nothing_else(

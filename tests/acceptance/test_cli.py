@@ -31,8 +31,8 @@ def test_a_note_is_taken_in_a_persons_name(used: Home) -> None:
     given = ("note", "-", "--session", "support-42", "--kind", "fact", "--json")
     said = json.loads(inmind(*given, home=used, stdin="and coffee\nand tea\n").stdout)
     assert (said["id"], said["resource"]) == ("resource/ada#2", "ada")
-    assert page_of(used, "memory/scratch.md").endswith("(importance: 0.7) and coffee\n  and tea\n")
     with Memory.open(used) as memory:
+        assert page_of(memory, "memory/scratch.md").endswith("(importance: 0.7) and coffee\n  and tea\n")
         belongings = memory.session("support-42").belongings
     assert belongings.documents.by_path["memory/scratch.md"].trust is Trust.PERSON
 

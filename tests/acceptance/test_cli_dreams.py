@@ -40,11 +40,13 @@ def dreamt(noted: Home) -> Home:
 
 
 def state_of(home: Home) -> str:
-    return page_of(home, "MEMORY.md")
+    with Memory.open(home) as memory:
+        return page_of(memory, "MEMORY.md")
 
 
 def waiting_in(home: Home) -> str:
-    return page_of(home, "memory/scratch.md")
+    with Memory.open(home) as memory:
+        return page_of(memory, "memory/scratch.md")
 
 
 def refusal(*arguments: str, home: Home) -> str:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from builders import Home, home_of
+from builders import Home, home_of, page_of, person_writes
 from dreamt import accounted, folder_of, found, in_order, pages_of, shown, text_of
 
 from inmind import Memory
@@ -58,9 +58,9 @@ def noted(memory: Memory, *texts: str) -> list[str]:
     return [session.note(text).id for text in texts]
 
 
-def elsewhere(memory: Memory, clock: ManualClock) -> Memory:
+def elsewhere(home: Home, clock: ManualClock) -> Memory:
     """As another process has it."""
-    return Memory.open(memory.home, clock=clock, embedder=None)
+    return Memory.open(home, clock=clock, embedder=None)
 
 
 def dream_disturbed(memory: Memory, phase: str, disturb: Callable[[], object]) -> Dream:
@@ -96,12 +96,12 @@ before_it_commits = pytest.mark.parametrize("phase", BEFORE_COMMIT)
 @in_each_phase
 @pytest.mark.spec("G7")
 def test_a_note_of_another_process_waits_for_nothing_and_survives(
-    memory: Memory, clock: ManualClock, phase: str
+    memory: Memory, home: Home, clock: ManualClock, phase: str
 ) -> None:
     late: list[str] = []
 
     def note() -> None:
-        with elsewhere(memory, clock) as other:
+        with elsewhere(home, clock) as other:
             late.extend(noted(other, "The late note is of 9 May", *NEW))
 
     dream = dream_disturbed(memory, phase, note)
@@ -153,8 +153,7 @@ def changes_everything(_: str) -> str:
 def test_what_a_person_writes_on_the_page_meanwhile_stays(
     memory: Memory, clock: ManualClock, phase: str, edit: Callable[[str], str]
 ) -> None:
-    file = folder_of(home_of(memory)) / STATE
-    dream = dream_disturbed(memory, phase, lambda: file.write_text(edit(file.read_text("utf-8")), "utf-8"))
+    dream = dream_disturbed(memory, phase, lambda: person_writes(memory, STATE, edit))
     page = settled(memory)
     assert dream.status == "done", dream
     assert "Call her Dr. Lovelace" in page
@@ -177,6 +176,7 @@ def deletes(page: Path) -> None:
     page.unlink()
 
 
+@pytest.mark.embedded
 @in_each_phase
 @pytest.mark.parametrize("gone", [empties, deletes])
 @pytest.mark.spec("A5", "G7")
@@ -192,16 +192,17 @@ def test_a_page_that_is_emptied_or_deleted_meanwhile_is_there_again(
     assert accounted(memory).waiting == []
 
 
+def of_a_cat(notes: str) -> str:
+    return f"{notes}\nThe cat is called Pascal.\n"
+
+
 # -- a person writes among the notes --------------------------------------------------------------------------
 
 
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_what_a_person_types_among_the_notes_meanwhile_stays_and_brings_back_none(memory: Memory, phase: str) -> None:
-    file = folder_of(home_of(memory)) / SCRATCH
-    dream = dream_disturbed(
-        memory, phase, lambda: file.write_text(f"{file.read_text('utf-8')}\nThe cat is called Pascal.\n", "utf-8")
-    )
+    dream = dream_disturbed(memory, phase, lambda: person_writes(memory, SCRATCH, of_a_cat))
     settled(memory)
     assert dream.status == "done"
     notes = text_of(memory, SCRATCH)
@@ -217,12 +218,11 @@ def test_what_a_person_types_among_the_notes_meanwhile_stays_and_brings_back_non
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_a_note_that_a_person_rewords_meanwhile_stays_in_their_words(memory: Memory, phase: str) -> None:
-    file = folder_of(home_of(memory)) / SCRATCH
-    dream_disturbed(
-        memory,
-        phase,
-        lambda: file.write_text(file.read_text("utf-8").replace("Ben is on holiday", "Ben has moved"), "utf-8"),
-    )
+
+    def reword(notes: str) -> str:
+        return notes.replace("Ben is on holiday", "Ben has moved")
+
+    dream_disturbed(memory, phase, lambda: person_writes(memory, SCRATCH, reword))
     settled(memory)
     assert any("Ben has moved" in text_of(memory, path) for path in (STATE, SCRATCH))
     accounted(memory, taken_off=NEW)
@@ -248,8 +248,7 @@ def test_of_two_notes_that_are_alike_both_wait_again_when_a_dream_is_taken_back(
 
 @pytest.mark.spec("G7", "G13")
 def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(memory: Memory) -> None:
-    file = folder_of(home_of(memory)) / SCRATCH
-    file.write_text(f"{file.read_text('utf-8')}\nThe cat is called Pascal.\n", "utf-8")
+    person_writes(memory, SCRATCH, of_a_cat)
     for _ in range(3):
         dream = memory.dream("ada")
         assert len(dream.notes) == len(NEW) + 1
@@ -266,11 +265,11 @@ def test_what_a_person_typed_is_there_once_however_often_a_dream_is_taken_back(m
 
 @before_it_commits
 @pytest.mark.spec("G6", "G7")
-def test_one_that_is_called_off_changes_nothing(memory: Memory, clock: ManualClock, phase: str) -> None:
+def test_one_that_is_called_off_changes_nothing(memory: Memory, home: Home, clock: ManualClock, phase: str) -> None:
     before = settled(memory), text_of(memory, SCRATCH)
 
     def call_off() -> None:
-        with elsewhere(memory, clock) as other:
+        with elsewhere(home, clock) as other:
             assert other.call_off_dream("ada")
 
     dream = dream_disturbed(memory, phase, call_off)
@@ -301,7 +300,7 @@ def test_one_that_its_host_calls_off_has_changed_all_or_nothing(memory: Memory, 
     dream = memory.dream("ada", watch=watch, cancelled=lambda: not wanted[0])
     if phase == "index":
         assert dream.status == "done"
-        assert (folder_of(home_of(memory)) / STATE).read_text("utf-8") == dream.after, "it was not shown"
+        assert page_of(memory, STATE) == dream.after, "it was not shown"
     else:
         assert (dream.status, dream.phase) == ("failed", phase)
         assert (settled(memory), text_of(memory, SCRATCH)) == before
@@ -334,13 +333,13 @@ def test_whatever_is_raised_by_whom_it_tells_its_phase_changes_all_or_nothing(me
 @in_each_phase
 @pytest.mark.spec("G7", "K20")
 def test_one_that_took_too_long_and_was_overtaken_changes_nothing(
-    memory: Memory, clock: ManualClock, phase: str
+    memory: Memory, home: Home, clock: ManualClock, phase: str
 ) -> None:
     others: list[Dream] = []
 
     def overtake() -> None:
         clock.advance(seconds=LEASE.total_seconds() + 1)
-        with elsewhere(memory, clock) as other:
+        with elsewhere(home, clock) as other:
             others.append(other.dream("ada"))
 
     slow = dream_disturbed(memory, phase, overtake)
@@ -593,8 +592,7 @@ def asked(home: Home, clock: ManualClock) -> Iterator[Callable[[Answer], Memory]
     with Memory.open(home, clock=clock, embedder=None) as memory:
         noted(memory, *OLD, "The API migration is due on 20 March 2026")
         memory.dream("ada")
-        page = folder_of(home) / STATE
-        page.write_text(page.read_text("utf-8").replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"), "utf-8")
+        person_writes(memory, STATE, lambda page: page.replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"))
         clock.advance(seconds=3_600)
         noted(memory, *NEW, TEA)
     opened: list[Memory] = []

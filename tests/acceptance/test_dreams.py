@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from builders import Home, home_of
+from builders import Home, home_of, page_of, person_writes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -42,11 +42,11 @@ def memory(home: Home, clock: ManualClock) -> Iterator[Memory]:
 
 
 def state_of(memory: Memory, resource: str = "ada") -> str:
-    return (home_of(memory) / "resources" / resource / "MEMORY.md").read_text("utf-8")
+    return page_of(memory, "MEMORY.md", resource=resource)
 
 
 def notes_of(memory: Memory, resource: str = "ada") -> str:
-    return (home_of(memory) / "resources" / resource / "memory" / "scratch.md").read_text("utf-8")
+    return page_of(memory, "memory/scratch.md", resource=resource)
 
 
 def noted(memory: Memory, *texts: str, resource: str = "ada") -> list[str]:
@@ -216,10 +216,8 @@ def test_undoing_keeps_what_a_person_wrote_since(memory: Memory) -> None:
     memory.dream("ada")
     noted(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
-    file = home_of(memory) / "resources" / "ada" / "MEMORY.md"
-    file.write_text(
-        file.read_text("utf-8").replace("## The Bond\n", "## The Bond\n\n- Call her Dr. Lovelace\n"), "utf-8"
-    )
+    hers = "## The Bond\n\n- Call her Dr. Lovelace\n"
+    person_writes(memory, "MEMORY.md", lambda page: page.replace("## The Bond\n", hers))
     memory.undo_dream("ada")
     page = state_of(memory)
     assert "Call her Dr. Lovelace" in page
@@ -239,6 +237,7 @@ def test_only_the_last_dream_can_be_undone_and_only_once(memory: Memory) -> None
         memory.undo_dream("ada")
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("G10")
 def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_first(
     memory: Memory,
@@ -265,8 +264,7 @@ def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_
 def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     memory.flush()
-    file = home_of(memory) / "resources" / "ada" / "memory" / "scratch.md"
-    file.write_text(file.read_text("utf-8") + "\nThe cat is called Pascal.\n", "utf-8")
+    person_writes(memory, "memory/scratch.md", lambda notes: f"{notes}\nThe cat is called Pascal.\n")
     dream = memory.dream("ada")
     assert len(dream.notes) == 2
     assert "The cat is called Pascal." in state_of(memory)
@@ -278,9 +276,11 @@ def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory
 def test_a_note_that_a_person_took_off_the_page_is_not_taken_in(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces", "Ben owes Ada ten pounds")
     memory.flush()
-    file = home_of(memory) / "resources" / "ada" / "memory" / "scratch.md"
-    lines = [line for line in file.read_text("utf-8").splitlines() if "ten pounds" not in line]
-    file.write_text("\n".join(lines) + "\n", "utf-8")
+
+    def take_off(notes: str) -> str:
+        return "".join(line for line in notes.splitlines(keepends=True) if "ten pounds" not in line)
+
+    person_writes(memory, "memory/scratch.md", take_off)
     memory.dream("ada")
     assert "ten pounds" not in state_of(memory)
     assert memory.search("ten pounds", resource="ada")
@@ -356,8 +356,7 @@ def test_the_notes_of_a_dream_that_stands_are_named_by_it_alone(memory: Memory) 
 
 def page_edited(memory: Memory, edit: Callable[[str], str]) -> None:
     memory.flush()
-    file = home_of(memory) / "resources" / "ada" / "memory" / "scratch.md"
-    file.write_text(edit(file.read_text("utf-8")), "utf-8")
+    person_writes(memory, "memory/scratch.md", edit)
 
 
 @pytest.mark.parametrize("importance", ["0.7", "9.9", "1e-9", "0", "1e-999"])
@@ -504,8 +503,7 @@ def test_the_same_key_undoes_once(memory: Memory) -> None:
 def test_undoing_works_where_somebody_has_changed_a_line_of_the_dream(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
-    file = home_of(memory) / "resources" / "ada" / "MEMORY.md"
-    file.write_text(file.read_text("utf-8").replace("tabs over spaces", "tabs, always"), "utf-8")
+    person_writes(memory, "MEMORY.md", lambda page: page.replace("tabs over spaces", "tabs, always"))
     assert memory.undo_dream("ada").status == "undone"
     assert "Ada prefers tabs, always" in state_of(memory)
     assert "Ada prefers tabs over spaces" in notes_of(memory)
@@ -583,6 +581,7 @@ def test_a_clock_a_little_behind_does_not_take_a_dream_over(memory: Memory, home
     assert memory.dream("ada", watch=watch).status == "done"
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("G10")
 def test_a_backup_that_is_there_already_is_left_alone(memory: Memory) -> None:
     folder = home_of(memory) / "resources" / "ada"
@@ -595,6 +594,7 @@ def test_a_backup_that_is_there_already_is_left_alone(memory: Memory) -> None:
     assert backups == ["I am Ada. I raise quails.\n"]
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("G10")
 def test_what_stands_under_a_heading_of_theirs_stays_there(memory: Memory) -> None:
     folder = home_of(memory) / "resources" / "ada"
@@ -610,13 +610,15 @@ def test_what_stands_under_a_heading_of_theirs_stays_there(memory: Memory) -> No
 def test_a_dream_of_nothing_is_done_and_shows_nothing(memory: Memory) -> None:
     memory.session("shop", resource="ada")
     assert memory.dream("ada").status == "done"
-    assert not (home_of(memory) / "resources" / "ada" / "MEMORY.md").exists()
+    assert memory.belongings("ada").documents.text("MEMORY.md") == ""
+    assert memory.home is None or not (memory.home / "resources" / "ada" / "MEMORY.md").exists()
 
 
 def test_nobody_dreams_for_a_resource_that_there_is_not(memory: Memory) -> None:
     with pytest.raises(NotFound, match="no resource 'adda'"):
         memory.dream("adda")
-    assert not (home_of(memory) / "resources" / "adda").exists()
+    assert memory.resources() == []
+    assert memory.home is None or not (memory.home / "resources" / "adda").exists()
 
 
 @pytest.mark.spec("G6", "G12")

@@ -190,6 +190,7 @@ def test_a_client_that_does_not_answer_where_it_works_is_asked_again(memory: Mem
     asyncio.run(run())
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("I3")
 def test_no_project_reaches_another_by_any_name(memory: Memory, tmp_path: Path) -> None:
     """What another has is not there: as little as what nobody has, and in the same words."""

@@ -244,6 +244,7 @@ def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Me
     assert (reopen().settings.dream.enabled, reopen().settings.dream.min_crystals) == (False, 9)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("text", ["dream = [", "[dream]\nenabeld = true\n", '[dream]\nenabled = "no"\n'])
 def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(nowhere: Memory, home: Path, text: str) -> None:
