@@ -128,6 +128,9 @@ class _Arrival:
         """How far each owner's events go here: where those of others stand says nothing of them."""
         self._ours: dict[tuple[int, str], int] = {}
         """Where those places are here, of which the events so far could speak."""
+        self._here: dict[str, int] = {}
+        """How long streams are here that events speak of, and that are shorter in the bundle or not in it: no event of
+        it changes that."""
         self._owners: dict[str, str] = {}
         self._new_of: set[str] = set()
         """Resources of which something new has come."""
@@ -208,7 +211,11 @@ class _Arrival:
         seq, _, _ = number.partition(".")
         if not mark or not seq.isdecimal():
             return True  # no event is meant
-        return int(seq) <= max(self._theirs.get(stream, 0), self._store.version(stream))
+        if int(seq) <= self._theirs.get(stream, 0):
+            return True
+        if stream not in self._here:
+            self._here[stream] = self._store.version(stream)
+        return int(seq) <= self._here[stream]
 
 
 @contextmanager
