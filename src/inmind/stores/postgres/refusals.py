@@ -15,8 +15,8 @@ AGAIN = ("40001", "40P01")
 
 READ_ONLY = "25006"
 
-_LOCKED = "55P03"
 _BUSY = {
+    "55P03": "somebody else held it for too long",
     "57014": "the answer took too long",
     "53200": "the server has no memory left",
     "53300": "the server has no connection left",
@@ -37,8 +37,6 @@ def is_lost(error: psycopg.Error, connection: psycopg.Connection[object]) -> boo
 def translated(error: psycopg.Error, *, place: str, seconds: float, writing: bool) -> StoreError:
     """What the server has refused."""
     state, reason = error.sqlstate or "", first_line(error)
-    if state == _LOCKED:
-        return StoreBusy(place=place, seconds=seconds)
     if state in _BUSY:
         return StoreBusy(place=place, seconds=seconds, reason=f"{_BUSY[state]}: {reason}")
     if state in ("53100", "53000"):
