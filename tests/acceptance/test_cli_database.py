@@ -25,6 +25,8 @@ from inmind.doors.mcp.token import VARIABLE
 from inmind.errors import InmindError
 from inmind.home import checked_url, default_place, shown_url
 
+pytestmark = pytest.mark.embedded
+
 
 @pytest.fixture(autouse=True)
 def _unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -185,6 +187,20 @@ def test_names_are_completed_from_a_database(db: str) -> None:
     line = ["inmind", "--db", f"'{db}'", "show", "overview", "supp"]
     told = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
     assert CliRunner().invoke(app, prog_name="inmind", env=told).stdout.split() == ["support-42"]
+
+
+@pytest.mark.spec("J3")
+def test_looking_into_a_database_does_not_make_a_memory(tenant_url: str) -> None:
+    for arguments in (["sessions"], ["search", "tabs"], ["status"], ["export", "all.inmind"], ["note", "tea"]):
+        said = in_one_line(inmind("--db", tenant_url, *arguments))
+        assert said.startswith(f"inmind: NOT_FOUND: no memory at {shown_url(tenant_url)!r}"), said
+        assert "--db" in said
+    line = ["inmind", "--db", f"'{tenant_url}'", "show", "overview", "supp"]
+    told = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
+    assert CliRunner().invoke(app, prog_name="inmind", env=told).stdout.split() == []
+    assert findings(inmind("--db", tenant_url, "doctor", "--offline", "--json"))["schema"][0] == "warning"
+    assert inmind("--db", tenant_url, "note", "tea", "--resource", "ada").exit_code == 0
+    assert inmind("--db", tenant_url, "sessions").exit_code == 0
 
 
 # -- the doctor --------------------------------------------------------------------------------------------

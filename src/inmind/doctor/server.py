@@ -37,12 +37,13 @@ def _looked_at(url: str, *, online: bool) -> Iterator[Finding]:
     try:
         import psycopg
 
+        from inmind.stores.postgres.connection import settings_of
         from inmind.stores.postgres.database import LEAST_VERSION, MIGRATIONS
     except ImportError:
         yield CONNECTION.trouble("no database can be asked from here", '`pip install "inmind[postgres]"`')
         return
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS, application_name="inmind") as connection:
+        with psycopg.connect(settings_of(url), autocommit=True, connect_timeout=SECONDS) as connection:
             yield _let_in(connection, url, LEAST_VERSION)
             yield _durability(connection)
             schema = _schema(connection, len(MIGRATIONS))
@@ -79,7 +80,7 @@ def _durability(connection: Any) -> Finding:
 def _schema(connection: Any, known: int) -> Finding:
     (there,) = connection.execute("SELECT to_regclass(quote_ident(current_user) || '.inmind_steps')").fetchone()
     if there is None:
-        return SCHEMA.warning("no memory yet: whoever opens it first makes it", "`inmind --db URL sessions`")
+        return SCHEMA.warning("no memory yet: whoever opens it first makes it", "`inmind --db URL chat`")
     (have,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {there}").fetchone()  # noqa: S608 -- as the server spells it
     if have > known:
         seen = f"{have}, and this inmind knows {known}: it is read, and not written"

@@ -27,6 +27,7 @@ from inmind.stores.stream import Stream
 if TYPE_CHECKING:
     from inmind.stores.following import Read
     from inmind.stores.index import Index
+    from inmind.stores.postgres import PostgresStore
 
 
 class InDatabase:
@@ -129,14 +130,7 @@ def _document(events: Sequence[Event], path: str) -> Document:
 
 def opened_at(url: str) -> InDatabase:
     """The memory of whoever the URL lets in, made if need be."""
-    try:
-        from inmind.stores.postgres import PostgresStore
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("psycopg"):
-            raise
-        expected = 'the extra that databases need: pip install "inmind[postgres]"'
-        raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
-    store = PostgresStore.open(url)
+    store = _stores(url).open(url)
 
     def index(read: Read) -> Index:
         from inmind.stores.postgres.index import PostgresIndex
@@ -144,3 +138,19 @@ def opened_at(url: str) -> InDatabase:
         return PostgresIndex(store, read)
 
     return InDatabase(store, shown=shown_url(url), index=index)
+
+
+def is_at(url: str) -> bool:
+    """Whether there is one."""
+    return _stores(url).is_made(url)
+
+
+def _stores(url: str) -> type[PostgresStore]:
+    try:
+        from inmind.stores.postgres import PostgresStore
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("psycopg"):
+            raise
+        expected = 'the extra that databases need: pip install "inmind[postgres]"'
+        raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
+    return PostgresStore

@@ -128,7 +128,7 @@ def test_a_connection_is_made_anew_when_it_is_old(
     assert proxy.connections == before
     monkeypatch.setattr(pool, "LONGEST", 0.0)
     assert names(store) == names(store)
-    assert proxy.connections == before + 1
+    assert proxy.connections == before + 2
 
 
 @pytest.mark.spec("P29", "P33")

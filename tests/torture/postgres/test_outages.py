@@ -10,17 +10,19 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 
 import psycopg
 import pytest
 from postgres import wait_until
-from torture.harness import ask
+from torture.harness import ask, side_by_side
 from torture.postgres.actors import STREAM, a_key, a_page, census, names, now, put
 from torture.postgres.conftest import SECRET, Own
 
+from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
-from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres import PostgresStore, pool
 
 SECONDS = 3.0
 """More than a machine needs that is busy with other tests."""
@@ -219,7 +221,7 @@ def test_who_is_told_that_the_store_is_busy_is_told_why(own: Own, code: str) -> 
     with opened(own.tenant(f"why {code}")) as store:
         for ask_or_tell in (store.database.read, store.database.write):
             said = refused(lambda call=ask_or_tell: call(lambda connection: connection.execute(raising)), StoreBusy)
-            assert ("held by another writer" in said, "its own words" in said) == (code == "55P03", code != "55P03")
+            assert ("by another writer" in said, "its own words" in said) == (False, True)
 
 
 def nobody_listens() -> int:
@@ -276,3 +278,53 @@ def assert_untold(error: InmindError, *secrets: str) -> None:
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
     printed = "".join(traceback.format_exception(error))
     assert not [secret for secret in secrets if secret in printed]
+
+
+@pytest.mark.spec("P33")
+def test_connections_that_nobody_needs_are_given_back(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but one, by whoever comes next; and one that has grown old while nobody came is not used."""
+
+    def there() -> int:
+        return len(own.ask("SELECT FROM pg_stat_activity WHERE usename = 'crowded'"))
+
+    with opened(own.tenant("crowded")) as store:
+        put(store, "before", keyed=False)
+        held = threading.Barrier(4)
+
+        def hold(_: int) -> None:
+            with store.database.transaction():
+                held.wait(timeout=10)
+
+        side_by_side(hold, range(4))
+        names(store)
+        assert there() == 4
+        monkeypatch.setattr(pool, "RESTING", 0.0)
+        names(store)
+        wait_until(lambda: there() == 1, "they are kept")
+        (kept,) = own.ask("SELECT pid FROM pg_stat_activity WHERE usename = 'crowded'")
+        names(store)
+        assert own.ask("SELECT pid FROM pg_stat_activity WHERE usename = 'crowded'") == [kept]
+        monkeypatch.setattr(pool, "LONGEST", 0.0)
+        asked = "SELECT pg_backend_pid()"
+        assert store.database.read(lambda connection: connection.execute(asked).get) != kept[0]
+
+
+@pytest.mark.spec("P33", "J8")
+def test_a_url_says_how_many_connections_and_how_long(own: Own) -> None:
+    url = own.tenant("limited")
+    with Memory.open(f"{url}&inmind_connections=1&inmind_seconds=1", embedder=None) as memory:
+        store = memory._store  # pyright: ignore[reportPrivateUsage] -- to hold the only connection
+        assert isinstance(store, PostgresStore)
+        with ThreadPoolExecutor(1) as thread, store.database.transaction():
+            said = thread.submit(lambda: refused(memory.resources, StoreBusy)).result(timeout=10)
+        assert "all 1 connections of this process were in use for 1 s" in said
+        assert "inmind_" not in memory.place
+
+
+@pytest.mark.spec("P33")
+@pytest.mark.parametrize(
+    "told", ["inmind_seconds=0", "inmind_connections=1.5", "inmind_seconds=soon", "inmind_seconds"]
+)
+def test_a_url_that_says_no_number_is_refused(told: str) -> None:
+    with pytest.raises(InvalidInput, match=r"inmind_\w+: expected a whole number from 1 to"):
+        PostgresStore.open(f"postgresql://ada@127.0.0.1:1/there?connect_timeout=1&{told}")

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,9 +16,11 @@ from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now
 from torture.postgres.conftest import Own
 from torture.postgres.test_outages import SOON, opened
 
+from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
 from inmind.stores.base import Appended, Key, Receipt
-from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres import PostgresStore, database
+from inmind.stores.postgres.adopting import AT_A_TIME
 
 
 def is_past(seconds: float) -> Callable[[], bool]:
@@ -123,3 +126,40 @@ def test_a_role_that_sees_moments_by_default_writes_like_others(own: Own, level:
         assert len(set(names(store))) == 30
         one = Key(value="once", request="once")
         side_by_side(lambda _: store.append("resource/none", [], expected=0, at=now(), key=one), range(6))
+
+
+@pytest.mark.spec("M36", "P33")
+def test_who_brings_a_schema_up_waits_for_a_reader_and_nobody_waits_behind_it(
+    own: Own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, ours = own.tenant("older"), database.MIGRATIONS
+    monkeypatch.setattr(database, "MIGRATIONS", ours[:1])
+    with opened(url) as store:
+        put(store, "before", keyed=False)
+    monkeypatch.setattr(database, "MIGRATIONS", ours)
+    waiting = "SELECT FROM pg_locks WHERE relation = 'older.owners'::regclass AND NOT granted"
+    with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as thread:
+        reader.execute("SELECT FROM older.owners")
+        opening = thread.submit(PostgresStore.open, url, seconds=20)
+        wait_until(lambda: bool(own.ask(waiting)), "nobody waits for the table")
+        own.tell("SET lock_timeout = '5s'; SELECT FROM older.owners")
+        assert not opening.done()
+        reader.rollback()
+        store = opening.result(timeout=20)
+    put(store, "after", keyed=False)
+    store.close()
+    assert ask(census, url=url) == ["before", "after"]
+
+
+@pytest.mark.spec("J8")
+def test_an_import_sends_many_events_at_once_whatever_they_speak_of(own: Own, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "home", embedder=None) as memory:
+        session = memory.session("of ada", resource="ada")
+        for number in range(40):
+            session.prepare([{"role": "user", "content": f"Look at src/file_{number}.py"}])
+        memory.export(tmp_path / "all.inmind")
+    with Memory.open(own.tenant("brought"), embedder=None) as memory:
+        before = own.server.log.count('COPY "brought".events')
+        done = memory.import_(tmp_path / "all.inmind")
+    sent = own.server.log.count('COPY "brought".events') - before
+    assert (done.events > 100, 0 < sent <= done.events // AT_A_TIME + 1) == (True, True), (done.events, sent)

@@ -54,8 +54,9 @@ def existing_memory(
     """An existing home: looking into one must not make it. Whoever searches nothing waits for no embedder."""
     place = chosen_place()
     if not _is_there(place):
-        hint = "`inmind demo` shows one, `inmind chat` begins yours, --home or $INMIND_HOME names another"
-        raise NotFound(what="memory at", name=str(place), hint=hint)
+        named = "--home or $INMIND_HOME" if isinstance(place, Path) else "--db or $INMIND_DB"
+        hint = f"`inmind demo` shows one, `inmind chat` begins yours, {named} names another"
+        raise NotFound(what="memory at", name=shown_url(place) if isinstance(place, str) else str(place), hint=hint)
     with Memory.open(place, settings=settings, embedder=embedder) as memory:
         yield memory
 
@@ -65,14 +66,19 @@ def settings_there() -> Settings:
     place = chosen_place()
     if isinstance(place, Path):
         return settings_of(place)
+    if not _is_there(place):
+        return Settings()
     with Memory.open(place, embedder=None) as memory:
         return memory.settings
 
 
 def _is_there(place: Path | str) -> bool:
-    """A database that lets us in is one."""
+    if isinstance(place, str):
+        from inmind.stores.in_database import is_at
+
+        return is_at(place)
     try:
-        return isinstance(place, str) or (place / DATABASE).exists()
+        return (place / DATABASE).exists()
     except OSError:  # there is something that we may not look into: whoever opens it is told why
         return True
 

@@ -17,6 +17,8 @@ import psycopg
 from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 
+from inmind.stores.postgres.urls import for_the_driver
+
 T = TypeVar("T")
 
 IDLE = 20.0
@@ -111,7 +113,8 @@ def leads_somewhere(connection: Connection, until: float) -> bool:
 
 
 def settings_of(url: str) -> str:
-    """What a URL says, with what it leaves open."""
+    """What a URL tells the driver, with what it leaves open."""
+    url = for_the_driver(url)
     told = conninfo_to_dict(url)
     timeout_from_conninfo(told)
     usual = {key: value for key, value in {**NETWORK, "application_name": "inmind"}.items() if key not in told}
@@ -128,13 +131,3 @@ def connect(conninfo: str, until: float) -> Connection:
 
 
 OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "cursor_factory": Cursor}
-
-
-def shown_place(url: str) -> str:
-    """A database as it may stand in a message: who, where, which; never a password."""
-    told = conninfo_to_dict(url)
-    user = f"{told['user']}@" if told.get("user") else ""
-    host = cast(str, told.get("host") or told.get("hostaddr") or "")
-    port = f":{told['port']}" if told.get("port") else ""
-    where = "" if host.startswith("/") else f"{host}{port}"
-    return f"postgresql://{user}{where}/{told.get('dbname') or ''}"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
+from itertools import count
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -21,6 +22,7 @@ from psycopg import sql
 
 from inmind.errors import (
     InvalidInput,
+    NotFound,
     OutcomeUnknown,
     ReadOnly,
     StoreBusy,
@@ -28,23 +30,26 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
+from inmind.home import shown_url
 from inmind.stores.fork import tell_after_fork
-from inmind.stores.postgres.connection import Connection, connect, settings_of, shown_place
+from inmind.stores.postgres.connection import Connection, connect, settings_of
 from inmind.stores.postgres.pool import Exhausted, Pool
 from inmind.stores.postgres.refusals import AGAIN, READ_ONLY, first_line, is_lost, translated
+from inmind.stores.postgres.urls import limits_in
 from inmind.stores.statements import named, script
 
 T = TypeVar("T")
 
 SECONDS = 30.0
-"""That a call may take, whatever it waits for."""
+"""That a call may take, whatever it waits for, unless a URL says another number."""
 
 MOST = 10
-"""Connections of one process."""
+"""Connections of one process, likewise."""
 
 LEAST_VERSION = 15
 _TRIES, _READS = 20, 3
 _GRACE = 1.0
+_MOMENT = "500ms"
 _PACKAGE = "inmind.stores.postgres"
 
 MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances")
@@ -54,13 +59,17 @@ MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances")
 class Database:
     """Whoever asks gets a connection for as long as a block lasts; what goes wrong is told in our own errors."""
 
-    def __init__(self, url: str, *, seconds: float = SECONDS, most: int = MOST) -> None:
+    def __init__(self, url: str, *, seconds: float | None = None, most: int | None = None, make: bool = True) -> None:
+        """`seconds` that a call may take and `most` connections, if it is not for the URL to say. `make`: a schema,
+        where there is none; else that is NotFound."""
         try:
-            self._conninfo, self.place = settings_of(url), shown_place(url)
+            self._conninfo, self.place = settings_of(url), shown_url(url)
         except psycopg.Error:  # whose words may be the whole of the URL, with its password
             raise InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…") from None
-        self._seconds, self._most = seconds, most
-        self._pool = Pool(self._connected, most=most)
+        limits = limits_in(url)
+        self._seconds, self._most = seconds or limits.seconds or SECONDS, most or limits.connections or MOST
+        self._make = make
+        self._pool = Pool(self._connected, most=self._most)
         self._bound = threading.local()
         self.refusal = ""
         """Why nothing is written here, where that is so for good."""
@@ -285,20 +294,34 @@ class Database:
     def _migrate(self, connection: Connection) -> None:
         """Bring the schema to ours, a committed step at a time; of several processes, each step has one winner."""
         self._refuse_anothers(connection)
+        if not self._make and not self._steps(connection):
+            raise NotFound(what="memory at", name=self.place)
         while (have := self._steps(connection)) < len(MIGRATIONS):
-            with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"inmind {self.schema}",))
-                if (now := self._steps(connection)) != have:
-                    have = now
-                    continue
-                if not have:
-                    self._make_schema(connection)
-                step = MIGRATIONS[have]
-                _run(connection, self.in_schema(script(step, package=_PACKAGE)))
-                added = "INSERT INTO tenant.inmind_steps (number, name) VALUES ($1, $2)"
-                connection.execute(self.in_schema(added), (have + 1, step))
+            connection.deadline = until = time.monotonic() + self._seconds
+            for tries in count():
+                try:
+                    self._take_step(connection, have)
+                    break
+                except psycopg.errors.LockNotAvailable:
+                    if self._is_over(until):
+                        raise
+                    _part(tries)
         if have > len(MIGRATIONS):
             self.refusal = f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
+
+    def _take_step(self, connection: Connection, have: int) -> None:
+        """Unless somebody else has. It waits for a table only a moment: whoever comes to it meanwhile waits as well."""
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"inmind {self.schema}",))
+            if self._steps(connection) != have:
+                return
+            connection.execute(f"SET LOCAL lock_timeout = '{_MOMENT}'")
+            if not have:
+                self._make_schema(connection)
+            step = MIGRATIONS[have]
+            _run(connection, self.in_schema(script(step, package=_PACKAGE)))
+            added = "INSERT INTO tenant.inmind_steps (number, name) VALUES ($1, $2)"
+            connection.execute(self.in_schema(added), (have + 1, step))
 
     def _steps(self, connection: Connection) -> int:
         """Out of the catalogue's own tables: what is resolved by name may be remembered from before a wait."""

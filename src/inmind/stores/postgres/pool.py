@@ -23,6 +23,9 @@ from inmind.stores.postgres.connection import Connection, leads_somewhere
 LONGEST = 3600.0
 """Seconds after which a connection is made anew: a name may have come to mean another server since."""
 
+RESTING = 60.0
+"""Seconds after which a connection that nobody has needed is given back to the server. One is kept."""
+
 
 class Exhausted(Exception):
     """All connections were lent for as long as somebody could wait."""
@@ -53,13 +56,13 @@ class Pool:
         """Kept for the next one, unless it is closed, was left in the middle of something, or is old."""
         idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
         with self._lock:
-            kept = idle and not self._closed and time.monotonic() - connection.made < LONGEST
+            kept = idle and not self._closed and not _is_old(connection)
             if kept:
                 self._idle.append(connection)
-            else:
-                self._all.discard(connection)
-        if not kept:
-            connection.close()
+            gone = [*self._unneeded(), *([] if kept else [connection])]
+            self._all.difference_update(gone)
+        for one in gone:
+            one.close()
         self._free.release()
 
     def drop_idle(self) -> None:
@@ -94,11 +97,17 @@ class Pool:
         self._idle, self._inherited, self._all = deque(), self._all, set()
 
     def _idling(self, until: float) -> Connection | None:
-        """The one that was used last: the others may rest until they are too old."""
+        """The one that was used last: so the others rest, and are given back."""
         with self._lock:
             if self._closed:
                 raise Closed
+            gone = self._unneeded()
+            while self._idle and _is_old(self._idle[-1]):
+                gone.append(self._idle.pop())
+            self._all.difference_update(gone)
             connection = self._idle.pop() if self._idle else None
+        for one in gone:
+            one.close()
         if connection is None or leads_somewhere(connection, until):
             return connection
         with self._lock:
@@ -107,8 +116,19 @@ class Pool:
         self.drop_idle()
         return None
 
+    def _unneeded(self) -> list[Connection]:
+        """Those that have rested for long. They are in the order in which they came back."""
+        gone: list[Connection] = []
+        while len(self._idle) > 1 and time.monotonic() - self._idle[0].used > RESTING:
+            gone.append(self._idle.popleft())
+        return gone
+
     def _made(self, until: float) -> Connection:
         connection = self._make(until)
         with self._lock:
             self._all.add(connection)
         return connection
+
+
+def _is_old(connection: Connection) -> bool:
+    return time.monotonic() - connection.made > LONGEST

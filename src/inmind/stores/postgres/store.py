@@ -15,12 +15,12 @@ from typing import Any, cast
 
 import psycopg
 
-from inmind.errors import Conflict, KeyReused
+from inmind.errors import Conflict, KeyReused, NotFound
 from inmind.journal import Draft, Event, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window, owner_by
 from inmind.stores.postgres.adopting import Adopting
 from inmind.stores.postgres.connection import Connection
-from inmind.stores.postgres.database import MOST, SECONDS, Database
+from inmind.stores.postgres.database import Database
 from inmind.stores.rows import begun_of, event_of, readable, receipt_of, rows_of
 
 _FOREVER = 2**63 - 1
@@ -36,9 +36,18 @@ class PostgresStore:
         self._bound = threading.local()
 
     @classmethod
-    def open(cls, url: str, *, seconds: float = SECONDS, most: int = MOST) -> PostgresStore:
+    def open(cls, url: str, *, seconds: float | None = None, most: int | None = None) -> PostgresStore:
         """`seconds`: that a call may take. `most`: connections of this process."""
         return cls(Database(url, seconds=seconds, most=most))
+
+    @classmethod
+    def is_made(cls, url: str) -> bool:
+        """Is there a memory of whom the URL lets in? None is made by asking."""
+        try:
+            Database(url, most=1, make=False).close()
+        except NotFound:
+            return False
+        return True
 
     @property
     def refusal(self) -> str:

@@ -1,4 +1,4 @@
-"""URLs of one server for others than whom an operator's URL names.
+"""What a URL says beside what the driver knows, and URLs of one server for others than whom an operator's URL names.
 
 They are written so that `home.checked_url` can tell what in them is a password, whatever anybody is called.
 """
@@ -10,8 +10,35 @@ from urllib.parse import quote, urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
-_PERSONAL = ("user", "password", "passfile", "options", "sslcert", "sslkey", "sslpassword", "application_name")
+from inmind.errors import InvalidInput
+from inmind.frozen import frozen
+
+_CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
+_OURS = (_CONNECTIONS, _SECONDS)
+
+_PERSONAL = ("user", "password", "passfile", "options", "sslcert", "sslkey", "sslpassword", "application_name", *_OURS)
 """What one who connects says of itself, and no other should."""
+
+
+@frozen(kw_only=True)
+class Limits:
+    """What a process may use of a server, as far as a URL says it."""
+
+    connections: int | None
+    seconds: int | None
+    """That a call may take."""
+
+
+def limits_in(url: str) -> Limits:
+    told = _ours(url)
+    return Limits(connections=_number(told, _CONNECTIONS, 1_000), seconds=_number(told, _SECONDS, 86_400))
+
+
+def for_the_driver(url: str) -> str:
+    """Without what is ours."""
+    where, _, asked = url.partition("?")
+    rest = "&".join(pair for pair in asked.split("&") if pair.partition("=")[0] not in _OURS)
+    return f"{where}?{rest}" if rest else where
 
 
 def acting_as(url: str, role: str) -> str:
@@ -30,7 +57,21 @@ def let_in(url: str, role: str, password: str, *, usual: Mapping[str, str]) -> s
 
 
 def _told(url: str) -> dict[str, str]:
-    return {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    told = {name: str(value) for name, value in conninfo_to_dict(for_the_driver(url)).items() if value is not None}
+    return {**told, **_ours(url)}
+
+
+def _ours(url: str) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in url.partition("?")[2].split("&"))
+    return {name: value for name, _, value in pairs if name in _OURS}
+
+
+def _number(told: Mapping[str, str], name: str, most: int) -> int | None:
+    if (value := told.get(name)) is None:
+        return None
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= most:
+        raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {most}")
+    return int(value)
 
 
 def _url(told: Mapping[str, str]) -> str:
