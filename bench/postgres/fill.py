@@ -1,7 +1,8 @@
 """Memories of many, put into a database quickly: real events with times of their own, adopted as an import does.
 
-What is said is made up: words as frequent as words are, so that an index of them is as large as it would be, and a
-question for the rarer ones of a line has one best answer.
+What is said is made up, of words that come up as often as in conversations: some 450 different ones in the first 10,000
+characters and 1,450 in 60,000, like LongMemEval has. So an index of them is as large as it would be, and a question for
+the rarer ones of a line has one best answer.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _vocabulary() -> tuple[list[str], list[float]]:
     while len(seen) < WORDS:
         length = bisect((0.15, 0.65, 0.93), random.random()) + 1
         seen["".join(random.choice(syllables) for _ in range(length))] = None
-    return list(seen), list(accumulate(1 / (rank + 1.5) for rank in range(WORDS)))
+    return list(seen), list(accumulate(1 / (rank + 10) ** 1.5 for rank in range(WORDS)))
 
 
 @cache
