@@ -153,16 +153,18 @@ SELECT identity FROM tenant.followed;
 
 -- name: standing
 -- How far the events of some owners were taken in: whether there is more, and whether what was taken in last is still
--- where it was put. Behind that, those who have anything here, as `scopes` tells of them.
+-- where it was put. Behind that, those who have anything here, as `scopes` tells of them. Not by EXISTS: the tables with
+-- one row are never analysed, and for the many owners that are guessed then, all events would be read into a hash.
 SELECT owners.id, owners.name, owners.news OR coalesce(resources.upto, 0) < owners.position,
     identity IS NOT NULL AND (resources.id IS NULL OR (
         resources.name = owners.name AND resources.upto <= owners.position
-        AND (resources.upto = 0 OR EXISTS (
-            SELECT FROM tenant.events
-            WHERE events.owner = owners.id AND events.position = resources.upto AND events.at = resources.at))
-        AND (resources.newest = 0 OR EXISTS (
-            SELECT FROM tenant.crystals WHERE crystals.resource = resources.id AND made = resources.newest))
-        AND (last = 0 OR EXISTS (SELECT FROM tenant.passages WHERE made = last)))),
+        AND (resources.upto = 0 OR (
+            SELECT true FROM tenant.events
+            WHERE events.owner = owners.id AND events.position = resources.upto AND events.at = resources.at) IS TRUE)
+        AND (resources.newest = 0 OR (
+            SELECT true FROM tenant.crystals WHERE crystals.resource = resources.id AND made = resources.newest
+            LIMIT 1) IS TRUE)
+        AND (last = 0 OR (SELECT true FROM tenant.passages WHERE made = last LIMIT 1) IS TRUE))),
     identity, resources.id, resources.name, passages, hidden, ARRAY (
         SELECT speakers.name FROM tenant.speakers WHERE speakers.resource = resources.id AND messages > 1
         ORDER BY messages DESC, speakers.name LIMIT $3),
