@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -95,9 +95,17 @@ class InMemoryStore:
             )
             return list(islice(wanted, most))
 
-    def position(self) -> int:
+    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
         with self._open():
-            return len(self._order)
+            there = list(enumerate(self._order[: max(position, 0)], 1))
+        for start in range(0, len(there), most):
+            with self._open():
+                yield from [one for one in there[start : start + most] if owner in (None, self._owner(one[1].stream))]
+
+    def position(self, *, owner: str | None = None) -> int:
+        with self._open():
+            theirs = (place for place, event in enumerate(self._order, 1) if owner in (None, self._owner(event.stream)))
+            return max(theirs, default=0)
 
     def moment(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -126,6 +134,15 @@ class InMemoryStore:
             found = [(key, *self._keys[stream, key]) for key in keys[:most]]
             return [Receipt(stream, Key(key, request), appended) for key, request, appended in found]
 
+    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
+        with self._open():
+            streams = {stream for stream, _ in self._keys}
+        for stream in sorted(streams):
+            after: str | None = None
+            while batch := self.receipts(stream, after=after, most=most):
+                yield from batch
+                after = batch[-1].key.value
+
     @contextmanager
     def adopting(self) -> Generator[_Adoption]:
         with self._open():
@@ -138,10 +155,10 @@ class InMemoryStore:
                 self._events, self._order, self._keys = before
                 raise
 
-    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
+    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
         with self._open():
             names = (name for name in self._events if name.startswith(prefix))
-            return sorted(name for name in names if owner in (None, self._owner(name)))
+            return sorted(name for name in names if owner in (None, self._owner(name)))[:most]
 
     def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
         with self._open():

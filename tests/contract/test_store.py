@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import count
+from itertools import count, groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -369,7 +371,8 @@ def test_streams_are_found_by_their_beginning_and_no_character_is_special(store:
     for name in HOSTILE:
         append(store, name, stream=name)
     for prefix in [*HOSTILE, "a%%", "_", "%", "🎉"]:
-        assert list(store.streams(prefix)) == sorted(name for name in HOSTILE if name.startswith(prefix))
+        found = sorted(name for name in HOSTILE if name.startswith(prefix))
+        assert (list(store.streams(prefix)), list(store.streams(prefix, most=1))) == (found, found[:1])
     for name in HOSTILE:
         assert texts(store.read(name)) == [name]
 
@@ -513,6 +516,45 @@ def test_the_position_is_that_of_the_event_that_was_stored_last(store: Store) ->
     assert store.position() == store.since(0, kinds=WRITTEN, most=9)[-1][0]
 
 
+def test_the_position_of_an_owner_is_that_of_its_last_event(store: Store) -> None:
+    for stream in ("resource/ada", "resource/ben", "resource/ada"):
+        append(store, "a", stream=stream)
+    ada, ben = (store.since(0, kinds=WRITTEN, most=9, owner=owner)[-1][0] for owner in ("ada", "ben"))
+    assert (store.position(owner="ada"), store.position(owner="ben")) == (ada, ben) == (store.position(), ben)
+    assert store.position(owner="eve") == 0
+
+
+@pytest.mark.spec("M40")
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_all_events_up_to_a_position_are_told_each_owner_s_in_their_order(store: Store, most: int) -> None:
+    for text in ("a", "b"):
+        for name in ("ada", "ben", "eve"):
+            append(store, f"{name} {text}", stream=f"resource/{name}")
+            append(store, f"{name} {text}+", stream=f"resource/{name}")
+    upto = store.position()
+    append(store, "later", stream="resource/ben")
+    told = list(store.all_up_to(upto, most=most))
+    everything = store.since(0, kinds=list(KINDS), most=99)
+    assert sorted(told, key=itemgetter(0)) == [one for one in everything if one[0] <= upto]
+    for name in ("ada", "ben"):
+        theirs = list(store.all_up_to(upto, most=most, owner=name))
+        assert theirs == [one for one in told if one[1] and one[1].stream == f"resource/{name}"]
+        assert texts(event for _, event in theirs) == [f"{name} a", f"{name} a+", f"{name} b", f"{name} b+"]
+    assert (list(store.all_up_to(0, most=most)), list(store.all_up_to(upto, most=most, owner="x"))) == ([], [])
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+def test_the_keys_of_all_streams_are_told_each_stream_s_together(store: Store, most: int) -> None:
+    for number, stream in enumerate(("one", "two", "one", "one", "none")):
+        key = Key(f"{9 - number}" if number else "", "r")
+        append(store, *(["a"] if stream != "none" else []), stream=stream, key=key)
+    told = list(store.all_receipts(most=most))
+    assert Counter(receipt.stream for receipt in told) == {"one": 3, "two": 1, "none": 1}
+    for stream in ("one", "two", "none"):
+        assert [one for one in told if one.stream == stream] == list(store.receipts(stream, most=99))
+    assert len([*groupby(told, key=attrgetter("stream"))]) == 3
+
+
 # -- carried elsewhere -------------------------------------------------------------------------------------
 
 
@@ -545,6 +587,13 @@ def test_what_happened_elsewhere_comes_in_as_it_was(store: Store) -> None:
 
 
 @pytest.mark.spec("M40")
+def test_what_happened_elsewhere_stands_in_a_list_by_when_it_did(store: Store) -> None:
+    append(store, "b", stream="resource/b", at=LATER - timedelta(hours=1))
+    adopt(store, an_event("a", 1, stream="resource/a"), an_event("b", 2, stream="resource/a"))
+    begun = [(one.first.stream, one.version, one.updated) for one in store.begun("resource/")]
+    assert begun == [("resource/a", 2, LATER), ("resource/b", 1, LATER - timedelta(hours=1))]
+
+
 def test_what_is_there_already_is_the_same_or_a_conflict(store: Store) -> None:
     adopt(store, an_event("a", 1), an_event("b", 2))
     assert adopt(store, an_event("a", 1), an_event("b", 2), an_event("c", 3)) == [False, False, True]
@@ -692,6 +741,8 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "version": lambda store: store.version("s"),
     "receipt": lambda store: store.receipt("s", Key("k", "r")),
     "position": lambda store: store.position(),
+    "all_up_to": lambda store: list(store.all_up_to(1, most=1)),
+    "all_receipts": lambda store: list(store.all_receipts(most=1)),
     "receipts": lambda store: store.receipts("s", most=1),
     "adopting": lambda store: adopt(store),
     "streams": lambda store: store.streams(""),

@@ -5,7 +5,7 @@ Each promise is a test in tests/contract/test_store.py, which every store has to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -200,8 +200,16 @@ class Store(Protocol):
         """
         ...
 
-    def position(self) -> int:
-        """The highest that any event has; 0 before the first."""
+    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
+        """Every event up to a position, of whichever kind, each with its own; so many are read at a time.
+
+        Each owner's come in the order in which they were stored, and one owner's may come behind all of another's: so
+        that reading on costs the same wherever one is. Inside a `moment`, as with `since`; so is what None stands for.
+        """
+        ...
+
+    def position(self, *, owner: str | None = None) -> int:
+        """The highest that any event has, or any of one owner's; 0 before the first."""
         ...
 
     def moment(self) -> AbstractContextManager[None]:
@@ -224,6 +232,10 @@ class Store(Protocol):
         """The keys of a stream, in their order: so many, behind one."""
         ...
 
+    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
+        """The keys of all streams, each stream's together and in their order; so many are read at a time."""
+        ...
+
     def adopting(self) -> AbstractContextManager[Adoption]:
         """Take in what happened elsewhere: stored when the block ends, and not at all if it raises.
 
@@ -231,8 +243,9 @@ class Store(Protocol):
         """
         ...
 
-    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
-        """Names of the streams that begin with the prefix, sorted; of one owner's, where one is named."""
+    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
+        """Names of the streams that begin with the prefix, sorted, and so many at most; of one owner's, where one is
+        named."""
         ...
 
     def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:

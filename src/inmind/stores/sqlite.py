@@ -223,9 +223,21 @@ class SqliteStore(Connected):
                 rows = connection.execute(_sql("events_since_of"), (*bounds, owner)).fetchall()
         return [(row[0], readable(row[1], row[2:])) for row in rows]
 
-    def position(self) -> int:
+    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
+        before = 0
+        while True:
+            with self._reading() as connection:
+                rows = connection.execute(_sql("all_events"), (before, position, owner, most)).fetchall()
+            yield from ((row[0], readable(row[1], row[2:])) for row in rows)
+            if len(rows) < most:
+                return
+            before = rows[-1][0]
+
+    def position(self, *, owner: str | None = None) -> int:
         with self._reading() as connection:
-            return connection.execute(_sql("position")).get
+            if owner is None:
+                return connection.execute(_sql("position")).get
+            return connection.execute(_sql("position_of"), (owner,)).get
 
     def moment(self) -> contextlib.AbstractContextManager[None]:
         """All up to a position is of one moment by itself."""
@@ -249,6 +261,16 @@ class SqliteStore(Connected):
             rows = connection.execute(_sql("receipts"), bounds).fetchall()
         return [receipt_of(stream, key, row) for key, *row in rows]
 
+    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
+        behind: tuple[int, str] = (0, "")
+        while True:
+            with self._reading() as connection:
+                rows = connection.execute(_sql("all_receipts"), (*behind, most)).fetchall()
+            yield from (receipt_of(stream, key, row) for _, stream, key, *row in rows)
+            if len(rows) < most:
+                return
+            behind = rows[-1][0], rows[-1][2]
+
     @contextlib.contextmanager
     def adopting(self) -> Generator[_Adoption]:
         try:
@@ -258,9 +280,10 @@ class SqliteStore(Connected):
             self._stream_ids.clear()  # numbers that were read inside will be given to other streams
             raise
 
-    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
+    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
+        bounds = (prefix, f"{prefix}\U0010ffff", owner, -1 if most is None else most)
         with self._reading() as connection:
-            rows = connection.execute(_sql("stream_names"), (prefix, f"{prefix}\U0010ffff", owner)).fetchall()
+            rows = connection.execute(_sql("stream_names"), bounds).fetchall()
         return [name for (name,) in rows]
 
     def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:

@@ -8,7 +8,7 @@ for each other. See `database` for whose database it is, and what becomes of los
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, cast
@@ -86,12 +86,20 @@ class PostgresStore:
     def since(
         self, position: int, *, kinds: Sequence[str], most: int, owner: str | None = None
     ) -> Sequence[tuple[int, Event | None]]:
-        bounds = (_number(position), list(kinds), most)
-        rows = self._rows("events_since", bounds) if owner is None else self._rows("events_since_of", (*bounds, owner))
+        rows = self._rows("events_since", (_number(position), list(kinds), most, owner))
         return [(row[0], readable(row[1], row[2:])) for row in rows]
 
-    def position(self) -> int:
-        return self._rows("position")[0][0]
+    def all_up_to(self, position: int, *, most: int, owner: str | None = None) -> Iterator[tuple[int, Event | None]]:
+        behind: tuple[int, int] = (0, 0)
+        while True:
+            rows = self._rows("all_events", (*behind, _number(position), owner, most))
+            yield from ((row[1], readable(row[2], row[3:])) for row in rows)
+            if len(rows) < most:
+                return
+            behind = rows[-1][0], rows[-1][1]
+
+    def position(self, *, owner: str | None = None) -> int:
+        return self._rows("position", (owner,))[0][0]
 
     @contextmanager
     def moment(self) -> Generator[None]:
@@ -115,6 +123,15 @@ class PostgresStore:
     def receipts(self, stream: str, *, after: str | None = None, most: int) -> Sequence[Receipt]:
         return [receipt_of(stream, key, row) for key, *row in self._rows("receipts", (stream, after, most))]
 
+    def all_receipts(self, *, most: int) -> Iterator[Receipt]:
+        behind: tuple[int, str] = (0, "")
+        while True:
+            rows = self._rows("all_receipts", (*behind, most))
+            yield from (receipt_of(stream, key, row) for _, stream, key, *row in rows)
+            if len(rows) < most:
+                return
+            behind = rows[-1][0], rows[-1][2]
+
     @contextmanager
     def adopting(self) -> Generator[Adopting]:
         with self.database.transaction() as connection:
@@ -125,15 +142,11 @@ class PostgresStore:
             finally:
                 self._bound.adoption = None
 
-    def streams(self, prefix: str, *, owner: str | None = None) -> Sequence[str]:
-        bounds = (prefix, f"{prefix}\U0010ffff")
-        rows = self._rows("stream_names", bounds) if owner is None else self._rows("stream_names_of", (*bounds, owner))
-        return [name for (name,) in rows]
+    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
+        return [name for (name,) in self._rows("stream_names", (prefix, f"{prefix}\U0010ffff", most, owner))]
 
     def begun(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[Begun]:
-        bounds = (prefix, f"{prefix}\U0010ffff", most)
-        rows = self._rows("begun", bounds) if owner is None else self._rows("begun_of", (*bounds, owner))
-        return [begun_of(row) for row in rows]
+        return [begun_of(row) for row in self._rows("begun", (prefix, f"{prefix}\U0010ffff", most, owner))]
 
     def summary(self, stream: str) -> Summary:
         rows = self._rows("summary", (stream,))

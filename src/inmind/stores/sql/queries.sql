@@ -7,7 +7,7 @@ INSERT INTO streams (name) VALUES (?1) RETURNING id;
 
 -- name: stream_names
 -- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
-SELECT name FROM streams WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY name;
+SELECT name FROM streams WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY name LIMIT ?4;
 
 -- name: begun
 SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
@@ -52,11 +52,21 @@ FROM events JOIN streams ON streams.id = events.stream
 WHERE events.position > ?1 AND kind IN (SELECT value FROM json_each(?2)) AND streams.owner = ?4
 ORDER BY events.position LIMIT ?3;
 
+-- name: all_events
+SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+FROM events JOIN streams ON streams.id = events.stream
+WHERE events.position > ?1 AND events.position <= ?2 AND (?3 IS NULL OR streams.owner = ?3)
+ORDER BY events.position LIMIT ?4;
+
 -- name: event_at
 SELECT position, seq, at, kind, origin, trust, opens, sources, body FROM events WHERE stream = ?1 AND seq = ?2;
 
 -- name: position
 SELECT coalesce(max(position), 0) FROM events;
+
+-- name: position_of
+SELECT coalesce(max((SELECT position FROM events WHERE stream = streams.id ORDER BY seq DESC LIMIT 1)), 0)
+FROM streams WHERE owner = ?1;
 
 -- name: summary
 SELECT kind, count(*), max(at) FROM events WHERE stream = ?1 GROUP BY kind;
@@ -69,6 +79,11 @@ SELECT request, first, last, at FROM keys WHERE stream = ?1 AND key = ?2;
 -- Behind a key, or from the first one on: no text is less than the empty one, which can be a key.
 SELECT key, request, first, last, at FROM keys
 WHERE stream = ?1 AND (?2 IS NULL OR key > ?2) ORDER BY key LIMIT ?3;
+
+-- name: all_receipts
+-- Behind a key of a stream; no stream has the number 0.
+SELECT keys.stream, streams.name, key, request, first, last, at FROM keys JOIN streams ON streams.id = keys.stream
+WHERE (keys.stream, key) > (?1, ?2) ORDER BY keys.stream, key LIMIT ?3;
 
 -- name: add_key
 INSERT INTO keys (stream, key, request, first, last, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6);

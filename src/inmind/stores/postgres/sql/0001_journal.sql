@@ -13,7 +13,8 @@ CREATE TABLE tenant.streams (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
     owner bigint REFERENCES tenant.owners (id),
-    version bigint NOT NULL DEFAULT 0
+    version bigint NOT NULL DEFAULT 0,
+    written bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX streams_by_owner ON tenant.streams (owner, name);
 CREATE TABLE tenant.events (
@@ -105,7 +106,7 @@ BEGIN
     FROM jsonb_array_elements(events) WITH ORDINALITY;
     GET DIAGNOSTICS added = ROW_COUNT;
     IF added > 0 THEN
-        UPDATE tenant.streams SET version = expected + added, owner = met.owner WHERE id = met.id;
+        UPDATE tenant.streams SET version = expected + added, owner = met.owner, written = stamp WHERE id = met.id;
         UPDATE tenant.owners SET position = currval('tenant.positions') WHERE id = met.owner;
     END IF;
     repeated := false;

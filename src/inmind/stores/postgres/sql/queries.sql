@@ -16,21 +16,24 @@ SELECT seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
 WHERE streams.name = $1 AND seq > $2 AND seq <= $3 AND kind = $4 ORDER BY seq;
 
--- name: events_since_of
--- Events of some kinds of one owner, in the order in which they were stored.
+-- name: events_since
+-- Events of some kinds, of one owner or of everybody, in the order in which they were stored. Nothing is prepared, so
+-- each is planned for what it is asked: of one owner it goes through that one's part of the primary key.
 SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
-WHERE events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4)
+WHERE ($4::text IS NULL OR events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
     AND events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
 
--- name: events_since
--- Of everybody.
-SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+-- name: all_events
+-- In the order of the primary key, behind a place in it: reading on costs the same wherever that is.
+SELECT events.owner, events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
-WHERE events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
+WHERE (events.owner, events.position) > ($1::bigint, $2::bigint) AND events.position <= $3
+    AND ($4::text IS NULL OR events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
+ORDER BY events.owner, events.position LIMIT $5;
 
 -- name: position
-SELECT coalesce(max(position), 0) FROM tenant.owners;
+SELECT coalesce(max(position), 0) FROM tenant.owners WHERE $1::text IS NULL OR name = $1;
 
 -- name: owners
 SELECT name FROM tenant.owners WHERE position > 0 ORDER BY name;
@@ -40,27 +43,23 @@ SELECT version FROM tenant.streams WHERE name = $1;
 
 -- name: stream_names
 -- Streams that begin with a prefix; a range instead of LIKE, so that no character is a wildcard.
-SELECT name FROM tenant.streams WHERE name >= $1 AND name < $2 ORDER BY name;
-
--- name: stream_names_of
-SELECT streams.name FROM tenant.streams JOIN tenant.owners ON owners.id = streams.owner
-WHERE owners.name = $3 AND streams.name >= $1 AND streams.name < $2 ORDER BY streams.name;
+SELECT name FROM tenant.streams
+WHERE name >= $1 AND name < $2
+    AND ($4::text IS NULL OR owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
+ORDER BY name LIMIT $3;
 
 -- name: begun
-SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
+-- Which they are is told by their own rows; only of those that are wanted, the first event is read.
+SELECT lately.name, lately.version, lately.written, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
     opening.opens, opening.sources, opening.body
-FROM tenant.streams
-JOIN tenant.events AS opening ON (opening.owner, opening.stream, opening.seq) = (streams.owner, streams.id, 1)
-JOIN tenant.events AS latest ON (latest.owner, latest.stream, latest.seq) = (streams.owner, streams.id, streams.version)
-WHERE streams.name >= $1 AND streams.name < $2 ORDER BY latest.at DESC, streams.name LIMIT $3;
-
--- name: begun_of
-SELECT streams.name, latest.seq, latest.at, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
-    opening.opens, opening.sources, opening.body
-FROM tenant.owners JOIN tenant.streams ON streams.owner = owners.id
-JOIN tenant.events AS opening ON (opening.owner, opening.stream, opening.seq) = (streams.owner, streams.id, 1)
-JOIN tenant.events AS latest ON (latest.owner, latest.stream, latest.seq) = (streams.owner, streams.id, streams.version)
-WHERE owners.name = $4 AND streams.name >= $1 AND streams.name < $2 ORDER BY latest.at DESC, streams.name LIMIT $3;
+FROM (
+    SELECT id, owner, name, version, written FROM tenant.streams
+    WHERE name >= $1 AND name < $2 AND version > 0
+        AND ($4::text IS NULL OR owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
+    ORDER BY written DESC, name LIMIT $3
+) AS lately
+JOIN tenant.events AS opening ON (opening.owner, opening.stream, opening.seq) = (lately.owner, lately.id, 1)
+ORDER BY lately.written DESC, lately.name;
 
 -- name: summary
 SELECT kind, count(*), max(at)
@@ -76,6 +75,12 @@ WHERE streams.name = $1 AND key = $2;
 -- Behind a key, or from the first one on: no text is less than the empty one, which can be a key.
 SELECT key, request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
 WHERE streams.name = $1 AND ($2::text IS NULL OR key > $2) ORDER BY key LIMIT $3;
+
+-- name: all_receipts
+-- Behind a key of a stream; no stream has the number 0.
+SELECT keys.stream, streams.name, key, request, first, last, at
+FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
+WHERE (keys.stream, key) > ($1::bigint, $2::text) ORDER BY keys.stream, key LIMIT $3;
 
 -- name: snapshot
 SELECT seq, fold, body FROM tenant.snapshots JOIN tenant.streams ON streams.id = snapshots.stream
@@ -122,7 +127,10 @@ SELECT nextval('tenant.positions') FROM generate_series(1, $1);
 COPY tenant.events (owner, position, stream, seq, at, kind, origin, trust, opens, sources, body) FROM STDIN;
 
 -- name: grow_streams
-UPDATE tenant.streams SET owner = grown.owner, version = grown.version
+UPDATE tenant.streams SET owner = grown.owner, version = grown.version, written = (
+    SELECT at FROM tenant.events
+    WHERE (events.owner, events.stream, events.seq) = (grown.owner, grown.id, grown.version)
+)
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS grown (id, owner, version) WHERE streams.id = grown.id;
 
 -- name: grow_owners
