@@ -12,9 +12,11 @@ from builders import assistant, user
 from inmind import Memory, Origin, Session, Trust
 from inmind.editing import Page
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.journal import Seeded
+from inmind.home import DATABASE
+from inmind.journal import Dreamt, MessageAdded, Seeded
 from inmind.settings import Settings
 from inmind.stores.in_database import InDatabase
+from inmind.stores.sqlite import SqliteStore
 from inmind.stores.sqlite_index import SqliteIndex
 from inmind.testing import InMemoryStore, ManualClock
 
@@ -262,3 +264,32 @@ def test_settings_are_nobodys_session_resource_or_crystal(nowhere: Memory) -> No
     nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false # teapot\n")
     assert (nowhere.sessions(), nowhere.resources()) == ([], [])
     assert nowhere.search("teapot") == []
+
+
+@pytest.mark.spec("M40")
+def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_through(
+    nowhere: Memory, tmp_path: Path
+) -> None:
+    """They lived and dreamt in turns, and a database tells of one behind the other."""
+    names = ("ada", "ben", "eve")
+    for word in ("first", "second"):
+        for name in names:
+            nowhere.session(f"of {name}", resource=name).add([user(f"The {word} tide is at nine")])
+            nowhere.note(name, f"{name} waits for the {word} tide")
+        for name in names:
+            assert nowhere.dream(name).status == "done"
+            nowhere.session(f"of {name}").add([user(f"Behind the {word}")])
+    exported = nowhere.export(tmp_path / "all.inmind")
+    with Memory.open(tmp_path / "elsewhere", embedder=None) as there:
+        assert there.import_(exported.path).events == exported.events
+    store = SqliteStore(tmp_path / "elsewhere" / DATABASE)
+    for name in names:
+        dreamt = [event.what for event in store.read(f"resource/{name}") if isinstance(event.what, Dreamt)]
+        news = [
+            [event.what.wire["content"] for _, event in found if event and isinstance(event.what, MessageAdded)]
+            for what in dreamt
+            for found in [store.since(what.position, kinds=[MessageAdded.kind], most=99, owner=name)]
+        ]
+        later = ["The second tide is at nine", "Behind the second"]
+        assert news == [["Behind the first", *later], ["Behind the second"]]
+    store.close()

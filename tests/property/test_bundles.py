@@ -216,8 +216,8 @@ def test_homes_that_went_on_apart_are_joined_where_no_stream_parts_and_else_left
 class Busy(InMemoryStore):
     """Whenever somebody has asked how far it is, it goes on."""
 
-    def position(self) -> int:
-        upto = super().position()
+    def position(self, *, owner: str | None = None) -> int:
+        upto = super().position(owner=owner)
         write(self, [("session/a", 3)], word=f"behind {upto} ")
         return upto
 

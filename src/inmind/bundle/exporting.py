@@ -12,6 +12,7 @@ import stat
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -26,8 +27,8 @@ from inmind.bundle.lines import line_of_event, line_of_receipt
 from inmind.bundle.manifest import JOURNAL, KEPT, KEYS, MANIFEST, Entry, Manifest
 from inmind.errors import Damaged, InvalidInput
 from inmind.frozen import frozen
-from inmind.home import RESOURCE, SESSION, SETTINGS, belongs_to
-from inmind.journal import KINDS, Event
+from inmind.home import RESOURCE, SESSION, SETTINGS
+from inmind.journal import Event, HasRead
 from inmind.stores.abode import Abode
 from inmind.stores.base import Receipt, Store
 from inmind.stores.files import sync_folder, translated
@@ -132,48 +133,54 @@ class _Chosen:
     """Streams that are wanted, and how far they go."""
 
     def __init__(self, resource: str) -> None:
-        self._resource = resource
+        self.owner = resource or None
         self.versions: dict[str, int] = {}
         self.firsts: list[Event] = []
+        """Of one resource's: only that one's files are looked for by them."""
 
     def takes(self, event: Event) -> bool:
         """Settings are not carried elsewhere as if they had happened there: see `kept`."""
         if event.stream == SETTINGS:
             return False
-        if event.seq == 1 and self._resource in ("", belongs_to(event)):
+        if event.seq == 1 and self.owner is not None:
             self.firsts.append(event)
-            self.versions[event.stream] = 0
-        if event.stream not in self.versions:
-            return False
-        self.versions[event.stream] += 1
+        self.versions[event.stream] = self.versions.get(event.stream, 0) + 1
         return True
 
-    def of(self, store: Store) -> Sequence[str]:
-        """Names of those streams; one that has keys and no events is nobody's in particular."""
-        return list(self.versions) if self._resource else [one for one in store.streams("") if one != SETTINGS]
+
+class _Places:
+    """Places in a bundle grow from line to line. A store may tell of one owner behind the other: then an owner's events
+    are moved behind those before them, all by as much, and so is how far its dreams have read."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._moved = 0
+
+    def line_of(self, position: int, event: Event) -> str:
+        if position + self._moved <= self._last:
+            self._moved = self._last + 1 - position
+        self._last = position + self._moved
+        if self._moved and isinstance(event.what, HasRead):
+            event = replace(event, what=replace(event.what, position=event.what.position + self._moved))
+        return line_of_event(self._last, event)
 
 
 def _events(store: Store, chosen: _Chosen, watch: Watch) -> Iterator[bytes]:
-    position, upto = 0, store.position()
-    while position < upto:
-        batch = store.since(position, kinds=tuple(KINDS), most=AT_A_TIME)
-        lines: list[str] = []
-        for place, event in batch:
-            if place > upto:
-                break
-            if event is None:
-                _tell_unread(store, store.streams(""))
-            elif chosen.takes(event):
-                lines.append(f"{line_of_event(place, event)}\n")
-                if event.seq != chosen.versions[event.stream]:
-                    _tell_unread(store, [event.stream])
-        if lines:
+    upto, places = store.position(owner=chosen.owner), _Places()
+    lines: list[str] = []
+    for done, (position, event) in enumerate(store.all_up_to(upto, most=AT_A_TIME, owner=chosen.owner), start=1):
+        if event is None:
+            _tell_unread(store, store.streams("", owner=chosen.owner))
+        if chosen.takes(event):
+            lines.append(f"{places.line_of(position, event)}\n")
+            if event.seq != chosen.versions[event.stream]:
+                _tell_unread(store, [event.stream])
+        if not done % AT_A_TIME:
             yield "".join(lines).encode()
-        position = batch[-1][0] if batch else upto
-        watch(min(position, upto), 2 * upto)
-    for stream in chosen.of(store):  # what was passed over may be the last that its stream has
-        upto = chosen.versions.get(stream, 0)
-        store.read(stream, after=upto, until=upto + 1)
+            lines.clear()
+            watch(min(done, upto), 2 * upto)
+    yield "".join(lines).encode()
+    watch(upto, 2 * upto)
 
 
 def _tell_unread(store: Store, streams: Sequence[str]) -> NoReturn:
@@ -184,14 +191,20 @@ def _tell_unread(store: Store, streams: Sequence[str]) -> NoReturn:
 
 
 def _receipts(store: Store, chosen: _Chosen) -> Iterator[Receipt]:
-    """Keys of what is in the bundle. One that came meanwhile stands for events that are not."""
-    for stream in chosen.of(store):
+    """Keys of what is in the bundle. One that came meanwhile stands for events that are not; one of a stream without
+    events is nobody's in particular."""
+    found = store.all_receipts(most=AT_A_TIME) if chosen.owner is None else _receipts_of(store, list(chosen.versions))
+    for receipt in found:
+        if receipt.stream != SETTINGS and receipt.appended.last <= chosen.versions.setdefault(receipt.stream, 0):
+            yield receipt
+
+
+def _receipts_of(store: Store, streams: Sequence[str]) -> Iterator[Receipt]:
+    for stream in streams:
         after: str | None = None
         while batch := store.receipts(stream, after=after, most=AT_A_TIME):
             after = batch[-1].key.value
-            for receipt in batch:
-                if receipt.appended.last <= chosen.versions.setdefault(stream, 0):
-                    yield receipt
+            yield from batch
 
 
 def _read_back(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: Watch) -> Exported:
