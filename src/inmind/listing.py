@@ -41,8 +41,11 @@ class SessionInfo:
 
 
 LATELY = 200
-"""Sessions among which those that are looked for are nearly always: only if they are not, all there are are gone
-through."""
+"""Sessions among which those that are looked for are nearly always: only if they are not, one looks further."""
+
+FURTHEST = 5_000
+"""Sessions of everybody among which some are looked for, the last used first. A resource's own are all gone through,
+and so are everybody's where all of them are wanted."""
 
 
 def sessions_in(
@@ -50,7 +53,8 @@ def sessions_in(
 ) -> list[SessionInfo]:
     """The most recently used first: those that began in a folder, or belong to a resource, where these are named.
 
-    So many at most; without those that were spawned from another, if wanted so.
+    So many at most, and then among the last FURTHEST where no resource is named; without those that were spawned from
+    another, if wanted so.
     """
 
     def fits(begun: Begun) -> bool:
@@ -70,12 +74,14 @@ def sessions_in(
 
 def _begun(store: Store, resource: str | None, fits: Callable[[Begun], bool], most: int | None) -> Sequence[Begun]:
     owner = None if resource in (None, NOBODY) else resource
-    if most is not None:
-        lately = store.begun(SESSION, owner=owner, most=max(most, LATELY))
-        found = [one for one in lately if fits(one)]
-        if len(found) >= most or len(lately) < max(most, LATELY):
-            return found[:most]
-    return [one for one in store.begun(SESSION, owner=owner) if fits(one)][:most]
+    looks = (None,) if most is None else (max(most, LATELY), max(most, FURTHEST) if owner is None else None)
+    found: list[Begun] = []
+    for look in looks:
+        there = store.begun(SESSION, owner=owner, most=look)
+        found = [one for one in there if fits(one)][:most]
+        if len(found) == most or look is None or len(there) < look:
+            break
+    return found
 
 
 class _Known:
@@ -96,7 +102,7 @@ def resources_in(store: Store) -> Iterator[str]:
 def is_known(store: Store, resource: object) -> bool:
     """Is it one of these? What nobody can be called is not."""
     try:
-        return bool(store.streams("", owner=somebody(resource)))
+        return bool(store.streams("", owner=somebody(resource), most=1))
     except InvalidInput:
         return False
 

@@ -262,7 +262,8 @@ class Memory:
     ) -> list[SessionInfo]:
         """The sessions of this home, the most recently used first; older single-file ones among them.
 
-        With `cwd`, those that began in this folder; with `resource`, those that belong to it; with `limit`, so many.
+        With `cwd`, those that began in this folder; with `resource`, those that belong to it; with `limit`, so many. So
+        many of a folder's are looked for among the 5,000 that were used last, unless a resource is named.
         """
         here = None if cwd is None else working_directory(cwd)
         owner = None if resource is None else checked_name(resource, "resource")
@@ -273,7 +274,8 @@ class Memory:
     def latest(self, *, cwd: str | Path | None = None, resource: str | None = None) -> SessionInfo | None:
         """The session to go on with in a folder, the current one by default: the most recently used.
 
-        Those that were spawned from another are passed over: a sub-agent's talk is nobody's to go on with.
+        Those that were spawned from another are passed over: a sub-agent's talk is nobody's to go on with. It is looked
+        for among all that a named resource has, or among the 5,000 of everybody that were used last.
         """
         owner = None if resource is None else checked_name(resource, "resource")
         found = sessions_in(self._place, cwd=working_directory(cwd), resource=owner, most=1, children=False)
