@@ -143,7 +143,7 @@ class _Limited:
         try:
             reply = self._model.ask(question, seconds=seconds)
         except ModelFailed as error:
-            if any(error.tokens):
+            if any(error.tokens) or error.free:
                 self._allowances.settle(held, error.tokens, self._prices)
             raise
         if any(reply.tokens):

@@ -140,9 +140,10 @@ class ModelFailed(InmindError):
 
     code = "MODEL_FAILED"
 
-    def __init__(self, *, reason: str, tokens: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, *, reason: str, tokens: tuple[int, int] = (0, 0), free: bool = False) -> None:
+        """`free`: it is known that nothing was read or written for it."""
         super().__init__(f"the model failed: {reason}; nothing was changed")
-        self.reason, self.tokens = reason, tokens
+        self.reason, self.tokens, self.free = reason, tokens, free
 
 
 class ExtractorFailed(InmindError):

@@ -46,8 +46,8 @@ _AS_IT_IS = {"Accept-Encoding": "identity"}
 class Refused(ModelFailed):
     """The server does not take the request as it is; it may take another."""
 
-    def __init__(self, *, reason: str, status: int, said: str) -> None:
-        super().__init__(reason=reason)
+    def __init__(self, *, reason: str, status: int, said: str, free: bool = True) -> None:
+        super().__init__(reason=reason, free=free)
         self.status, self.said = status, said
 
 
@@ -133,7 +133,8 @@ class Server:
             if not answer.passes or wait >= until - time.monotonic():
                 break
             self.pause(wait)
-            answer = tried()
+            before, answer = answer, tried()
+            answer = answer._replace(free=answer.free and before.free)
         return answer
 
     def _tried(
@@ -170,6 +171,7 @@ class Server:
             status=status,
             text=text,
             passes=status == 429 or status >= 500,
+            free=400 <= status < 500,
             after=_seconds(response.headers.get("Retry-After", "")),
         )
 
@@ -235,6 +237,8 @@ class _Answer(NamedTuple):
     """It may be another time."""
     after: float | None = None
     """Seconds until then, as the server says."""
+    free: bool = False
+    """Nothing was made of the question, by this try or by those before."""
     events: httpx2.Response | None = None
     """An answer that is still coming."""
 
@@ -292,10 +296,11 @@ def _reached(url: str, answered: Callable[[], _Answer]) -> _Answer:
 
     try:
         return answered()
-    except httpx2.TimeoutException:
-        return _Answer(f"{url} has not answered in time")
+    except httpx2.TimeoutException as error:
+        return _Answer(f"{url} has not answered in time", free=isinstance(error, httpx2.ConnectTimeout))
     except httpx2.TransportError as error:
-        return _Answer(f"{url} cannot be reached ({type(error).__name__}: {error})", passes=True)
+        failure = f"{url} cannot be reached ({type(error).__name__}: {error})"
+        return _Answer(failure, passes=True, free=isinstance(error, httpx2.ConnectError))
     except _Late:
         return _Answer(f"{url} has not come to an end in time")
     except _TooMuch as error:
@@ -306,8 +311,8 @@ def _failed(answer: _Answer) -> ModelFailed:
     if answer.status == 200:
         return ModelFailed(reason=f"{answer.failure}: an answer in events was expected")
     if 400 <= answer.status < 500 and answer.status != 429:
-        return Refused(reason=answer.failure, status=answer.status, said=answer.text)
-    return ModelFailed(reason=answer.failure)
+        return Refused(reason=answer.failure, status=answer.status, said=answer.text, free=answer.free)
+    return ModelFailed(reason=answer.failure, free=answer.free)
 
 
 def _pieces(response: httpx2.Response, most: int, is_late: Callable[[], bool]) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from inmind.allowance import OVERHEAD, Allowances
 from inmind.dream.dreaming import LIMITED, Dreaming, Running
 from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.journal import Dreamt, Event, Origin, Trust
-from inmind.models import Question, Reply
+from inmind.models import OpenAICompatible, Question, Reply
 from inmind.settings import LimitSettings
 from inmind.stores.base import Window
 from inmind.testing import InMemoryStore, ManualClock
@@ -117,6 +117,18 @@ def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], Re
     with suppress(ModelFailed):
         ask()
     assert used(store, "tokens_per_day") == (MOST_READ + QUESTION.most_tokens if left is None else left)
+
+
+@pytest.mark.spec("B47")
+def test_a_model_that_could_not_be_reached_has_cost_nothing_but_the_try() -> None:
+    store, clock = InMemoryStore(), ManualClock()
+    limits = LimitSettings(tokens_per_day=100_000, model_calls_per_minute=5)
+    there = OpenAICompatible("http://127.0.0.1:9/v1", "some-model", pause=lambda _: None)
+    with pytest.raises(ModelFailed) as failed:
+        Allowances(store, limits, clock).limited(there, PRICES).ask(QUESTION, seconds=5)
+    assert failed.value.free
+    assert used(store, "tokens_per_day") == 0
+    assert used(store, "model_calls_per_minute", timedelta(minutes=1)) == 1
 
 
 @pytest.mark.spec("B47")
