@@ -381,7 +381,12 @@ def _measure(lease: Lease, trigger: str, error: BaseException | None = None) -> 
     if error is not None:
         outcome = "LEFT" if isinstance(error, LeftOff) else code_of(error)
     metrics.dreamt(
-        outcome=outcome, by=lease.by, trigger=trigger, seconds=lease.seconds, tokens=lease.tokens, price=lease.price
+        outcome=outcome,
+        by=lease.by,
+        trigger=trigger,
+        seconds=lease.seconds,
+        tokens=lease.paid,
+        price=lease.paid_price,
     )
 
 

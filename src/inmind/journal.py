@@ -721,6 +721,8 @@ class DreamWent(Happened):
     dream: int
     phase: str
     until: str
+    left: bool = False
+    """Whoever held it had to go, and has left it to others as it was: it holds no longer."""
 
 
 @frozen

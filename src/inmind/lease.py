@@ -75,6 +75,9 @@ class Lease:
         self.tokens: tuple[int, int] = (0, 0)
         self.price = 0.0
         """All that was paid for it, by whomever."""
+        self.paid: tuple[int, int] = (0, 0)
+        self.paid_price = 0.0
+        """What was paid for it here."""
         self.verdicts: tuple[Verdict, ...] = ()
         self.refused: tuple[str, ...] = ()
         self._found: Running | None = None
@@ -212,6 +215,7 @@ class Lease:
         self.by = proposal.by
         self.tokens = (self.tokens[0] + proposal.tokens[0], self.tokens[1] + proposal.tokens[1])
         self.price += proposal.price
+        self.paid, self.paid_price = proposal.tokens, proposal.price
         self._say(
             DreamProposed(
                 dream=self.dream,
@@ -271,7 +275,7 @@ class Lease:
         """Let the next one go on at once: what has been gathered and proposed is there for it."""
 
         def decide(owned: Belongings, now: datetime) -> Decision[Belongings, None]:
-            went = DreamWent(dream=self.dream, phase=self._phase, until=now.isoformat())
+            went = DreamWent(dream=self.dream, phase=self._phase, until=now.isoformat(), left=True)
             return Decision([Draft(what=went, origin=Origin.DREAM)] if self._holds(owned) else [], None)
 
         with suppress(StoreError, Closed):

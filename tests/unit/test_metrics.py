@@ -14,7 +14,9 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from inmind import Memory, metrics
+from inmind.lease import LeftOff
 from inmind.models import Question, Reply
+from inmind.testing import ManualClock
 
 
 @pytest.fixture
@@ -84,6 +86,41 @@ def test_a_dream_that_fails_is_counted_by_the_code_of_that(tmp_path: Path, reade
 
 def _stopping(phase: str, _: str) -> None:
     raise RuntimeError(phase)
+
+
+def test_what_a_dream_has_cost_is_counted_by_whoever_paid(memory: Memory, reader: InMemoryMetricReader) -> None:
+    """And once, though another goes on with it."""
+    memory.close()
+    clock = ManualClock()
+    assert memory.home
+    with Memory.open(memory.home, embedder=None, model=Model(), clock=clock) as asking:
+        asking.note("ada", "Just so")
+        with pytest.raises(LeftOff):
+            asking.dream("ada", watch=_gone)
+        asking.dream("ada")
+    found = collected(reader)
+    _, points = found["inmind.dream.tokens"]
+    assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {"input": 900, "output": 100}
+    _, points = found["inmind.dreams"]
+    assert sum(point.value for point in points) == 2
+
+
+def _gone(phase: str, _: str) -> None:
+    if phase == "check":
+        raise LeftOff
+
+
+def test_a_queue_that_is_away_is_not_told_to_be_empty(reader: InMemoryMetricReader) -> None:
+    asked: list[int] = []
+
+    def look() -> dict[str, float]:
+        asked.append(1)
+        return {"waiting": 1, "running": 2, "lag": 3} if len(asked) == 1 else {}
+
+    metrics.watch_queue(look)
+    assert len([name for name in collected(reader) if ".queue." in name]) == 3
+    assert len(asked) == 1
+    assert reader.get_metrics_data() is None
 
 
 def test_jobs_are_counted_and_a_queue_is_asked_when_somebody_collects(reader: InMemoryMetricReader) -> None:

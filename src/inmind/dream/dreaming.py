@@ -74,6 +74,8 @@ class Running:
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
     """Of all that was proposed for it."""
+    left: bool = False
+    """Whoever had it has left it to others, in good order: nothing of it has failed."""
 
     @property
     def stage(self) -> Stage:
@@ -151,8 +153,8 @@ class Dreaming:
                     running=running,
                     begun=event.at,
                     asked=event.at if running.asks_model else self.asked,
-                    failures=self.failures + (lost is not None),
-                    model_failures=self.model_failures + (lost is not None and lost.asks_model),
+                    failures=self.failures + (lost is not None and not lost.left),
+                    model_failures=self.model_failures + (lost is not None and not lost.left and lost.asks_model),
                 )
             case DreamTaken() | DreamWent() | DreamGathered() | DreamProposed() | DreamChecked() as what if (
                 self.running is not None and self.running.dream == what.dream
@@ -181,10 +183,10 @@ class Dreaming:
                 return self
 
     def _went(self, what: DreamUnderway, running: Running, event: Event) -> Dreaming:
-        running = replace(running, until=_moment(what.until))
+        lost, running = running, replace(running, until=_moment(what.until), left=False)
         match what:
             case DreamTaken():
-                return self._taken(replace(running, holder=what.holder, by=what.by), running, event.at)
+                return self._taken(replace(running, holder=what.holder, by=what.by), lost, event.at)
             case DreamGathered():
                 running = replace(running, gathered=event.seq, proposed=0, checked=0, made_of=_moment(what.at))
             case DreamProposed():
@@ -195,18 +197,19 @@ class Dreaming:
             case DreamChecked():
                 running = replace(running, checked=event.seq)
             case DreamWent():
-                pass
+                running = replace(running, left=what.left)
         return replace(self, running=running)
 
     def _taken(self, running: Running, lost: Running, at: datetime) -> Dreaming:
-        """Whoever held it came to nothing; but a model that has proposed already was not asked in vain."""
+        """Whoever held it came to nothing, unless it was left to others; but a model that has proposed already was not
+        asked in vain."""
         unasked = not lost.proposed
         return replace(
             self,
             running=running,
             asked=at if unasked and running.asks_model else self.asked,
-            failures=self.failures + 1,
-            model_failures=self.model_failures + (unasked and lost.asks_model),
+            failures=self.failures + (not lost.left),
+            model_failures=self.model_failures + (unasked and lost.asks_model and not lost.left),
         )
 
     def _dreamt(self, dreamt: Dreamt, event: Event) -> Dreaming:

@@ -106,6 +106,16 @@ def test_who_dies_is_a_failure_and_a_model_that_had_answered_was_not_asked_in_va
     assert (done.failures, done.model_failures, done.last, done.running) == (0, 0, 1, None)
 
 
+@pytest.mark.spec("C08", "J9")
+@pytest.mark.parametrize("next", [TAKEN, BEGUN])
+def test_who_leaves_a_dream_to_others_has_not_failed(next: Happened) -> None:
+    left = DreamWent(1, "propose", NOON.isoformat(), left=True)
+    dreaming = folded(BEGUN, GATHERED, left, next)
+    assert (dreaming.failures, dreaming.model_failures) == (0, 0)
+    dreaming = folded(BEGUN, GATHERED, left, TAKEN, replace(TAKEN, holder="third"))
+    assert (dreaming.failures, dreaming.model_failures) == (1, 1), "the one after that was not heard of any more"
+
+
 @pytest.mark.spec("B47", "J9")
 @pytest.mark.parametrize("end", [(), (DREAMT,), (FAILED,), (TAKEN, FAILED), (BEGUN,), (TAKEN, DREAMT)])
 def test_what_was_proposed_is_paid_for_once_whatever_becomes_of_the_dream(end: tuple[Happened, ...]) -> None:
