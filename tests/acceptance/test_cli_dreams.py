@@ -385,6 +385,7 @@ def test_a_worker_says_what_it_did_and_stops_when_it_is_told(noted: Home, which:
     assert TABS in state_of(noted)
 
 
+@pytest.mark.embedded
 @pytest.mark.spec("G3", "G7")
 def test_a_worker_stops_in_the_middle_of_a_dream_which_then_has_changed_nothing(noted: Home) -> None:
     with thinking_forever(noted) as asked, started("worker", "--json", home=noted) as process:

@@ -135,6 +135,11 @@ def test_a_note_of_another_thread_waits_for_nothing(memory: Memory, phase: str) 
 # -- a person writes on the page -----------------------------------------------------------------------------
 
 
+def _need_a_page_of_before(memory: Memory, phase: str) -> None:
+    if memory.home is None and phase == "index":
+        pytest.skip("as soon as a dream has committed a database shows what it made: nobody writes on what was before")
+
+
 def adds_a_line(page: str) -> str:
     return page.replace("## The Bond\n", "## The Bond\n\n- Call her Dr. Lovelace\n")
 
@@ -153,6 +158,7 @@ def changes_everything(_: str) -> str:
 def test_what_a_person_writes_on_the_page_meanwhile_stays(
     memory: Memory, clock: ManualClock, phase: str, edit: Callable[[str], str]
 ) -> None:
+    _need_a_page_of_before(memory, phase)
     dream = dream_disturbed(memory, phase, lambda: person_writes(memory, STATE, edit))
     page = settled(memory)
     assert dream.status == "done", dream
@@ -218,6 +224,7 @@ def test_what_a_person_types_among_the_notes_meanwhile_stays_and_brings_back_non
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_a_note_that_a_person_rewords_meanwhile_stays_in_their_words(memory: Memory, phase: str) -> None:
+    _need_a_page_of_before(memory, phase)
 
     def reword(notes: str) -> str:
         return notes.replace("Ben is on holiday", "Ben has moved")
