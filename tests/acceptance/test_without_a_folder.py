@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from builders import assistant, user
+from psycopg import sql
 
 from inmind import Memory, Origin, Session, Trust
 from inmind.editing import Page
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.home import DATABASE
-from inmind.journal import Dreamt, MessageAdded, Seeded
+from inmind.home import DATABASE, SETTINGS
+from inmind.journal import Configured, Draft, Dreamt, MessageAdded, Seeded
 from inmind.settings import Settings
 from inmind.stores.in_database import InDatabase
 from inmind.stores.sqlite import SqliteStore
@@ -293,3 +296,53 @@ def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_thr
         later = ["The second tide is at nine", "Behind the second"]
         assert news == [["Behind the first", *later], ["Behind the second"]]
     store.close()
+
+
+# -- the settings of a bundle -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_settings(tmp_path: Path) -> Path:
+    """A bundle of a home that has some."""
+    with Memory.open(tmp_path / "there", embedder=None) as memory:
+        memory.session("shop", resource="ada", cwd="/w").add([user("Is the boat ready?")])
+        (tmp_path / "there" / "config.toml").write_text(THEIRS)
+        return memory.export(tmp_path / "there.inmind").path
+
+
+THEIRS = "[dream]\nenabled = false\n"
+
+
+def test_the_settings_of_a_bundle_are_stored_with_what_they_come_with(with_settings: Path, tenant_url: str) -> None:
+    """In one transaction: both are there, or neither."""
+    with Memory.open(tenant_url, embedder=None) as memory:
+        assert memory.import_(with_settings).kept == ("config.toml.imported",)
+        assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "")
+        assert memory.import_(with_settings).kept == ()
+    with psycopg.connect(tenant_url) as connection:
+        events = sql.SQL("SELECT count(*), count(DISTINCT xmin::text) FROM {}.events")
+        found = connection.execute(events.format(sql.Identifier(connection.info.user))).fetchone()
+    assert found is not None
+    assert (found[0] > 2, found[1]) == (True, 1)
+
+
+class Configuring(InMemoryStore):
+    """Whenever somebody has asked how far its settings are, somebody else changes them."""
+
+    def version(self, stream: str) -> int:
+        asked = super().version(stream)
+        if stream == SETTINGS:
+            draft = Draft(what=Configured(path="config.toml", text=f"# {asked}\n"), origin=Origin.OPERATOR)
+            self.append(stream, [draft], expected=asked, at=datetime(2026, 1, 1, tzinfo=UTC))
+        return asked
+
+
+def test_an_import_is_not_refused_because_somebody_has_changed_the_settings_meanwhile(
+    with_settings: Path, tmp_path: Path
+) -> None:
+    store = Configuring()
+    place = InDatabase(store, shown="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read))
+    with Memory(place, embedder=None) as memory:
+        assert memory.import_(with_settings).kept == ("config.toml.imported",)
+        assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "# 0\n")
+        assert "shop" in memory

@@ -99,7 +99,7 @@ def bring_in(
             for stream in arrival.grown:
                 _refuse_unfoldable(stream, fold)
             for name, data in bundle.kept():
-                placing.lay(name, data)
+                placing.lay(name, data, adoption)
         placing.name()
     watch(total, total)
     return Imported(

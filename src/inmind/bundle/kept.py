@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Protocol
 
 from inmind.documents import checked_text
-from inmind.errors import PartedWays, UnsafeStorage
-from inmind.home import CONFIG, place_of
-from inmind.journal import Event
+from inmind.errors import Conflict, PartedWays, UnsafeStorage
+from inmind.home import CONFIG, SETTINGS, place_of
+from inmind.journal import Configured, Draft, Event, Origin
 from inmind.stores.abode import Abode
+from inmind.stores.base import Adoption
 from inmind.stores.files import DAMAGED, Folder
 
 MOST_BYTES = 64 * 1_048_576
@@ -86,7 +87,8 @@ def read_kept(home: Path, name: str) -> bytes | None:
 
 
 class Arriving(Protocol):
-    """Files of a bundle, on their way to where they shall be: all of them `lie` first, and get their names then."""
+    """Files of a bundle, on their way to where they shall be: all of them `lie` first, while what they come with is
+    adopted, and get their names when it has been."""
 
     @property
     def placed(self) -> tuple[str, ...]: ...
@@ -98,7 +100,7 @@ class Arriving(Protocol):
 
     def arriving(self) -> AbstractContextManager[None]: ...
 
-    def lay(self, name: str, data: bytes) -> None: ...
+    def lay(self, name: str, data: bytes, adoption: Adoption) -> None: ...
 
     def name(self) -> None: ...
 
@@ -108,33 +110,48 @@ def arriving_at(place: Abode, now: datetime) -> Arriving:
 
 
 class Noting:
-    """Puts the settings of a bundle beside those of a database, and has no place for anything else."""
+    """Puts the settings of a bundle beside those of a database, and has no place for anything else.
 
+    They are adopted with all that they come with: both are there, or neither.
+    """
+
+    placed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
     def __init__(self, place: Abode, now: datetime) -> None:
         self._place, self._now = place, now
-        self._config = ""
-
-    @property
-    def placed(self) -> tuple[str, ...]:
-        return (_SETTINGS_BESIDE,) if self._config else ()
 
     def arriving(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def lay(self, name: str, data: bytes) -> None:
+    def lay(self, name: str, data: bytes, adoption: Adoption) -> None:
         if name != CONFIG:
             self.left_out += (name,)
             return
         text = checked_text(data.decode(errors="replace"), field=CONFIG)
-        if text not in (self._place.config().text, self._place.config(_SETTINGS_BESIDE).text):
-            self._config = text
+        if text in (self._place.config().text, self._place.config(_SETTINGS_BESIDE).text):
+            return
+        told = Draft(what=Configured(path=_SETTINGS_BESIDE, text=text), origin=Origin.OPERATOR)
+        try:
+            adoption.add(self._behind(self._place.store.version(SETTINGS), told))
+        except Conflict as moved:  # somebody was faster; nobody is any more, since the stream is held from now on
+            adoption.add(self._behind(moved.actual, told))
+        self.placed = (_SETTINGS_BESIDE,)
 
     def name(self) -> None:
-        if self._config:
-            beside = self._place.config(_SETTINGS_BESIDE)
-            self._place.configure(self._config, base=beside.version, at=self._now, name=_SETTINGS_BESIDE)
+        """It has its name already."""
+
+    def _behind(self, version: int, told: Draft) -> Event:
+        return Event(
+            stream=SETTINGS,
+            seq=version + 1,
+            at=self._now,
+            what=told.what,
+            origin=told.origin,
+            trust=told.trusted,
+            opens=True,
+            sources=told.sources,
+        )
 
 
 class Placing:
@@ -166,7 +183,7 @@ class Placing:
             finally:
                 self._take_away(self._laid.values())
 
-    def lay(self, name: str, data: bytes) -> None:
+    def lay(self, name: str, data: bytes, adoption: Adoption) -> None:  # noqa: ARG002 -- as a database has it
         for place in self._places(name, data):
             there = self._folder.read(place, most=len(data))
             if there.data == data:
