@@ -8,9 +8,10 @@ from pathlib import Path
 
 from inmind.doors.cli.terminal import AsJson, chosen_place, existing_memory, print_json, say, say_lines
 from inmind.doors.cli.upkeep import WITHOUT_DELAY
-from inmind.doors.worker.status import MOST, Queue, RunningDream, Status, status_of
+from inmind.doors.worker.status import MOST, RunningDream, Status, status_of
 from inmind.memory import house_of
 from inmind.notes import stamp
+from inmind.stores.queue import Queue
 from inmind.text import counted
 
 
@@ -34,7 +35,9 @@ def _told(status: Status) -> Iterator[str]:
     yield _line("queue", _queue(status.queue))
     since = f", the first since {stamp(status.due_since)}" if status.due_since else ""
     yield _line("due", f"{_some(status.due, 'resource')}{since if status.due else ''}")
-    yield _line("index", f"{_some(status.behind, 'resource')} behind, {status.without_vectors} without vectors")
+    yield _line(
+        "index", f"{_some(status.behind, 'resource')} behind, {_number(status.without_vectors)} without vectors"
+    )
     for dream in status.dreams:
         yield _line("dream", _dream(dream))
     for use in status.limits:
@@ -64,5 +67,9 @@ def _line(what: str, text: str) -> str:
     return f"{what:<9} {text}"
 
 
+def _number(count: int) -> str:
+    return f"more than {MOST}" if count > MOST else str(count)
+
+
 def _some(count: int, what: str) -> str:
-    return f"{MOST}+ {what}s" if count == MOST else counted(count, what)
+    return f"more than {MOST} {what}s" if count > MOST else counted(count, what)

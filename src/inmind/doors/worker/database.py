@@ -108,7 +108,7 @@ class DatabaseWorker:
         """Nothing, while the database is away."""
         with suppress(StoreError):
             queue = self._jobs.queue(unheard=self._unheard)
-            return {"waiting": queue.waiting, "running": queue.running, "lag": queue.lag}
+            return {"waiting": queue.waiting, "running": queue.running, "lag": queue.waiting_seconds}
         return {}
 
     async def _work(self, work: Work, *, wait: bool) -> None:

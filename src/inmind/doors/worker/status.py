@@ -11,34 +11,17 @@ from inmind.dream.dreaming import Running
 from inmind.dream.schedule import PATIENCE
 from inmind.frozen import frozen
 from inmind.housekeeping import Housekeeping, is_tended
+from inmind.stores.queue import Queue
 
 if TYPE_CHECKING:
     from inmind.stores.postgres.jobs import Jobs
 
 MOST = 1_000
-"""That are counted of anything that may be very many."""
+"""That are counted of anything that may be very many, and one more where there are more."""
 
 LATEST = 100
 """Owners in a database among whose dreams running ones are looked for: those of jobs that run, and those for whom
 something has happened last, since a dream that runs tells of it three times a minute."""
-
-
-@frozen(kw_only=True)
-class Queue:
-    """Jobs in a database. In a home, where nobody keeps a list: resources for which the same is so."""
-
-    waiting: int = 0
-    waiting_seconds: float = 0.0
-    """For how long the first has."""
-    later: int = 0
-    """That have failed, and are tried again after a while."""
-    running: int = 0
-    stalled: int = 0
-    """Of those that run: whoever has them was not heard of."""
-    failed: int = 0
-    """That were given up."""
-    workers: int | None = None
-    """None where nobody can tell."""
 
 
 @frozen(kw_only=True)
@@ -84,7 +67,7 @@ class Status:
 
 def status_of(house: Housekeeping, jobs: Jobs | None) -> Status:
     """`jobs`: of a database. Without them it is a home, of which everything is told by the journal."""
-    behind, lagging = len(house.deep().with_news(most=MOST)), house.deep().without_vectors(MOST)
+    behind, lagging = len(house.deep().with_news(most=MOST + 1)), house.deep().without_vectors(MOST + 1)
     if jobs is None:
         there = [owner for owner in house.store.owners() if is_tended(owner)]
         dreams = tuple(_running(house, there))
@@ -94,12 +77,12 @@ def status_of(house: Housekeeping, jobs: Jobs | None) -> Status:
         queue = Queue(waiting=due, running=len(dreams), stalled=stalled, failed=len(given_up))
         due_since = None
     elif not jobs.are_there:
-        there = [owner for owner in house.store.owners() if is_tended(owner)]
+        there = list(filter(is_tended, jobs.some_owners(MOST + 1)))
         queue, due, due_since, given_up = Queue(workers=0), len(there), None, ()
         dreams = tuple(_running(house, there[:LATEST]))
     else:
-        queue = _queue(jobs, house.settings.worker.stalled_seconds)
-        due, due_since = jobs.due(house.clock())
+        queue = jobs.queue(unheard=house.settings.worker.stalled_seconds)
+        due, due_since = jobs.due(house.clock(), MOST + 1)
         given_up = tuple(GivenUp(resource=one, reason=why, until=until) for one, why, until in jobs.failing(LATEST))
         dreams = tuple(_running(house, jobs.latest(LATEST)))
     return Status(
@@ -111,19 +94,6 @@ def status_of(house: Housekeeping, jobs: Jobs | None) -> Status:
         dreams=dreams,
         limits=tuple(house.allowances.used()),
         given_up=given_up,
-    )
-
-
-def _queue(jobs: Jobs, unheard: float) -> Queue:
-    found = jobs.queue(unheard=unheard)
-    return Queue(
-        waiting=found.waiting,
-        waiting_seconds=round(found.lag, 1),
-        later=found.later,
-        running=found.running,
-        stalled=found.stalled,
-        failed=found.failed,
-        workers=found.workers,
     )
 
 

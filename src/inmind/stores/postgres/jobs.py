@@ -17,6 +17,7 @@ from inmind.frozen import frozen
 from inmind.journal import microseconds, moment
 from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import Database
+from inmind.stores.queue import Queue
 from inmind.stores.statements import script
 
 STEPS = ("jobs_0001",)
@@ -59,23 +60,6 @@ class Stalled:
     task: str
     owner: str
     tries: int
-
-
-@frozen
-class Queue:
-    """What there is to do."""
-
-    waiting: int = 0
-    later: int = 0
-    """Those that have failed, and are tried again after a while."""
-    running: int = 0
-    failed: int = 0
-    """Those that were given up."""
-    stalled: int = 0
-    """Those of the running ones whose worker was not heard of."""
-    workers: int = 0
-    lag: float = 0.0
-    """Seconds for which the first that waits has been there."""
 
 
 class Jobs:
@@ -192,8 +176,20 @@ class Jobs:
 
     def queue(self, *, unheard: float) -> Queue:
         waiting, later, running, failed, stalled = self._row("queue", unheard)
-        workers, lag = self._row("workers", unheard)[0], self._row("waiting_since")[0]
-        return Queue(waiting, later, running, failed, stalled, workers, max(0.0, lag))
+        workers, seconds = self._row("workers", unheard)[0], self._row("waiting_since")[0]
+        return Queue(
+            waiting=waiting,
+            waiting_seconds=round(max(0.0, seconds), 1),
+            later=later,
+            running=running,
+            stalled=stalled,
+            failed=failed,
+            workers=workers,
+        )
+
+    def some_owners(self, most: int) -> list[str]:
+        """Of everybody there is, so many; also before the first worker."""
+        return [name for (name,) in self._rows("some_owners", most)]
 
     def due(self, now: datetime, most: int = MOST_WAITING) -> tuple[int, datetime | None]:
         """How many owners there is something to do for, of so many at most, and since when for the first."""

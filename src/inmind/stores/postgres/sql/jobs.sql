@@ -176,6 +176,9 @@ SELECT (SELECT count(*) FROM (SELECT FROM found LIMIT $2) AS few),
 SELECT owners.name, tending.reason, tending.due FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner
 WHERE tending.reason <> '' ORDER BY owners.name LIMIT $1;
 
+-- name: some_owners
+SELECT name FROM tenant.owners WHERE position > 0 LIMIT $1;
+
 -- name: in_hand
 -- Owners for whom something is being done.
 SELECT args ->> 'owner' FROM tenant.procrastinate_jobs WHERE status = 'doing' AND task_name = 'tend' ORDER BY id LIMIT $1;
