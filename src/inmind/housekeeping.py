@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -76,7 +76,7 @@ class Tended:
     """A dream is due, and waits until a limit has room for it."""
 
 
-class Dreams(Protocol):
+class DreamFor(Protocol):
     """Whoever can dream for a resource: for a reason, by a model or not, once for each key, until it is called off."""
 
     def __call__(
@@ -94,7 +94,7 @@ class Housekeeping:
         deep: Callable[[], DeepMemory],
         belongings: Callable[[str], Stream[Belongings]],
         consolidator: Callable[[str], Consolidator],
-        dream: Dreams,
+        dream: DreamFor,
         allowances: Allowances,
         settings: Settings,
         clock: Clock,
@@ -118,15 +118,19 @@ class Housekeeping:
         self._stop, self._leaving, self._thread = threading.Event(), threading.Event(), None
 
     def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
-        """One round, for about so long: all resources, and then vectors. `shared`: others do this too, see `tend`."""
+        """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:
+        others do this too, see `tend`."""
         until = time.monotonic() + seconds
         deep, done = self.deep(), Upkeep()
         deep.catch_up()
-        for resource in _from(self._next, sorted(filter(is_tended, deep.resources()))):
-            if (left := until - time.monotonic()) <= 0:
+        everybody = sorted(filter(is_tended, deep.resources()))
+        for number, resource in enumerate(everybody[bisect_left(everybody, self._next) :]):
+            left = until - time.monotonic()
+            if left <= 0 and number:  # however short a round is, it comes to something
                 self._next = resource
                 return done.and_then(Upkeep(finished=False))
-            done = done.and_then(self._tended(resource, left, shared=shared))
+            done = done.and_then(self._tended(resource, max(0.0, left), shared=shared))
+        self._next = ""
         return done.and_then(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
 
     def tend(
@@ -320,10 +324,3 @@ def is_tended(resource: str) -> bool:
 
 def _first(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
-
-
-def _from(first: str, names: Sequence[str]) -> Iterator[str]:
-    """All of them, in order, from one on and around."""
-    begin = bisect_left(names, first)
-    yield from names[begin:]
-    yield from names[:begin]

@@ -663,17 +663,12 @@ class Memory:
                     deep=self._deep,
                     belongings=self._belongings,
                     consolidator=self._consolidator,
-                    dream=self._dream_by_itself,
+                    dream=self._dream,
                     allowances=self._allowances(),
                     settings=self.settings,
                     clock=self._clock,
                 )
             return self._housekeeping
-
-    def _dream_by_itself(
-        self, resource: str, trigger: str, *, asks: bool, cancelled: Callable[[], bool], key: str | None
-    ) -> Dream:
-        return self._dream(resource, trigger, asks=asks, cancelled=cancelled, key=key)
 
     def _dream(
         self,

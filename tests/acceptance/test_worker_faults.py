@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,8 +20,10 @@ from torture.workers import a_worker, fill
 from inmind import Memory
 from inmind.doors.worker.connector import TenantConnector
 from inmind.doors.worker.database import DatabaseWorker
+from inmind.doors.worker.status import status_of
 from inmind.errors import ReadOnly
 from inmind.housekeeping import is_tended
+from inmind.memory import house_of
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.postgres.jobs import Jobs, engine_steps
 from inmind.testing import ManualClock
@@ -184,6 +187,54 @@ def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(url
     assert jobs.look(now, 2) == 2
     jobs.tended("cy", seen=10**9, at=now, due=now + timedelta(hours=1))
     assert [jobs.ahead(owner, 1) for owner in ("ada", "ben")] == [0, 1]
+
+
+# -- what has to go on ------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("G3")
+def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end(home: Path) -> None:
+    names = ["ada", "ben", "cy"]
+    with Memory.open(home, embedder=None) as memory:
+        for name in names:
+            memory.note(name, "Just so")
+        house = house_of(memory)
+        rounds = [house.run(0.0, shared=True) for _ in names]
+        assert [list(done.consolidated) for done in rounds] == [[name] for name in names]
+        assert [done.finished for done in rounds] == [False, False, True]
+
+
+@pytest.mark.spec("G3", "J9")
+def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_comes_next(
+    url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inmind.consolidator.AT_A_TIME", 2)
+    clock, settings = ManualClock(), {"dream.enabled": False}
+    with (
+        Memory.open(url, embedder=None, settings=settings, clock=clock) as one,
+        Memory.open(url, embedder=None, settings=settings, clock=clock) as other,
+    ):
+        one.session("talk", resource="ada").add([{"role": "user", "content": f"The boat {n} is red"} for n in range(6)])
+        house_of(one).deep().catch_up(["ada"])
+        sql.execute("UPDATE crystals SET importance = 0.1")
+        clock.advance(seconds=400 * 86_400)
+        done = [house_of(memory).tend("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
+    assert [round.consolidated["ada"].finished for round in done] == [False, False, False, True]
+
+
+# -- looking -----------------------------------------------------------------------------------------------
+
+
+def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
+    url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inmind.doors.worker.status.MOST", 2)
+    fill(url, "ada", "ben")
+    with Memory.open(url, embedder=None) as memory:
+        assert status_of(house_of(memory), jobs).due == 2
+    fill(url, "cy", "dee", "eve")
+    with Memory.open(url, embedder=None) as memory:
+        assert status_of(house_of(memory), jobs).due == 3
 
 
 # -- the engine --------------------------------------------------------------------------------------------
