@@ -231,7 +231,7 @@ class DeepMemory:
     @_on_a_sound_index
     def forget_other_vectors(self) -> None:
         """Vectors of embedders that are no longer in use, once all is embedded by the one that is."""
-        if self.embedder is not None and self.embed():
+        if self.embedder is not None and self._finds_meaning and self.embed():
             self._index.forget_others(self.embedder.name)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -23,6 +24,7 @@ from inmind.crystals.crystal import PRIVATE
 from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
 from inmind.journal import NOBODY, CrystalFrozen
 from inmind.stores.following import FOLLOWED, Read
+from inmind.stores.fork import tell_after_fork
 from inmind.stores.index import AT_A_TIME, COMMON, MOST_SPEAKERS, VERSION, Holding, Index, Measuring, Near, Scope
 from inmind.stores.numbers import half
 from inmind.stores.postgres.connection import Connection
@@ -64,6 +66,12 @@ class PostgresIndex(Index):
         """The schema of pgvector, quoted, where the database has it."""
         self._looked = float("-inf")
         self._has_said_so = False
+        self._looking = threading.Lock()
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have been looking."""
+        self._looking = threading.Lock()
 
     # -- following the journal -----------------------------------------------------------------------------
 
@@ -178,8 +186,10 @@ class PostgresIndex(Index):
     @property
     def takes_vectors(self) -> bool:
         """Whether the database has pgvector. It is for whoever runs the server to make."""
-        if not self._pgvector and time.monotonic() - self._looked > LOOK_AGAIN:
-            self._look_for_vectors()
+        if not self._pgvector:
+            with self._looking:  # whoever comes while another looks waits for what is found
+                if not self._pgvector and time.monotonic() - self._looked > LOOK_AGAIN:
+                    self._look_for_vectors()
         return bool(self._pgvector)
 
     def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
@@ -194,8 +204,8 @@ class PostgresIndex(Index):
         return found
 
     def _look_for_vectors(self) -> None:
-        self._looked = time.monotonic()
         found = self._rows("pgvector")
+        self._looked = time.monotonic()
         if not found:
             if not self._has_said_so:
                 log.warning("%s has no pgvector: searching by words alone", self._database.place)
@@ -374,7 +384,7 @@ def _and_nobody(resources: Iterable[str]) -> set[str]:
 def _is_damage(error: psycopg.Error) -> bool:
     """Are the tables not as they should be, or what is in them?"""
     state = error.sqlstate or ""
-    return (state[:2] in ("22", "23", "42") and state != "42501") or state.startswith("XX")
+    return (state[:2] in ("22", "23", "3F", "42") and state != "42501") or state.startswith("XX")
 
 
 def _quoted(lexeme: str) -> str:
