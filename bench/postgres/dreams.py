@@ -18,6 +18,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 from threading import Lock
 from time import monotonic, sleep
@@ -25,6 +26,7 @@ from time import monotonic, sleep
 from bench.postgres.fill import filled
 from bench.postgres.ground import Ground, ground, sized
 from bench.table import Row, Table
+from bench.timing import spoken
 from inmind import Memory
 
 import loopback  # isort: skip -- of the tests, which `ground` has put on the path
@@ -82,10 +84,15 @@ def _drained(how: str) -> Table:
 class Drained:
     seconds: float = 0.0
     kills: int = 0
+    kept: int = 0
+    """Bytes more in the tenant's tables and indexes, that of deep memory among them."""
+    workers: float = 0.0
+    server: float = 0.0
+    """Seconds for which they have computed."""
 
 
 def _drain(there: Ground, folder: Path) -> Drained:
-    done, begun = Drained(), monotonic()
+    done, begun, room, computed, spent = Drained(), monotonic(), there.room, _by_children(), there.spent or 0.0
     workers = [Worker(there.tenant, folder / f"{number}.log") for number in range(WORKERS)]
     next_kill = begun + KILLED_EVERY
     try:
@@ -101,7 +108,13 @@ def _drain(there: Ground, folder: Path) -> Drained:
     finally:
         for worker in workers:
             worker.kill()
+    done.kept, done.workers, done.server = there.room - room, _by_children() - computed, (there.spent or 0.0) - spent
     return done
+
+
+def _by_children() -> float:
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Worker:
@@ -147,6 +160,7 @@ def _rows(there: Ground, drained: Drained, stub: Stub | None) -> list[Row]:
     by_stream = dict(there.ask(counted))
     once = sum(number == 1 for number in by_stream.values())
     failed, taken = (_happened(there, kind) for kind in ("dream_failed", "dream_taken"))
+    number = max(1, len(by_stream))
     rate = len(by_stream) / drained.seconds
     rows = [
         Row(
@@ -167,6 +181,16 @@ def _rows(there: Ground, drained: Drained, stub: Stub | None) -> list[Row]:
             bar="some",
             met=taken > 0,
             figures={"kills": drained.kills, "taken": taken},
+        ),
+        Row(
+            what="for each dream",
+            measured=f"{spoken(drained.workers / number)} computed by workers, their starts included, "
+            f"{spoken(drained.server / number)} by the server; {drained.kept / number:,.0f} bytes kept, with the index",
+            figures={
+                "workers": drained.workers / number,
+                "server": drained.server / number,
+                "kept": drained.kept / number,
+            },
         ),
         Row(what="dreams that failed", measured=f"{failed:,}", bar="0", met=not failed, figures={"failed": failed}),
     ]
