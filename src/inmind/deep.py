@@ -510,7 +510,7 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[float] 
     rows: list[Iterable[float] | None] = []
     for text in texts:
         try:
-            rows += embedder.embed([text])
+            rows.extend(embedder.embed([text]))  # not +=: an array would be added to the list, number by number
         except ModelFailed as error:
             log.warning("a text has no vector: %s", error)
             rows.append(None)

@@ -245,3 +245,20 @@ def test_who_only_searches_has_the_rest_embedded_in_the_background(home: Home) -
         assert len(embedded) < 100
         memory.flush()
         assert len({text for text in embedded if "number" in text}) == 100
+
+
+def test_a_text_that_the_embedder_refuses_is_found_by_its_words_and_the_others_by_their_meaning(home: Home) -> None:
+    """J3: whichever place it has among those that are embedded together."""
+    sound = by_subject("animals", "boats", "money")
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        if any("unspeakable" in text for text in texts):
+            raise ValueError("not for me")
+        return [[float(number) for number in row] for row in sound.embed(texts)]
+
+    some_notes(home)
+    with Memory.open(home, embedder=Called(embed, name="choosy", dimensions=4)) as memory:
+        memory.session("s", resource="ada").note("something unspeakable")
+        memory.flush()
+        assert found(memory, "feline")[0] == "The kitten sleeps on the sofa"
+        assert found(memory, "unspeakable")[0] == "something unspeakable"
