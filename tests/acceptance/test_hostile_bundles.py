@@ -263,7 +263,7 @@ def gathered(**members: object) -> Made:
     return body_of("dream_gathered", **told)
 
 
-def proposed(*edits: object) -> Made:
+def proposed(*edits: Any) -> Made:
     return body_of("dream_proposed", dream=1, until=AT, edits=edits)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import cast
 
-
 SQLITE = "inmind.stores"
 """The package whose folder `sql` is meant where none is named."""
 
