@@ -25,7 +25,7 @@ from inmind.deep import DeepMemory
 from inmind.dream.dreaming import Dreaming
 from inmind.dream.schedule import Rhythm, asks_model, next_due, trigger
 from inmind.dreams import Dream
-from inmind.errors import Closed, DreamRunning, InmindError, StoreError
+from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.frozen import frozen
 from inmind.journal import NOBODY
 from inmind.lease import LeftOff
@@ -97,11 +97,12 @@ class Housekeeping:
         dream: DreamFor,
         allowances: Allowances,
         settings: Settings,
+        read_settings: Callable[[], Settings],
         clock: Clock,
     ) -> None:
         self.store, self.deep, self.belongings = store, deep, belongings
         self.allowances, self.settings, self.clock = allowances, settings, clock
-        self._consolidator, self._dream = consolidator, dream
+        self._consolidator, self._dream, self._read_settings = consolidator, dream, read_settings
         self._started = clock(), time.monotonic()
         self._gone_through: dict[str, datetime] = {}
         """Resources that were consolidated here, and when that came to its end."""
@@ -116,6 +117,17 @@ class Housekeeping:
     def after_fork(self) -> None:
         """The thread is the parent's."""
         self._stop, self._leaving, self._thread = threading.Event(), threading.Event(), None
+
+    def read_settings(self) -> None:
+        """As they are by now, for whoever goes on for long. Those that cannot be read leave the others as they were."""
+        try:
+            settings = self._read_settings()
+        except InvalidInput as error:
+            log.warning("settings stay as they were: %s", error)
+            return
+        if settings != self.settings:
+            self.settings = settings
+            self.allowances = Allowances(self.store, settings.limits, self.clock)
 
     def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
         """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:

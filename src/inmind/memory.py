@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -126,12 +126,14 @@ class Memory:
 
         self._place, self._store = place, place.store
         self.settings = settings or Settings()
+        self._given: object = self.settings
+        """Settings that go before those in config.toml."""
         self._embedder, self._model = embedder, model
         self._deep_memory: DeepMemory | None = None
         self._housekeeping: Housekeeping | None = None
         self._afterwards = Afterwards()
         self._siblings = Siblings(self._store)
-        self._clock: Clock = _telling(clock) if clock else _utc_now
+        self._clock: Clock = _telling(clock) if clock else place.clock
         self._lock = threading.RLock()
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._closed = False
@@ -162,10 +164,12 @@ class Memory:
         where = default_place() if home is None else home
         place, told = _in_database(where, settings) if is_database(where) else _in_folder(checked_home(where), settings)
         try:
-            return cls(place, clock=clock, embedder=embedder, model=model, settings=told)
+            memory = cls(place, clock=clock, embedder=embedder, model=model, settings=told)
         except BaseException:
             place.store.close()
             raise
+        memory._given = settings
+        return memory
 
     @property
     def home(self) -> Path | None:
@@ -666,6 +670,7 @@ class Memory:
                     dream=self._dream,
                     allowances=self._allowances(),
                     settings=self.settings,
+                    read_settings=self._read_settings,
                     clock=self._clock,
                 )
             return self._housekeeping
@@ -699,6 +704,13 @@ class Memory:
         asked = self._asked() if asks and self._may_spend(stream.state) else None
         number = dreamer.dream(trigger, asked, watch=watch, cancelled=cancelled, key=named)
         return self._dreams(resource, stream).one(number)
+
+    def _read_settings(self) -> Settings:
+        """As config.toml has them by now."""
+        from inmind.settings import settings_in
+
+        self.settings = settings_in(self._place.config().text, self._given)
+        return self.settings
 
     def _may_spend(self, owned: Belongings) -> bool:
         most = self.settings.model.daily_tokens
@@ -875,10 +887,6 @@ def _check_unnamed(*owners: str | None) -> None:
 
 def _unwatched(_done: int, _total: int) -> None:
     """Nobody has asked how far it is."""
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _telling(clock: Clock) -> Clock:

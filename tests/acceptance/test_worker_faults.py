@@ -25,6 +25,7 @@ from inmind.errors import ReadOnly
 from inmind.housekeeping import is_tended
 from inmind.memory import house_of
 from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres.clock import ServersClock
 from inmind.stores.postgres.jobs import Jobs, engine_steps
 from inmind.testing import ManualClock
 
@@ -220,6 +221,47 @@ def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_
         clock.advance(seconds=400 * 86_400)
         done = [house_of(memory).tend("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
     assert [round.consolidated["ada"].finished for round in done] == [False, False, False, True]
+
+
+@pytest.mark.spec("J9")
+def test_a_worker_sees_settings_that_are_changed_while_it_works(url: str) -> None:
+    with Memory.open(url, embedder=None) as memory:
+        memory.edit(memory.page("config.toml"), "[dream]\nenabled = false\n")
+    fill(url, "ada")
+    with a_worker(url) as worker, working(worker):
+        wait_until(lambda: not looked_after(url), "nobody looks after her", seconds=SECONDS)
+        assert dreamt(url) == []
+        with Memory.open(url, embedder=None) as memory:
+            memory.edit(memory.page("config.toml"), "[dream]\nenabled = true\n")
+        fill(url, "ada")
+        wait_until(is_dreamt(url), "it has not read them", seconds=SECONDS)
+
+
+def looked_after(url: str) -> int:
+    """How many are still to be."""
+    store = PostgresStore.open(url)
+    there = Jobs(store.database)
+    due = there.due(datetime.now(UTC))[0] if there.are_there else 1
+    store.close()
+    return due
+
+
+# -- clocks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("J9", "K20")
+@pytest.mark.parametrize("off", [120, -120])
+def test_a_machine_whose_clock_is_wrong_goes_by_that_of_the_server(off: int, caplog: pytest.LogCaptureFixture) -> None:
+    noon = datetime(2026, 3, 12, 12, tzinfo=UTC)
+    shown = [noon + timedelta(seconds=off)]
+    clock = ServersClock(lambda: noon, lambda: shown[0])
+    clock.compare()
+    clock.compare()
+    assert clock() == noon
+    assert [record.getMessage().split(" s off")[0][-4:].strip() for record in caplog.records] == [str(off)]
+    shown[0] = noon + timedelta(seconds=1)  # somebody has set it right
+    clock.compare()
+    assert clock() == shown[0]
 
 
 # -- looking -----------------------------------------------------------------------------------------------

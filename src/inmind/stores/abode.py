@@ -85,6 +85,10 @@ class Abode(Protocol):
         """The folder, where it is one."""
         ...
 
+    def clock(self) -> datetime:
+        """The time, as those tell it who share this memory."""
+        ...
+
     def index(self, read: Read) -> Index:
         """The index of deep memory, which is made of the journal."""
         ...

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inmind.documents import Document, checked_text
@@ -19,7 +20,7 @@ from inmind.journal import Configured, Draft, Event, Origin
 from inmind.mind import Belongings, Mind
 from inmind.settings import settings_in
 from inmind.stores.abode import Views
-from inmind.stores.base import Begun, Store
+from inmind.stores.base import Begun, Clock, Store
 from inmind.stores.legacy import Legacy
 from inmind.stores.meta import Glance, brought_up
 from inmind.stores.stream import Stream
@@ -35,9 +36,10 @@ class InDatabase:
 
     home = None
 
-    def __init__(self, store: Store, *, shown: str, index: Callable[[Read], Index]) -> None:
+    def __init__(self, store: Store, *, shown: str, index: Callable[[Read], Index], clock: Clock | None = None) -> None:
         """`shown`: the database as people may read it."""
         self.store, self._shown, self._index = store, shown, index
+        self.clock: Clock = clock or partial(datetime.now, UTC)
 
     def __str__(self) -> str:
         return self._shown
@@ -131,13 +133,14 @@ def _document(events: Sequence[Event], path: str) -> Document:
 def opened_at(url: str) -> InDatabase:
     """The memory of whoever the URL lets in, made if need be."""
     store = _stores(url).open(url)
+    store.clock.compare()
 
     def index(read: Read) -> Index:
         from inmind.stores.postgres.index import PostgresIndex
 
         return PostgresIndex(store, read)
 
-    return InDatabase(store, shown=shown_url(url), index=index)
+    return InDatabase(store, shown=shown_url(url), index=index, clock=store.clock)
 
 
 def is_at(url: str) -> bool:

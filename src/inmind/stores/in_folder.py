@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,9 @@ class InFolder:
 
     def __str__(self) -> str:
         return str(self.home)
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC)
 
     def index(self, read: Read) -> Index:
         from inmind.stores.sqlite_index import SqliteIndex

@@ -80,13 +80,18 @@ class DatabaseWorker:
             asyncio.run(self._work(work, wait=False))
             found = work.look(now)  # what a job has done is news of its owner too
 
+    def _look(self, work: Work, every: float) -> None:
+        if isinstance(self._house.store, PostgresStore):
+            self._house.store.clock.compare()
+        work.look_around(every)
+
     def _go_round(self, work: Work, every: float) -> None:
         """Sweep, and look around, beside the queue: nothing that happens there keeps it from being looked at."""
         looks = time.monotonic()
         while not self._leaving.is_set():
             _tried("sweep", lambda: work.sweep(self._worker))
             if time.monotonic() >= looks:
-                _tried("look around", lambda: work.look_around(every))
+                _tried("look around", lambda: self._look(work, every))
                 looks = time.monotonic() + every
             self._leaving.wait(min(looks - time.monotonic(), self._unheard / 2))
 

@@ -21,6 +21,7 @@ def round_after_round(house: Housekeeping, every: float, failed: Callable[[Inmin
     while True:
         finished = True
         try:
+            house.read_settings()
             done = house.run(AT_A_TIME, shared=True)
             finished = done.finished
             yield done

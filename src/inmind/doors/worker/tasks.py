@@ -77,6 +77,7 @@ class Work:
     def look_around(self, every: float = 0.0) -> None:
         """A job for everybody for whom there is something to do, and one for vectors; unless somebody else has just
         done so, in less than so many seconds."""
+        self.house.read_settings()
         if not self.jobs.may_look(every):
             return
         if self.house.deep().embedder is not None:

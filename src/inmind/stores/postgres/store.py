@@ -19,6 +19,7 @@ from inmind.errors import Conflict, KeyReused, NotFound
 from inmind.journal import Draft, Event, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window, owner_by
 from inmind.stores.postgres.adopting import Adopting
+from inmind.stores.postgres.clock import ServersClock
 from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import Database
 from inmind.stores.rows import begun_of, event_of, readable, receipt_of, rows_of
@@ -34,6 +35,7 @@ class PostgresStore:
         self.database = database
         self._sql = database.statements("queries")
         self._bound = threading.local()
+        self.clock = ServersClock(self._time)
 
     @classmethod
     def open(cls, url: str, *, seconds: float | None = None, most: int | None = None) -> PostgresStore:
@@ -48,6 +50,9 @@ class PostgresStore:
         except NotFound:
             return False
         return True
+
+    def _time(self) -> datetime:
+        return self.database.read(lambda connection: connection.execute("SELECT clock_timestamp()").get)
 
     @property
     def refusal(self) -> str:
