@@ -105,6 +105,8 @@ def _drain(there: Ground, folder: Path) -> Drained:
             assert not workers[-1].has_left, workers[-1].log.read_text()[-2_000:]
             sleep(1)
         done.seconds = monotonic() - begun
+        while _waiting(there) and monotonic() - begun < PATIENCE:  # what is left could dream once more
+            sleep(1)
     finally:
         for worker in workers:
             worker.kill()
@@ -142,6 +144,12 @@ class Worker:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def _waiting(there: Ground) -> int:
+    """Jobs that are to be done, or are being done, or whose workers are dead."""
+    asked = f"SELECT count(*) FROM {there.schema}.procrastinate_jobs WHERE status IN ('todo', 'doing')"
+    return there.ask(asked)[0][0]
 
 
 def _dreamt(there: Ground) -> int:

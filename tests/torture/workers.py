@@ -22,6 +22,7 @@ from inmind.housekeeping import Upkeep
 from inmind.lease import Lease
 from inmind.memory import house_of
 from inmind.models import Question, Reply
+from inmind.state.edits import Proposal
 from inmind.testing import ManualClock
 
 SHORT = timedelta(seconds=1)
@@ -116,9 +117,25 @@ def goes_on(voice: Voice, *, url: str, calls: str) -> None:
     """Until it is killed."""
     with (
         leases_are_short(),
-        a_worker(url, model=Paid(calls), told=lambda owner, _: voice.tell("tended", owner)) as worker,
+        patch("inmind.doors.worker.database.WAIT", 0.2),
+        a_worker(
+            url, model=Paid(calls), settings={"worker.tries": 100}, told=lambda owner, _: voice.tell("tended", owner)
+        ) as worker,
     ):
         worker.run(1.0)
+
+
+def dies_of_a_proposal(voice: Voice, *, url: str, calls: str) -> None:
+    """Works until a model has proposed something new here, and that is in the journal."""
+    proposed = Lease.proposed
+
+    def dying(lease: Lease, proposal: Proposal) -> None:
+        proposed(lease, proposal)
+        voice.tell("proposed", lease.dream)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with patch.object(Lease, "proposed", dying):
+        goes_on(voice, url=url, calls=calls)
 
 
 def leaves_in_the_middle(voice: Voice, *, url: str) -> None:

@@ -1,0 +1,87 @@
+"""Workers and the server itself die again and again while dreams are due: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import psycopg
+import pytest
+from dreamt import accounted, in_order
+from postgres import Run, Server, wait_until
+from torture import workers
+from torture.harness import SECONDS, Running, dice
+from torture.postgres.conftest import Own
+from torture.workers import NOTES, asked, fill
+
+from inmind import Memory
+
+LEFT = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
+DONE = "SELECT count(*) FROM events WHERE kind = 'dreamt'"
+
+
+@pytest.mark.spec("J9", "K20", "K22", "P30")
+@pytest.mark.parametrize(("many", "crashes"), [(3, 2), pytest.param(40, 20, marks=pytest.mark.torture)])
+def test_workers_and_the_server_die_and_each_dream_comes_once_and_is_paid_once(
+    postgres_run: Run, tmp_path: Path, many: int, crashes: int
+) -> None:
+    luck = dice()
+    resources, calls = [f"r{number:03}" for number in range(many)], tmp_path / "calls"
+    with postgres_run.server() as server:
+        server.start()
+        url = Own(server).tenant("ada")
+        fill(url, *resources)
+        written = [many * len(NOTES)]
+        for _ in resources:  # each dies as soon as something is paid for
+            doomed = Running(workers.dies_of_a_proposal, url=url, calls=str(calls))
+            doomed.hear_until("proposed")
+            assert doomed.finish().killed
+            crash(server, luck)
+            note(url, resources, written)
+        assert asked(calls) == many
+        running = [Running(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
+        try:
+            for _ in range(crashes):
+                before = count(url, DONE)
+                wait_until(lambda: count(url, DONE) > before or count(url, DONE) == many, "no way", seconds=SECONDS)  # noqa: B023
+                crash(server, luck)
+                note(url, resources, written)
+            until = time.monotonic() + max(SECONDS, 2.0 * many)
+            while count(url, DONE) < many or count(url, LEFT):
+                assert time.monotonic() < until, "it never comes to an end"
+                time.sleep(0.1)
+        finally:
+            for one in running:
+                one.kill()
+                one.finish()
+        assert asked(calls) == many
+        with Memory.open(url, embedder=None) as memory:
+            for resource in resources:
+                in_order(memory, resource=resource)
+                accounted(memory, resource=resource)
+                assert [dream.status for dream in memory.dreams(resource)] == ["done"]
+        assert count(url, "SELECT count(*) FROM events WHERE kind = 'note'") == written[0]
+        assert server.log.count("was not properly shut down") == many + crashes
+
+
+def crash(server: Server, luck: Random) -> None:
+    if luck.random() < 0.5:
+        server.kill_postmaster()
+    else:
+        server.stop("immediate")
+    server.start()
+
+
+def note(url: str, resources: list[str], written: list[int]) -> None:
+    """What is acknowledged between two crashes."""
+    with Memory.open(url, embedder=None) as memory:
+        memory.note(resources[written[0] % len(resources)], f"Fact {written[0]} on boats")
+    written[0] += 1
+
+
+def count(url: str, statement: str) -> int:
+    with suppress(psycopg.OperationalError), psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(statement.encode()).fetchall()[0][0]
+    return -1
