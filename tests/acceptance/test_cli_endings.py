@@ -30,6 +30,8 @@ from inmind.doors.cli.app import COMMANDS, app
 from inmind.doors.cli.endings import EXIT_CODES, MEANINGS
 from inmind.errors import InmindError
 
+pytestmark = pytest.mark.embedded
+
 NEED_A_HOME = (
     ["sessions"],
     ["show", "prompt", "support-42"],

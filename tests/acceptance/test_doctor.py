@@ -546,7 +546,7 @@ def test_an_sqlite_that_can_damage_a_shared_log_is_told(used: Path, monkeypatch:
 @pytest.mark.spec("M36")
 def test_an_older_schema_is_brought_up_by_the_next_opening(used: Path) -> None:
     by_sql(used, "DROP TABLE allowances; DROP INDEX streams_by_owner; ALTER TABLE streams DROP COLUMN owner")
-    by_sql(used, "DROP INDEX streams_by_owner; ALTER TABLE streams DROP COLUMN owner; PRAGMA user_version=9")
+    by_sql(used, "PRAGMA user_version=9")
     finding = only(used)
     assert (finding.check, finding.verdict) == ("schema", WARNING)
     carry_out(finding)
