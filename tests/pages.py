@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from terminal import INMIND, warm_inmind
+
 PROJECT = Path(__file__).parents[1]
 
 # Generous: this is a guard against hanging, not a measurement.
@@ -85,13 +87,21 @@ class Place:
         place = cls(scratch=folder / "scratch", home=folder / "home", memory=folder / "memory", told=given)
         place.scratch.mkdir()
         place.home.mkdir()
+        place.commands.mkdir()
+        (place.commands / "inmind").write_text(warm_inmind().command("inmind", INMIND))
+        (place.commands / "inmind").chmod(0o755)
         return place
+
+    @property
+    def commands(self) -> Path:
+        """Where the shell finds `inmind`, one that has been imported before."""
+        return self.home.parent / "commands"
 
     def environment(self) -> dict[str, str]:
         """Nothing of the developer's own, and a terminal of fixed width without colours."""
-        binaries = Path(sys.executable).parent
+        places = [str(self.commands), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         return {
-            "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PATH": os.pathsep.join(places),
             "HOME": str(self.home),
             "INMIND_HOME": str(self.memory),
             "LANG": "C.UTF-8",
@@ -134,9 +144,11 @@ def invalid(code: str) -> Iterator[str]:
 
 def follow(step: Step, place: Place) -> subprocess.CompletedProcess[str]:
     """Errors are part of what a reader sees, so both streams are one."""
-    command = [sys.executable, "-c", step.code] if step.kind == "python" else ["sh", "-c", step.code]
+    if step.kind == "python":
+        ran = warm_inmind().run(step.code, cwd=place.scratch, env=place.environment(), together=True)
+        return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode())
     return subprocess.run(
-        command,
+        ["sh", "-c", step.code],
         cwd=place.scratch,
         env=place.environment(),
         stdin=subprocess.DEVNULL,

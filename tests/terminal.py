@@ -40,13 +40,15 @@ def inmind(*arguments: str, home: Home | None = None, stdin: str = "") -> subpro
 
 @cache
 def warm_inmind() -> Warm:
-    return Warm("terminal:get_ready")
+    return Warm("terminal:get_ready", env={**os.environ, "PYTHONUTF8": "1"})
 
 
 def get_ready() -> None:
     """All that any command imports has been imported, and the first use of the command line is behind it."""
     for module in pkgutil.walk_packages(package.__path__, "inmind."):
         importlib.import_module(module.name)
+    for client in ("anthropic", "openai"):
+        importlib.import_module(client)
     CliRunner().invoke(app, ["unheard-of"])
 
 

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -43,7 +44,7 @@ class Warm:
             listening.bind(self.address)
             listening.listen(64)
             number = listening.fileno()
-            serving = [sys.executable, __file__, str(number), ready]
+            serving = [sys.executable, __file__, "serve", str(number), ready]
             self._process = subprocess.Popen(serving, env=env, stdin=subprocess.PIPE, pass_fds=[number])
         atexit.register(self._leave)
 
@@ -61,8 +62,7 @@ class Warm:
     ) -> Forked:
         """Begin what `python -c` does with the code, on these three streams."""
         environment = dict(os.environ if env is None else env)
-        request = [code, ["-c", *arguments], str(cwd or Path.cwd()), environment]
-        return self.fork("warm:program", request, *streams)
+        return self.fork("warm:program", [code, ["-c", *arguments], str(cwd or Path.cwd()), environment], *streams)
 
     def run(
         self,
@@ -88,6 +88,11 @@ class Warm:
             ours.close()
             output, errors = (each.all() for each in heard)
             return subprocess.CompletedProcess([code, *arguments], process.wait(), output, errors)
+
+    def command(self, name: str, code: str) -> str:
+        """A script that does with the code what `run` does, as a command of this name."""
+        asking = shlex.join([sys.executable, "-I", "-S", __file__, "ask", self.address, code, name])
+        return f'#!/bin/sh\nexec {asking} "$@"\n'
 
     def _leave(self) -> None:
         assert self._process.stdin is not None
@@ -269,7 +274,25 @@ def _leave_at_once() -> None:
 _last: list[int] = []
 
 
+def ask(address: str, code: str, arguments: Sequence[str]) -> NoReturn:
+    """Be the command that is asked for, for whoever has started this process: its streams, its end."""
+    request = [code, arguments, str(Path.cwd()), dict(os.environ)]
+    ended = Forked(address, "warm:program", request, [0, 1, 2]).wait()
+    if ended < 0:
+        os.kill(os.getpid(), -ended)
+    sys.exit(ended)
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["serve", number, ready]:
+            with socket.socket(fileno=int(number)) as listening:
+                importlib.import_module("warm").serve(listening, ready)  # `__main__` is for the programs to be
+        case ["ask", address, code, *arguments]:
+            ask(address, code, arguments)
+        case _:
+            sys.exit("this is for the tests beside it")
+
+
 if __name__ == "__main__":
-    sys.modules["warm"] = sys.modules["__main__"]
-    with socket.socket(fileno=int(sys.argv[1])) as _listening:
-        serve(_listening, sys.argv[2])
+    main()
