@@ -17,6 +17,7 @@ from pages import PROJECT
 
 from inmind import Memory
 from inmind.stores.postgres import PostgresStore
+from inmind.stores.statements import named
 
 PAGE = (PROJECT / "docs" / "how-to" / "run-in-production.md").read_text("utf-8")
 ON_PAPER = (PROJECT / "docs" / "hundred-million.md").read_text("utf-8")
@@ -47,6 +48,8 @@ def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
     assert found
     schema, dump = urlsplit(tenant_url).username or "", tmp_path / "dump"
     [derived] = re.findall(r"--exclude-table-data='acme\.(\S+?)'", PAGE)
+    tables = named("index", package="inmind.stores.postgres")("tables")
+    assert {*derived.strip("()").split("|")} == {*re.findall(r"'(\w{2,})'", tables)}
     programs = postgres_run.programs()
     excluded = f"--exclude-table-data={schema}.{derived}"
     run(programs / "pg_dump", "-Fc", f"--schema={schema}", excluded, f"--file={dump}", f"--dbname={postgres_admin}")
