@@ -381,9 +381,9 @@ WITH next AS (
     SELECT id, newest FROM tenant.resources WHERE id > (SELECT swept FROM tenant.embedders WHERE name = $1)
     ORDER BY id LIMIT $2
 ), to_embed AS (
-    INSERT INTO tenant.embedded (embedder, resource, upto, newest)
+    INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest)
     SELECT (SELECT id FROM tenant.embedders WHERE name = $1), id, 0, newest FROM next
-    ON CONFLICT (embedder, resource) DO NOTHING
+    ON CONFLICT (embedder, resource) DO UPDATE SET newest = greatest(known.newest, excluded.newest)
 )
 UPDATE tenant.embedders SET swept = (SELECT max(id) FROM next) WHERE name = $1 AND EXISTS (SELECT FROM next)
 RETURNING swept;
