@@ -695,3 +695,11 @@ def test_what_was_searched_for_is_a_gap_only_where_nothing_was_found(memory: Mem
     page = memory.dream("ada").after
     assert "zebra stripes (searched, not found)" in page
     assert "Graz (" not in page
+
+
+def test_nobody_dreams_for_somebody_of_whom_only_a_folder_is_there(memory: Memory) -> None:
+    """J3: to ask for what there is not makes nothing that could be dreamt of."""
+    with pytest.raises(NotFound):
+        memory.undo_dream("nobody-yet")
+    with pytest.raises(NotFound):
+        memory.dream("nobody-yet")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inmind.documents import MOST_BYTES, Document, checked_text
+from inmind.documents import MOST_BYTES, RESOURCE_PATHS, Document, checked_text
 from inmind.errors import Conflict, InvalidInput
 from inmind.home import (
     CONFIG,
@@ -123,7 +123,8 @@ class InFolder:
         return brought_up(glance(self._folder(place_of(self.home, begun.first))), self.store, begun)
 
     def has_files_of(self, resource: str) -> bool:
-        return resource_folder(self.home, resource).exists()
+        folder = resource_folder(self.home, resource)
+        return any((folder / path).exists() for path in RESOURCE_PATHS)  # a lock is no page
 
     def _folder(self, path: Path) -> Folder:
         return Folder(path, home=self.home)
