@@ -557,14 +557,15 @@ def test_what_is_wrong_with_one_resource_does_not_keep_the_others_from_dreaming(
         for n in range(6):
             session.note(f"Fact number {n} about boats")
     clock.advance(seconds=3_600)
-    dream = memory._dream  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+    house: Any = memory._keep_house()  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
+    dream = house._dream
 
     def broken(resource: str, *rest: Any, **more: Any) -> Any:
         if resource == "ada":
             raise ValueError("broken")
         return dream(resource, *rest, **more)
 
-    monkeypatch.setattr(memory, "_dream", broken)
+    monkeypatch.setattr(house, "_dream", broken)
     assert [one.resource for one in memory.upkeep().dreams] == ["ben"]
 
 
