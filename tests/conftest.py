@@ -39,6 +39,16 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
+STORES = ("sqlite", "postgres")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What goes through a memory runs on both stores, unless it is about one of them."""
+    if "store_kind" in metafunc.fixturenames and not metafunc.definition.get_closest_marker("embedded"):
+        metafunc.parametrize("store_kind", STORES, indirect=True)
+
+
 @pytest.fixture
 def store_kind(request: pytest.FixtureRequest) -> str:
     """On what the test runs: a home in a folder, with SQLite, or a database of PostgreSQL."""

@@ -179,7 +179,6 @@ def test_no_question_is_answered_by_looking_at_what_is_strangers(tenant_url: str
     assert {query: rows for query, rows in touched.rows.items() if rows > MOST_TOUCHED} == {}
 
 
-@pytest.mark.parametrize("store_kind", ["sqlite", "postgres"], indirect=True)
 def test_a_folder_s_latest_is_looked_for_among_so_many_and_a_resource_s_among_all_it_has(
     memory: Memory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import Home
 from opentelemetry import metrics as otel
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -88,12 +89,10 @@ def _stopping(phase: str, _: str) -> None:
     raise RuntimeError(phase)
 
 
-def test_what_a_dream_has_cost_is_counted_by_whoever_paid(memory: Memory, reader: InMemoryMetricReader) -> None:
+def test_what_a_dream_has_cost_is_counted_by_whoever_paid(home: Home, reader: InMemoryMetricReader) -> None:
     """And once, though another goes on with it."""
-    memory.close()
     clock = ManualClock()
-    assert memory.home
-    with Memory.open(memory.home, embedder=None, model=Model(), clock=clock) as asking:
+    with Memory.open(home, embedder=None, model=Model(), clock=clock) as asking:
         asking.note("ada", "Just so")
         with pytest.raises(LeftOff):
             asking.dream("ada", watch=_gone)
