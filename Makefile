@@ -6,6 +6,9 @@
 PYTHON ?= python3
 ARGS ?=
 
+# Where this is set, each of the hundreds of processes of the tests would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The build backend is installed by hand and not in pip's isolated environment, so that constraints.txt pins it
 # too, whichever pip came with this Python. It looks its executable up on PATH.
 INSTALL := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install \
@@ -22,7 +25,7 @@ run: .venv/.run ## play the demonstration in this terminal
 	@.venv/bin/inmind demo $(ARGS)
 
 test: .venv/.dev .venv/.model ## run the tests (ARGS="-k journal" selects)
-	@.venv/bin/python -m pytest -n 2 -q -rs $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist worksteal -q -rs $(ARGS)
 
 check: .venv/.dev ## lint, format and types, as CI runs them
 	@.venv/bin/ruff check .

