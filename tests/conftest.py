@@ -15,6 +15,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import homes
 import postgres
 import pytest
 from builders import Home
@@ -137,7 +138,9 @@ def postgres_admin(request: pytest.FixtureRequest) -> str:
 def tenants(postgres_admin: str) -> Generator[postgres.Tenants]:
     """For tests that need several tenants: `with tenants.fresh() as url`."""
     made = postgres.Tenants(postgres_admin)
+    homes.tenants.append(made)
     yield made
+    homes.tenants.remove(made)
     made.close()
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import count, dropwhile
-from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import a_call, assistant, turns, user
+from homes import Kind, a_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -90,9 +89,12 @@ def exchange(format: str, ids: Sequence[str], outputs: Sequence[str]) -> list[di
 class AnyCompaction(RuleBasedStateMachine):
     """The model: the host's list, byte for byte, and all that was ever sent."""
 
+    kept_in: Kind = "sqlite"
+
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp())
+        self._afterwards = ExitStack()
+        self.home = self._afterwards.enter_context(a_home(self.kept_in))
         self.clock = ManualClock()
         self.talk: list[dict[str, Any]] = []
         self.handed = {"[]"}
@@ -279,7 +281,7 @@ class AnyCompaction(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "memory"):
             self.memory.close()
-        shutil.rmtree(self.home)
+        self._afterwards.close()
 
     def _open(self) -> None:
         self.memory = Memory.open(self.home, clock=self.clock)
@@ -385,8 +387,18 @@ def written(wires: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps([dict(wire) for wire in wires])
 
 
+class AnyCompactionInPostgres(AnyCompaction):
+    """The same in a database."""
+
+    kept_in = "postgres"
+
+
 TestAnyCompaction = AnyCompaction.TestCase
 TestAnyCompaction.settings = settings(max_examples=min(400, settings().max_examples // 4), stateful_step_count=20)
+TestAnyCompactionInPostgres = pytest.mark.usefixtures("tenants")(AnyCompactionInPostgres.TestCase)
+TestAnyCompactionInPostgres.settings = settings(
+    max_examples=max(5, settings().max_examples // 20), stateful_step_count=20
+)
 
 
 # -- what it has found -----------------------------------------------------------------------------------------

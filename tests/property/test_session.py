@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from os.path import commonprefix
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from builders import a_call, a_result, assistant, user
+from homes import Kind, a_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -73,10 +73,12 @@ class AnySession(RuleBasedStateMachine):
     """The model: the host's list, the page, the scratchpads, and every request that was ever sent."""
 
     scope: Scope = "thread"
+    kept_in: Kind = "sqlite"
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Path(tempfile.mkdtemp())
+        self._afterwards = ExitStack()
+        self.home = self._afterwards.enter_context(a_home(self.kept_in))
         self.clock = ManualClock()
         self.talk: list[dict[str, Any]] = []
         self.page = ""
@@ -130,7 +132,10 @@ class AnySession(RuleBasedStateMachine):
     @rule(line=WORDS)
     def edit_by_hand(self, line: str) -> None:
         self.page = f"{line}\n{self.page}"[:4_000]
-        (self.home / "sessions/--w--/s/working-memory/overview.md").write_text(self.page)
+        if isinstance(self.home, Path):
+            (self.home / "sessions/--w--/s/working-memory/overview.md").write_text(self.page)
+        else:
+            self.memory.edit(self.memory.page("overview.md", session="s"), self.page)
         self.saved.append((self.session.mind.seq, self.page))
 
     @rule(values=VALUES, delete=PATHS)
@@ -232,7 +237,7 @@ class AnySession(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "memory"):
             self.memory.close()
-        shutil.rmtree(self.home)
+        self._afterwards.close()
 
     @property
     def pad(self) -> Pad:
@@ -309,7 +314,17 @@ class AnySharing(AnySession):
     scope = "resource"
 
 
+class AnySessionInPostgres(AnySession):
+    """The same in a database."""
+
+    kept_in = "postgres"
+
+
 TestAnySession = AnySession.TestCase
 TestAnySession.settings = settings(max_examples=min(400, settings().max_examples * 2 // 5), stateful_step_count=25)
 TestAnySharing = AnySharing.TestCase
 TestAnySharing.settings = settings(max_examples=min(400, settings().max_examples // 4), stateful_step_count=25)
+TestAnySessionInPostgres = pytest.mark.usefixtures("tenants")(AnySessionInPostgres.TestCase)
+TestAnySessionInPostgres.settings = settings(
+    max_examples=min(400, settings().max_examples // 10), stateful_step_count=25
+)
