@@ -35,8 +35,9 @@ check: .venv/.dev ## lint, format and types, as CI runs them
 bench: .venv/.dev ## measure, and print each number beside its bar
 	@.venv/bin/python -m bench $(ARGS)
 
-torture: .venv/.dev ## the long runs under faults
+torture: .venv/.dev .venv/.model ## the long runs under faults, and properties with many more examples
 	@HYPOTHESIS_PROFILE=torture .venv/bin/python -m pytest -m torture $(ARGS)
+	@HYPOTHESIS_PROFILE=torture .venv/bin/python -m pytest -n 2 tests/property $(ARGS)
 
 docs: .venv/.docs ## build the site of the documentation, and check its links
 	@.venv/bin/python -m docs.building
