@@ -144,6 +144,8 @@ def somebody(resource: object) -> str:
 
 
 def checked_home(home: object) -> Path:
+    if isinstance(home, Path) and str(home).startswith(("postgresql:/", "postgres:/")):
+        raise InvalidInput(field="home", expected="the URL of a database as a text: a Path takes a slash away from it")
     if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
         value = shown_url(str(home)) if isinstance(home, str | Path) and str(home) else home
         raise InvalidInput(field="home", value=value, expected="a folder on this machine, or the URL of a database")
