@@ -265,6 +265,6 @@ def test_a_value_that_cannot_be_shown_does_not_break_the_report() -> None:
 def test_a_url_that_became_a_path_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """J3: else a folder would be made whose name has the password in it."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match="as a text") as error:
+    with pytest.raises(errors.InvalidInput, match="as a text") as error:
         Memory.open(Path("postgresql://ada:secret@localhost/memory"))
     assert ("secret" in str(error.value), list(tmp_path.iterdir())) == (False, [])
