@@ -71,14 +71,14 @@ def store_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def new_home(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Callable[[], Home]]:
-    """Where a memory can be that there is not yet, of the kind that the test runs on; each time another."""
+    """Where a memory can be, with nothing in it, of the kind that the test runs on; each time another."""
     if store_kind == "sqlite":
         names = chain(["home"], map("home-{}".format, count(2)))
         yield lambda: tmp_path / next(names)
         return
     tenants: postgres.Tenants = request.getfixturevalue("tenants")
     with ExitStack() as afterwards:
-        yield lambda: afterwards.enter_context(tenants.fresh())
+        yield lambda: afterwards.enter_context(tenants.swept())
 
 
 @pytest.fixture

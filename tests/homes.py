@@ -22,9 +22,9 @@ tenants: list[Tenants] = []
 
 @contextmanager
 def a_home(kind: Kind) -> Generator[Home]:
-    """Where a memory can be that there is not yet; nothing is left of it afterwards."""
+    """Where a memory can be, with nothing in it; nothing is left of it afterwards."""
     if kind == "postgres":
-        with tenants[-1].fresh() as url:
+        with tenants[-1].swept() as url:
             yield url
     else:
         with TemporaryDirectory() as folder:

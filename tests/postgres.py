@@ -22,14 +22,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import keeper
 from keeper import SECONDS, is_locked, locked
+
+from inmind import Memory
 
 GIVEN = "INMIND_TEST_POSTGRES"
 """The variable of the environment that names a server to share."""
@@ -249,26 +251,89 @@ class Tenants:
 
         self._url = urlsplit(admin)
         self._admin = psycopg.connect(admin, autocommit=True)
+        self._swept: list[tuple[str, Any]] = []
+        self._afterwards = ExitStack()
         with self._admin.transaction():
             # Several workers do this at once, and what PostgreSQL calls "if not exists" may still fail then.
             self._admin.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_TENANTS])
             self._admin.execute(_FOR_TENANTS)
 
     def close(self) -> None:
+        self._afterwards.close()
         self._admin.close()
 
     @contextmanager
     def fresh(self) -> Generator[str]:
         """The URL of a new tenant, of whom nothing is left afterwards."""
-        name, password = f"t_{os.urandom(6).hex()}", os.urandom(6).hex()
+        name, password = f"t_{random.randbytes(6).hex()}", random.randbytes(6).hex()
         self._admin.execute(f"CREATE ROLE {name} LOGIN IN ROLE {_TENANTS} PASSWORD '{password}'".encode())
         try:
             place = self._url.netloc.rpartition("@")[2]
             yield urlunsplit(self._url._replace(netloc=f"{name}:{password}@{place}"))
         finally:
-            # A connection that a test has left open might hold locks.
-            self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [name])
+            self._end_connections(name)
             self._admin.execute(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}".encode())
+
+    @contextmanager
+    def swept(self) -> Generator[str]:
+        """The URL of a tenant with an empty memory, of whom nothing is left afterwards but the tables.
+
+        To make those takes longer than most tests do. Whoever has changed them is not handed on.
+        """
+        url, furnished = self._swept.pop() if self._swept else self._furnished()
+        try:
+            yield url
+        finally:
+            name = urlsplit(url).username or ""
+            self._end_connections(name)
+            if self._furniture(name) == furnished:
+                self._admin.execute(_SWEEP.replace("{name}", name).encode())
+                self._swept.append((url, furnished))
+
+    def _furnished(self) -> tuple[str, Any]:
+        url = self._afterwards.enter_context(self.fresh())
+        with Memory.open(url) as memory:
+            memory.search("nothing")
+        return url, self._furniture(urlsplit(url).username or "")
+
+    def _furniture(self, name: str) -> Any:
+        return self._admin.execute(_FURNITURE.replace("{name}", name).encode()).fetchall()
+
+    def _end_connections(self, name: str) -> None:
+        """A connection that a test has left open might hold locks."""
+        self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [name])
+
+
+_FURNITURE = """
+SELECT relname, relkind, relnatts, relhasrules, relhastriggers, relacl::text FROM pg_class
+WHERE relnamespace = '{name}'::regnamespace
+UNION ALL SELECT proname, 'f', pronargs, proretset, false, md5(prosrc) FROM pg_proc
+WHERE pronamespace = '{name}'::regnamespace
+UNION ALL SELECT name, 's', number, false, false, '' FROM {name}.inmind_steps
+UNION ALL SELECT 'followed', 'i', version, false, false, '' FROM {name}.followed
+ORDER BY 1, 2
+"""
+
+_SWEEP = """
+DO $$
+DECLARE
+    one record;
+BEGIN
+    PERFORM set_config('session_replication_role', 'replica', true);
+    FOR one IN
+        SELECT relname, relkind FROM pg_class WHERE relnamespace = '{name}'::regnamespace
+        AND relkind IN ('r', 'S') AND relname NOT IN ('inmind_steps', 'followed')
+    LOOP
+        IF one.relkind = 'S' THEN
+            PERFORM setval(format('{name}.%I', one.relname)::regclass, 1, false);
+        ELSE
+            EXECUTE format('DELETE FROM {name}.%I', one.relname);
+        END IF;
+    END LOOP;
+    UPDATE {name}.followed SET identity = DEFAULT, swept = DEFAULT;
+END
+$$
+"""
 
 
 # A right that thousands are given one by one makes the row of the database longer each time, and is given one at a
