@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from builders import WHEN
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from inmind.journal import StateLine, Trust
@@ -134,6 +134,7 @@ def test_no_line_of_any_page_is_lost_by_reading_and_writing_it(text: str) -> Non
 
 @pytest.mark.spec("G1")
 @given(text=PAGES)
+@example(text="# Working Memory State\n- an item\n_Last dream: 2026-03-12T16:00:00Z_\n  an indented line\n- another")
 def test_what_was_written_once_is_written_the_same_again(text: str) -> None:
     once = written(read(text))
     assert written(read(once)) == once

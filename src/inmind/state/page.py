@@ -77,14 +77,16 @@ def read(text: str) -> Page:
     begin = _begin(lines, blocks)
     if begin is None:
         return Page(above=text)
-    state = [block for block in blocks if block.begin >= begin]
-    title = state.pop(0).begin if _is_title(lines[begin]) else None
-    told = next((block for block in state if block.what == "header"), None)
+    above, rest = lines[:begin], lines[begin:]
+    title = rest.pop(0).strip() if _is_title(rest[0]) else ""
+    # What stands around the line of the last dream is read as it will be written: without that between.
+    told = next((block.begin for block in blocks_of(rest) if block.what == "header"), None)
+    header = "" if told is None else rest.pop(told).strip()
     return Page(
-        above=mark + "".join(f"{line}\n" for line in lines[:begin]),
-        title=lines[title].strip() if title is not None else "",
-        header=lines[told.begin].strip() if told else "",
-        parts=tuple(_parts(lines, [block for block in state if block is not told])),
+        above=mark + "".join(f"{line}\n" for line in above),
+        title=title,
+        header=header,
+        parts=tuple(_parts(rest, blocks_of(rest))),
     )
 
 
