@@ -113,7 +113,7 @@ class Run:
     @contextmanager
     def server(self, **settings: str) -> Generator[Server]:
         """A server of one's own, not started yet, and without a trace afterwards."""
-        own = Server(self, f"own-{random.randbytes(4).hex()}", **settings)
+        own = Server(self, f"own-{os.urandom(4).hex()}", **settings)
         try:
             yield own
         finally:
@@ -265,7 +265,7 @@ class Tenants:
     @contextmanager
     def fresh(self) -> Generator[str]:
         """The URL of a new tenant, of whom nothing is left afterwards."""
-        name, password = f"t_{random.randbytes(6).hex()}", random.randbytes(6).hex()
+        name, password = f"t_{os.urandom(6).hex()}", os.urandom(6).hex()
         self._admin.execute(f"CREATE ROLE {name} LOGIN IN ROLE {_TENANTS} PASSWORD '{password}'".encode())
         try:
             place = self._url.netloc.rpartition("@")[2]
