@@ -78,6 +78,7 @@ def test_upkeep_says_whether_all_of_it_is_done(used: Home) -> None:
     assert inmind("upkeep", home=used).stdout.endswith("All upkeep that was due is done.\n")
     with Memory.open(used) as memory:
         hits = memory.search("lives in", sources=["memory"])
+        memory.note("ben", "One more whom there is to look after")
     assert [bool(hit.crystal.superseded_by) for hit in hits] == [False, True]
     assert json.loads(inmind("upkeep", "--seconds", "60", "--json", home=used).stdout)["finished"] is True
     assert inmind("upkeep", "--seconds", "0", home=used).stdout == "Stopped after 0 s: the next upkeep goes on there.\n"
