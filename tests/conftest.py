@@ -1,7 +1,7 @@
 """What all tests share: how hard hypothesis looks, a memory of its own on a clock the test holds, and a PostgreSQL.
 
 CI repeats itself, so a red build is the change's fault and not the dice's; at a desk every run looks somewhere new;
-torture looks long. No profile has a deadline: a slow machine is not a failing test.
+torture looks long, at all that is in tests/property. No profile has a deadline: a slow machine is not a failing test.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from inmind import Memory, Session
 from inmind.testing import ManualClock
 
 _UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+_SOON = settings(parent=_UNHURRIED, max_examples=60)
 
-settings.register_profile("ci", parent=_UNHURRIED, derandomize=True)
-settings.register_profile("desk", parent=_UNHURRIED)
+settings.register_profile("ci", parent=_SOON, derandomize=True)
+settings.register_profile("desk", parent=_SOON)
 settings.register_profile("torture", parent=_UNHURRIED, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk"))
 

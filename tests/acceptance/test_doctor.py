@@ -156,7 +156,7 @@ def test_nothing_is_found_wrong_with_a_sound_home_and_every_check_says_so(used: 
 
 
 _GO_ON_WRITING = """
-import sys
+import sys, time
 from inmind import Memory
 with Memory.open(sys.argv[1], embedder=None) as memory:
     session = memory.session("support-42")
@@ -167,6 +167,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
         if number % 50 == 0:
             session.search("page")  # the index would fall behind, and the doctor would be right to say so
         print(number, flush=True)
+        time.sleep(0.005)  # or there would be more to examine each time than the last
 """
 
 
