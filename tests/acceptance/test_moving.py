@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from bundled import lived_richly
-from postgres import Run, Server
+from postgres import Run, Server, wait_until
 from tenanted import PASSWORD, lived, made, operators_url
 
 from inmind import Memory
-from inmind.errors import Conflict, InvalidInput, NotFound, PartedWays
+from inmind.errors import InmindError, InvalidInput, NotFound, PartedWays
+from inmind.journal import NoteTaken
 from inmind.stores.postgres.tenants import TenantRoles
 from inmind.stores.tenants import Inventory, Tenants
 from inmind.tenancy.homes import TenantHomes
-from inmind.tenancy.moving import Copied, Moved, move
+from inmind.tenancy.moving import Copied, Moved, move, opened
 
 pytestmark = pytest.mark.spec("J8")
 
@@ -38,7 +40,7 @@ Opening = Callable[[str], Tenants]
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Opening]:
     with ExitStack() as stack:
 
-        def opened(kind: str) -> Tenants:
+        def place(kind: str) -> Tenants:
             if not kind.startswith("server"):
                 return stack.enter_context(TenantHomes(tmp_path / kind))
             servers: list[Server] = request.getfixturevalue("servers")
@@ -48,7 +50,7 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Opening]:
             stack.callback(lambda: [roles.erase(left.name) for left in roles.all()])
             return roles
 
-        yield opened
+        yield place
 
 
 WAYS = pytest.mark.parametrize(
@@ -134,51 +136,66 @@ def test_a_copy_is_made_of_what_is_in_use_and_brought_up_to_date_later(at: Openi
     assert {"session/shop", "session/later", "session/after"} <= {*target.inventory("ada").versions}
 
 
+def unwatched(_done: int, _total: int) -> None:
+    """Whoever waits looks at something else."""
+
+
+class Writer(threading.Thread):
+    """One who never rests, until it is told that it cannot go on."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(daemon=True)
+        self._address = address
+        self.acknowledged: list[str] = []
+        self.refusal: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            with Memory.open(self._address, embedder=None) as memory:
+                for number in range(100_000):
+                    resource, text = ("ada", "bob")[number % 2], f"thing number {number}"
+                    memory.note(resource, text, key=text)
+                    self.acknowledged.append(text)
+        except InmindError as error:
+            self.refusal = error
+
+
 @WAYS
-def test_what_is_written_while_it_is_copied_is_copied_too(at: Opening, here: str, there: str) -> None:
+def test_one_who_never_rests_is_moved_with_all_that_was_acknowledged(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
     address = made(source, "ada")
     lived(address)
-    rounds = 0
-
-    class Writing(Told):
-        def __call__(self, address_there: str, copied: Copied) -> None:
-            super().__call__(address_there, copied)
-            lived(address, session="in the last moment")
-
-    real = source.erase
-
-    def erase(name: str, *, only: Inventory | None = None) -> Inventory:
-        nonlocal rounds
-        rounds += 1
-        return real(name, only=only)
-
-    source.erase = erase
-    told = Writing()
+    writer, told = Writer(address), Told()
+    writer.start()
+    wait_until(lambda: len(writer.acknowledged) > 5, "nobody writes")
+    before = len(writer.acknowledged)
     assert moved(source, target, told).erased
-    assert (rounds, len(told)) == (2, 1)
-    assert "session/in the last moment" in target.inventory("ada").versions
+    writer.join(60)
+    assert writer.refusal is not None, "it writes to what is gone"
+    assert len(writer.acknowledged) > before, "nothing was written meanwhile"
+    [(_, copied)] = told
+    with target.entered("ada") as place, opened(place) as store:
+        events = [event.what for name in ("ada", "bob") for event in store.read(f"resource/{name}")]
+    assert {what.text for what in events if isinstance(what, NoteTaken)} >= set(writer.acknowledged)
+    assert copied.inventory.versions == target.inventory("ada").versions
 
 
-def test_a_tenant_that_never_rests_is_not_erased(at: Opening) -> None:
-    source, target = at("homes"), at("elsewhere")
+@WAYS
+def test_a_move_that_fails_in_its_last_round_leaves_the_source_in_use(at: Opening, here: str, there: str) -> None:
+    source, target = at(here), at(there)
     address = made(source, "ada")
     lived(address)
-    real, said = source.inventory, iter(range(100))
 
-    def inventory(name: str) -> Inventory:
-        found = real(name)
-        with Memory.open(address, embedder=None) as memory:
-            memory.note("ada", f"and {next(said)}")
-        return found
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    source.inventory = inventory  # as if somebody wrote just then
-    with pytest.raises(Conflict):
-        moved(source, target)
-    assert names(source) == ["ada"]
-    source.inventory = real
-    assert moved(source, target).erased
-    assert target.inventory("ada").versions["resource/ada"] > 5
+    with pytest.raises(KeyboardInterrupt):
+        move("ada", source, target, tell=cut_off, watch=unwatched)
+    lived(address, session="later")
+    told = Told()
+    assert moved(source, target, told).erased
+    lived(told[0][0], session="after")
+    assert {"session/shop", "session/later"} <= {*target.inventory("ada").versions}
 
 
 # -- what is refused ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from postgres import Run, Server
 from tenanted import ODD_NAMES, OPERATOR, REFUSED_NAMES, lived, made, operators_url
 
 from inmind import Memory
-from inmind.errors import Conflict, InmindError, InvalidInput, NotFound
+from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.stores.postgres.tenants import TenantRoles
-from inmind.stores.tenants import Inventory, Tenants
+from inmind.stores.tenants import NOTHING, Tenants
 from inmind.tenancy.homes import TenantHomes
 
 pytestmark = pytest.mark.spec("J8")
@@ -126,7 +127,7 @@ def test_of_whom_there_is_none_nothing_is_told_and_nothing_is_made(tenants: Tena
 
 def test_an_inventory_is_what_there_is(tenants: Tenants) -> None:
     address = made(tenants, "ada")
-    assert tenants.inventory("ada") == Inventory(versions={}, keys=0)
+    assert tenants.inventory("ada") == NOTHING
     with Memory.open(address, embedder=None) as memory:
         memory.note("ada", "likes tea", key="a")
         memory.note("ada", "likes tea", key="a")
@@ -153,21 +154,33 @@ def test_who_is_erased_is_gone_and_all_others_have_what_they_had(tenants: Tenant
     assert tenants.inventory("ada").events == 0
 
 
-def test_a_tenant_with_more_than_was_seen_is_not_erased(tenants: Tenants) -> None:
-    """What somebody has written since would be lost without a word."""
+def test_nobody_writes_to_a_tenant_that_is_held_and_everybody_does_afterwards(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
-    seen = tenants.inventory("ada")
-    with Memory.open(address, embedder=None) as memory:
-        memory.note("ada", "said in the last moment")
-    for only in (seen, Inventory(versions={**seen.versions, "session/other": 1}, keys=seen.keys)):
-        with pytest.raises(Conflict):
-            tenants.erase("ada", only=only)
-    now = tenants.inventory("ada")
-    assert now.events == seen.events + 1
-    with pytest.raises(Conflict):
-        tenants.erase("ada", only=Inventory(versions=now.versions, keys=now.keys + 1))
-    assert tenants.erase("ada", only=now) == now
+    with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
+        with tenants.held("ada") as held:
+            seen = held.inventory()
+            writing = pool.submit(memory.note, "ada", "said in the last moment")
+            with Memory.open(held.place, embedder=None) as theirs:
+                assert theirs.session("shop").read("detail/harbour.md").startswith("# Harbour")
+            with pytest.raises(TimeoutError):
+                writing.result(0.3)
+            assert held.inventory() == seen
+        writing.result(30)
+    assert tenants.inventory("ada").events == seen.events + 1
+
+
+def test_a_tenant_that_is_erased_while_it_is_held_is_gone_when_all_went_well(tenants: Tenants) -> None:
+    address = made(tenants, "ada")
+    lived(address)
+    was = tenants.inventory("ada")
+    with pytest.raises(ZeroDivisionError), tenants.held("ada") as held:
+        assert held.erase() or 1 / 0
+    assert tenants.inventory("ada") == was
+    lived(address, session="later")
+    with tenants.held("ada") as held:
+        held.erase()
+    assert names(tenants) == []
 
 
 def test_whoever_has_a_memory_open_while_it_is_erased_is_told_with_the_next_call(tenants: Tenants) -> None:

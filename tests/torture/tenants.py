@@ -22,11 +22,14 @@ from inmind.tenancy.moving import Copied, move, opened
 NAME = "ada"
 
 
-def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = True) -> int:
-    """Answers with how many steps of the database that took; before the one with this number it is killed."""
+def carry(voice: Voice, *, here: str, there: str, step: int = -1, erase: bool = True, die: bool = False) -> int:
+    """Answers with how many steps of the database that took; before the one with this number it is killed. `die`: in
+    the last round, while nobody else can write to what is moved."""
     counted = _counting(step) if "://" in f"{here}{there}" else None
 
     def tell(address: str, _: Copied) -> None:
+        if die:
+            os.kill(os.getpid(), signal.SIGKILL)
         voice.tell("address", address)
 
     with ExitStack() as stack:

@@ -94,6 +94,23 @@ def test_whoever_is_killed_between_statements_leaves_one_place_with_all_of_it(
         kill_at(here, there, step)
 
 
+@pytest.mark.parametrize("way", ["from a folder", "from a database"])
+def test_whoever_is_killed_in_the_last_round_leaves_a_source_in_use(
+    tmp_path: Path, servers: list[Server], way: str
+) -> None:
+    homes, url = str(tmp_path / "homes"), servers[0].url(tcp=True)
+    here, there = (homes, url) if way == "from a folder" else (url, homes)
+    with tenants.tenants_at(here) as source, tenants.tenants_at(there) as target:
+        address = made(source, tenants.NAME)
+        lived(address)
+        assert run(tenants.carry, here=here, there=there, die=True).killed
+        lived(address, session="later")
+        before = ask(tenants.look, place=here)
+        assert ask_again({"here": here, "there": there}) == []
+        assert (ask(tenants.look, place=here), ask(tenants.look, place=there)) == (None, before)
+        target.erase(tenants.NAME)
+
+
 def kill_at(here: str, there: str, step: int) -> int:
     """Begin anew, be killed, look, call again, look, and leave nothing."""
     places = {"here": here, "there": there}

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from inmind.errors import Conflict, InvalidInput, NotFound
+from inmind.errors import InvalidInput, NotFound
 from inmind.frozen import frozen
 
 MOST_BYTES = 63
@@ -38,23 +38,43 @@ class Tenant:
 
 @frozen(kw_only=True)
 class Inventory:
-    """What a tenant has, at one moment: each stream with its version, and how many keys."""
+    """What a tenant has, at one moment: how far each stream goes, and how many keys those have that have any."""
 
     versions: Mapping[str, int]
-    keys: int
+    keys_of: Mapping[str, int]
 
     @property
     def events(self) -> int:
         return sum(self.versions.values())
 
-    def refuse_other(self, other: Inventory) -> None:
-        """Conflict, unless the other is the same."""
-        for stream in sorted({*self.versions, *other.versions}):
-            expected, actual = self.versions.get(stream, 0), other.versions.get(stream, 0)
-            if expected != actual:
-                raise Conflict(stream=stream, expected=expected, actual=actual)
-        if self.keys != other.keys:
-            raise Conflict(stream="keys", expected=self.keys, actual=other.keys)
+    @property
+    def keys(self) -> int:
+        return sum(self.keys_of.values())
+
+    def grown_since(self, before: Inventory) -> set[str]:
+        """Streams that have more than they had then: of a journal that only grows, all that is new is in these."""
+        return {stream for stream in self.versions if self._of(stream) != before._of(stream)}
+
+    def _of(self, stream: str) -> tuple[int, int]:
+        return self.versions.get(stream, -1), self.keys_of.get(stream, 0)
+
+
+NOTHING = Inventory(versions={}, keys_of={})
+
+
+class Held(Protocol):
+    """A tenant to which nobody writes as long as it is held."""
+
+    @property
+    def place(self) -> Where:
+        """What opens its memory for whoever holds it. It may be a secret."""
+        ...
+
+    def inventory(self) -> Inventory: ...
+
+    def erase(self) -> None:
+        """All of it, for good; but nothing of it before the block ends, and only if that ends well."""
+        ...
 
 
 class Tenants(Protocol):
@@ -99,10 +119,15 @@ class Tenants(Protocol):
         """From now on that address lets it in."""
         ...
 
-    def erase(self, name: str, *, only: Inventory | None = None) -> Inventory:
-        """All of a tenant, for good; answers with what there was. With `only`, exactly that: if it has more by now,
-        or something else, that is a Conflict and nothing is erased.
+    def held(self, name: str) -> AbstractContextManager[Held]:
+        """A tenant, for a short time: it can be read, and who writes to it waits, or is told that the store is busy.
+
+        Whoever is killed or cut off meanwhile lets go of it by that: it is as it was, and in use again.
         """
+        ...
+
+    def erase(self, name: str) -> Inventory:
+        """All of a tenant, for good; answers with what there was."""
         ...
 
     def close(self) -> None: ...

@@ -26,7 +26,7 @@ from inmind.home import DATABASE, as_file, checked_home
 from inmind.stores.files import make_private, sync_folder, translated
 from inmind.stores.sqlite import APPLICATION_ID, BUSY_SECONDS, SqliteStore, is_full
 from inmind.stores.statements import named
-from inmind.stores.tenants import Inventory, Tenant, Tenants, Where, checked_tenant, taken, unknown
+from inmind.stores.tenants import NOTHING, Inventory, Tenant, Tenants, Where, checked_tenant, taken, unknown
 
 ERASED = 0x696E6D78
 """In the header of a journal instead of ours: what was in it is gone for good."""
@@ -100,18 +100,18 @@ class TenantHomes:
     def admit(self, name: str, password: str) -> None:
         """Whoever may read the folder is let in."""
 
-    def erase(self, name: str, *, only: Inventory | None = None) -> Inventory:
+    @contextmanager
+    def held(self, name: str) -> Generator[_Held]:
         home = self._home(checked_tenant(name))
         with self._journal(home, writing=True) as journal:
-            was = _inventory(journal)
-            if only is not None:
-                only.refuse_other(was)
-            for (table,) in journal.execute(_sql("tables")).fetchall():
-                quoted = table.replace('"', '""')
-                journal.execute(f'DROP TABLE "{quoted}"')
-            journal.execute("CREATE TABLE erased (at TEXT DEFAULT CURRENT_TIMESTAMP)")
-            journal.pragma("application_id", ERASED)
-        _remove(home)
+            yield (held := _Held(home, journal))
+        if held.is_erased:
+            _remove(home)
+
+    def erase(self, name: str) -> Inventory:
+        with self.held(name) as held:
+            was = held.inventory()
+            held.erase()
         return was
 
     def close(self) -> None: ...
@@ -184,11 +184,30 @@ class TenantHomes:
         return Damaged(place=place, reason=reason)
 
 
+class _Held:
+    """A home whose journal is locked for writing: the system unlocks it, should its holder be killed."""
+
+    def __init__(self, home: Path, journal: Any) -> None:
+        self.place, self._journal = home, journal
+        self.is_erased = False
+
+    def inventory(self) -> Inventory:
+        return _inventory(self._journal)
+
+    def erase(self) -> None:
+        for (table,) in self._journal.execute(_sql("tables")).fetchall():
+            quoted = table.replace('"', '""')
+            self._journal.execute(f'DROP TABLE "{quoted}"')
+        self._journal.execute("CREATE TABLE erased (at TEXT DEFAULT CURRENT_TIMESTAMP)")
+        self._journal.pragma("application_id", ERASED)
+        self.is_erased = True
+
+
 def _inventory(journal: Any) -> Inventory:
     if _is_erased(journal):
-        return Inventory(versions={}, keys=0)
-    rows = cast(list[tuple[str, int]], journal.execute(_sql("versions")).fetchall())
-    return Inventory(versions=dict(rows), keys=journal.execute(_sql("keys")).get)
+        return NOTHING
+    versions, keys = (cast(list[tuple[str, int]], journal.execute(_sql(of)).fetchall()) for of in ("versions", "keys"))
+    return Inventory(versions=dict(versions), keys_of=dict(keys))
 
 
 def _is_erased(journal: Any) -> bool:

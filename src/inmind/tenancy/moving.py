@@ -1,8 +1,9 @@
 """A tenant, made anew or moved from one place to another, so that at every moment one of the two has all of it.
 
-A copy is made by a bundle and read back, stream by stream. Then the new place lets the tenant in, and then the old one
-is erased: only what was copied, or nothing. Whoever is killed anywhere in between calls again: a copy that is there is
-known by what it begins with, and continued.
+A copy is made by bundles and read back, stream by stream, while the tenant goes on. Then the old place is held, so that
+nobody writes to it; what was written meanwhile is copied, the new place lets the tenant in, and the old one is erased.
+Whoever is killed while it holds the old place lets go of it by that, and calls again, as from anywhere in between: a
+copy that is there is known by what it begins with, and continued.
 """
 
 from __future__ import annotations
@@ -10,28 +11,27 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from inmind.bundle.aside import aside
 from inmind.bundle.bundle import Watch
+from inmind.bundle.exporting import export
 from inmind.editing import SETTINGS as TEXTS
-from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
+from inmind.errors import Damaged, InvalidInput, NotFound
 from inmind.frozen import frozen
 from inmind.home import CONFIG, DATABASE, SETTINGS
 from inmind.journal import Event, HasRead, microseconds, to_json
 from inmind.memory import Memory
 from inmind.settings import Settings
-from inmind.stores.base import Store
-from inmind.stores.in_folder import BACKUP
+from inmind.stores.abode import Abode
+from inmind.stores.base import Store, owner_by
+from inmind.stores.in_folder import BACKUP, InFolder
 from inmind.stores.rows import as_row
 from inmind.stores.sqlite import SqliteStore
-from inmind.stores.tenants import Inventory, Tenants, Where
-
-ROUNDS = 5
-"""Copies that are made of a tenant that goes on writing, before it is said that it has to rest."""
+from inmind.stores.tenants import Held, Inventory, Tenants, Where
 
 AT_A_TIME = 1_000
 
@@ -83,22 +83,16 @@ def move(
     password is given, the one that it has goes on to be right.
     """
     _refuse_the_same(name, source, target)
-    told = False
-    outrun: Conflict | None = None
-    for _ in range(ROUNDS):
-        copied = _copied(name, source, target, watch)
-        if not told:
-            _let_in(name, target, password, copied, tell)
-            told = True
-        if keep or copied.left_out:
-            return Moved(copied=copied, erased=False)
-        try:
-            source.erase(name, only=copied.inventory)
-        except Conflict as error:  # it has gone on meanwhile
-            outrun = error
-        else:
-            return Moved(copied=copied, erased=True)
-    raise outrun or AssertionError("there is at least one round")
+    copy = _copied(name, source, target, watch)
+    if keep or copy.left_out:
+        _let_in(name, target, password, copy.told, tell)
+        return Moved(copied=copy.told, erased=False)
+    with source.held(name) as held:
+        copy = _brought_up(name, held, target, copy)
+        _let_in(name, target, password, copy.told, tell)
+        if not copy.left_out:
+            held.erase()
+    return Moved(copied=copy.told, erased=not copy.left_out)
 
 
 def _refuse_the_same(name: str, source: Tenants, target: Tenants) -> None:
@@ -117,7 +111,23 @@ def _let_in(name: str, target: Tenants, password: str | None, copied: Copied, te
     return target.admit(name, chosen)
 
 
-def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> Copied:
+@frozen(kw_only=True)
+class _Copy:
+    inventory: Inventory
+    digests: Mapping[str, str]
+    """Of each stream with its keys, as it stands in both places."""
+    left_out: tuple[str, ...]
+
+    @property
+    def told(self) -> Copied:
+        whole = hashlib.sha256()
+        for stream in sorted(self.inventory.versions):
+            whole.update(f"{self.digests[stream]}\n".encode())
+        return Copied(inventory=self.inventory, sha256=whole.hexdigest(), left_out=self.left_out)
+
+
+def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> _Copy:
+    """All of it, while it goes on."""
     try:
         inventory = source.inventory(name)
     except NotFound as error:
@@ -130,29 +140,75 @@ def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> Copied
         target.arriving(name, continues=lambda there: _is_copy(here, there)) as there,
     ):
         left_out = _carried(here, there, watch)
-        with opened(here) as ours, opened(there) as theirs:
-            sha256 = _compared(ours, theirs, inventory)
-    return Copied(inventory=inventory, sha256=sha256, left_out=left_out)
+        digests = _compared(here, there, inventory, inventory.versions)
+    return _Copy(inventory=inventory, digests=digests, left_out=left_out)
+
+
+def _brought_up(name: str, held: Held, target: Tenants, copy: _Copy) -> _Copy:
+    """What was written since it was copied, of everybody who did; nobody does any more."""
+    inventory = held.inventory()
+    grown = inventory.grown_since(copy.inventory)
+    with target.arriving(name, continues=lambda _: True) as there:  # it was made, or told from others, a moment ago
+        left_out = _carried_since(held.place, there, grown)
+        digests = {**copy.digests, **_compared(held.place, there, inventory, grown)}
+    return _Copy(inventory=inventory, digests=digests, left_out=left_out)
 
 
 def _carried(here: Where, there: Where, watch: Watch) -> tuple[str, ...]:
-    """By a bundle, which is gone afterwards. Settings come along as they are: it is the same tenant who made them."""
+    """By a bundle, which is gone afterwards."""
     with (
         aside(Path(tempfile.gettempdir()) / "bundle") as folder,
         Memory.open(here, settings=Settings(), embedder=None) as ours,
         Memory.open(there, settings=Settings(), embedder=None) as theirs,
     ):
         exported = ours.export(folder / "tenant.inmind", watch=lambda done, total: watch(done, 2 * total))
-        texts = {path: text for path in TEXTS if (text := ours.page(path).text)}
-        for path, text in texts.items():
-            page = theirs.page(path)
-            if not page.version:
-                with suppress(InvalidInput):  # one that cannot be read is put beside, as that of any bundle
-                    theirs.edit(page, text)
+        texts = {path: ours.page(path).text for path in TEXTS}
+        _settle(theirs, texts)
         imported = theirs.import_(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
-        arrived = {theirs.page(path).text for path in TEXTS}
-        missing = tuple(path for path, text in texts.items() if text not in arrived)
-    return (*exported.left_out, *filter(_is_only_there, imported.left_out), *missing)
+        return (*exported.left_out, *filter(_is_only_there, imported.left_out), *_unsettled(theirs, texts))
+
+
+def _carried_since(here: Where, there: Where, grown: Iterable[str]) -> tuple[str, ...]:
+    """By a bundle for each owner. No live file is taken in: that would be written to what is held."""
+    left_out: list[str] = []
+    with (
+        aside(Path(tempfile.gettempdir()) / "bundle") as folder,
+        _abode(here) as ours,
+        Memory.open(there, settings=Settings(), embedder=None) as theirs,
+    ):
+        for number, owner in enumerate(_owners(ours.store, grown)):
+            file = folder / f"{number}.inmind"
+            exported = export(ours, file, resource=owner, now=ours.clock(), overwrite=False, watch=_unwatched)
+            imported = theirs.import_(exported.path)
+            left_out += (*exported.left_out, *filter(_is_only_there, imported.left_out))
+            file.unlink()
+        texts = {path: ours.config(path).text for path in TEXTS}
+        _settle(theirs, texts)
+        return (*left_out, *_unsettled(theirs, texts))
+
+
+def _owners(store: Store, streams: Iterable[str]) -> list[str]:
+    """Whose these are. Keys of a stream without events are nobody's in particular, and come with everything."""
+    found = {
+        owner_by(stream, first[0].what) if (first := store.read(stream, until=1)) else ""
+        for stream in streams
+        if stream != SETTINGS
+    }
+    return [""] if "" in found else sorted(found)
+
+
+def _settle(theirs: Memory, texts: Mapping[str, str]) -> None:
+    """Settings come along as they are: it is the same tenant who made them."""
+    for path, text in texts.items():
+        page = theirs.page(path)
+        if text and not page.version:
+            with suppress(InvalidInput):  # one that cannot be read is put beside, as that of any bundle
+                theirs.edit(page, text)
+
+
+def _unsettled(theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
+    arrived = {theirs.page(path).text for path in TEXTS}
+    return tuple(path for path, text in texts.items() if text and text not in arrived)
 
 
 def _is_only_there(name: str) -> bool:
@@ -160,21 +216,18 @@ def _is_only_there(name: str) -> bool:
     return name != CONFIG and not name.rpartition("/")[2].startswith(BACKUP)
 
 
-def _compared(ours: Store, theirs: Store, inventory: Inventory) -> str:
-    """Read all of it in both places, up to where it was when it was copied. Either may have gone on since."""
-    whole = hashlib.sha256()
-    keys, lacking = 0, 0
-    for stream, version in sorted(inventory.versions.items()):
-        here, there = (_digest(store, stream, version) for store in (ours, theirs))
-        if stream != SETTINGS and here != there:
-            raise Damaged(place=f"the copy of {stream}", reason="it is not what it was made of")
-        whole.update(f"{here}\n".encode())
-        known, held = set(_keys(ours, stream)), set(_keys(theirs, stream))
-        keys += len(known)
-        lacking += len(known - held) if stream != SETTINGS else 0
-    if lacking and keys == inventory.keys:
-        raise Damaged(place="the copy", reason=f"it lacks {lacking} keys")
-    return whole.hexdigest()
+def _compared(here: Where, there: Where, inventory: Inventory, streams: Iterable[str]) -> dict[str, str]:
+    """Read streams in both places, up to where they were when they were copied. Either may have gone on since."""
+    digests: dict[str, str] = {}
+    with opened(here) as ours, opened(there) as theirs:
+        for stream in streams:
+            digests[stream], copied = (_digest(store, stream, inventory.versions[stream]) for store in (ours, theirs))
+            if stream != SETTINGS and digests[stream] != copied:
+                raise Damaged(place=f"the copy of {stream}", reason="it is not what it was made of")
+            known, held = set(_keys(ours, stream)), set(_keys(theirs, stream))
+            if stream != SETTINGS and len(known) == inventory.keys_of.get(stream, 0) and known - held:
+                raise Damaged(place=f"the copy of {stream}", reason=f"it lacks {len(known - held)} keys")
+    return digests
 
 
 def _digest(store: Store, stream: str, version: int) -> str:
@@ -210,13 +263,23 @@ def _is_copy(here: Where, there: Where) -> bool:
 
 @contextmanager
 def opened(place: Where) -> Generator[Store]:
+    with _abode(place) as abode:
+        yield abode.store
+
+
+@contextmanager
+def _abode(place: Where) -> Generator[Abode]:
     if isinstance(place, Path):
-        store: Store = SqliteStore(place / DATABASE)
+        abode: Abode = InFolder(place, SqliteStore(place / DATABASE))
     else:
         from inmind.stores.in_database import opened_at
 
-        store = opened_at(place).store
+        abode = opened_at(place)
     try:
-        yield store
+        yield abode
     finally:
-        store.close()
+        abode.store.close()
+
+
+def _unwatched(_done: int, _total: int) -> None:
+    pass

@@ -105,7 +105,8 @@ def move_(
     """Move a tenant to another database or folder: copied, read back, let in there, and only then erased here.
 
     Prints its new address before anything is erased. Whatever happens meanwhile, one of the two has all of it: call
-    again, and it goes on. What the tenant writes until then is copied too; its agents have to be told the new address.
+    again, and it goes on. What the tenant writes meanwhile is copied too; for the last of it who writes has to wait, and
+    is then told that it is gone. Its agents have to be told the new address.
     """
 
     def tell(address: str, copied: Copied) -> None:

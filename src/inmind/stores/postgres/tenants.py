@@ -29,6 +29,7 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
+from inmind.frozen import frozen
 from inmind.home import checked_url, shown_url
 from inmind.stores.postgres.connection import Connection, connect, settings_of
 from inmind.stores.postgres.database import LEAST_VERSION
@@ -36,7 +37,17 @@ from inmind.stores.postgres.refusals import first_line, is_lost, translated
 from inmind.stores.postgres.store import PostgresStore
 from inmind.stores.postgres.urls import acting_as, let_in
 from inmind.stores.statements import named
-from inmind.stores.tenants import Inventory, Tenant, Tenants, Where, checked_password, checked_tenant, taken, unknown
+from inmind.stores.tenants import (
+    NOTHING,
+    Inventory,
+    Tenant,
+    Tenants,
+    Where,
+    checked_password,
+    checked_tenant,
+    taken,
+    unknown,
+)
 
 RIGHTS = "a superuser, or a role that may create roles (CREATEROLE) and has CREATE on the database"
 
@@ -205,39 +216,52 @@ class TenantRoles:
 
     # -- one less ------------------------------------------------------------------------------------------
 
-    def erase(self, name: str, *, only: Inventory | None = None) -> Inventory:
-        with self.entered(name) as place:
-            for _ in range(_TRIES):
-                try:
-                    return self._erased(name, only, place)
-                except StoreBusy:
-                    with self._transaction() as connection:
-                        self._become(connection, name)
-                        self._end_connections(connection, name)
-        raise StoreBusy(place=self.place, seconds=self._seconds)
+    @contextmanager
+    def held(self, name: str) -> Generator[_Held]:
+        with self.entered(name) as place, self._holding(name) as connection:
+            yield _Held(place, lambda: self._counted(place, name), lambda: self._drop(connection, name))
 
-    def _erased(self, name: str, only: Inventory | None, place: str) -> Inventory:
-        with self._transaction() as connection:
-            connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
-            self._become(connection, name)
-            if only is None:
-                self._end_connections(connection, name)
-            if self._has_tables(connection, name):
-                connection.execute(_in_schema("hold", name))
+    def erase(self, name: str) -> Inventory:
+        with self.entered(name) as place, self._holding(name, alone=True) as connection:
             try:
                 was = self._counted(place, name)
             except StoreError:
-                if only is not None:
-                    raise
-                was = Inventory(versions={}, keys=0)  # whatever it has made of its tables, it can be erased
-            if only is not None:
-                only.refuse_other(was)
-            connection.execute("RESET ROLE")
+                was = NOTHING  # whatever it has made of its tables, it can be erased
             self._drop(connection, name)
         return was
 
+    @contextmanager
+    def _holding(self, name: str, *, alone: bool = False) -> Generator[Connection]:
+        """By a lock that goes with this transaction, whatever ends it. Whoever holds another for too long is cut off;
+        `alone`: everybody is, at once."""
+        for _ in range(_TRIES):
+            with self._transaction() as connection:
+                if self._hold(connection, name, alone=alone):
+                    yield connection
+                    self._go_on(connection)
+                    return
+        raise StoreBusy(place=self.place, seconds=self._seconds)
+
+    def _hold(self, connection: Connection, name: str, *, alone: bool) -> bool:
+        for limit in ("idle_in_transaction_session_timeout", *(["transaction_timeout"] if self._version >= 17 else [])):
+            connection.execute(f"SET LOCAL {limit} = 0")  # others work meanwhile, and this one waits for them
+        connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
+        self._become(connection, name)
+        if alone:
+            self._end_connections(connection, name)
+        try:
+            if self._has_tables(connection, name):
+                with connection.transaction():
+                    connection.execute(_in_schema("hold", name))
+        except psycopg.errors.LockNotAvailable:
+            self._end_connections(connection, name)
+            return False
+        connection.execute("RESET ROLE")
+        return True
+
     def _drop(self, connection: Connection, role: str) -> None:
         """A role, its connections and all that it owns; nothing that others have made of that."""
+        self._go_on(connection)
         [(number,)] = connection.execute(_sql("role_number"), (role,)).fetchall()
         self._become(connection, role)
         self._end_connections(connection, role)
@@ -259,9 +283,10 @@ class TenantRoles:
         try:
             with connect(settings_of(place), until) as connection, connection.until(until):
                 if not self._has_tables(connection, name):
-                    return Inventory(versions={}, keys=0)
-                versions = dict(connection.execute(_in_schema("versions", name)).fetchall())
-                return Inventory(versions=versions, keys=connection.execute(_in_schema("keys", name)).get)
+                    return NOTHING
+                asked = (_in_schema(what, name) for what in ("versions", "keys"))
+                versions, keys = (dict(connection.execute(statement).fetchall()) for statement in asked)
+                return Inventory(versions=versions, keys_of=keys)
         except psycopg.Error as error:
             raise translated(error, place=self.place, seconds=COUNTING, writing=False) from error
 
@@ -312,6 +337,10 @@ class TenantRoles:
         except psycopg.Error as error:
             raise self._translated(error) from error
 
+    def _go_on(self, connection: Connection) -> None:
+        """The next step has its own time."""
+        connection.deadline = time.monotonic() + self._seconds
+
     def _translated(self, error: psycopg.Error) -> InvalidInput | StoreError:
         if is_lost(error, self._connection):
             return OutcomeUnknown(place=self.place, reason=first_line(error))
@@ -327,6 +356,13 @@ class TenantRoles:
 
     def _row(self, name: str) -> tuple[Any, ...]:
         return self._rows(name)[0]
+
+
+@frozen
+class _Held:
+    place: str
+    inventory: Callable[[], Inventory]
+    erase: Callable[[], None]
 
 
 def _is_empty(place: str) -> bool:

@@ -81,7 +81,7 @@ LOCK TABLE tenant.streams IN EXCLUSIVE MODE;
 SELECT name, version FROM tenant.streams;
 
 -- name: keys
-SELECT pg_catalog.count(*) FROM tenant.keys;
+SELECT name, pg_catalog.count(*) FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream GROUP BY name;
 
 -- name: end_connections
 SELECT pg_catalog.pg_terminate_backend(pid, 5000) FROM pg_catalog.pg_stat_activity
