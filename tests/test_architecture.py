@@ -32,12 +32,13 @@ entities scratchpad overview history crystals state affect
 dream prompt settings
 mind
 stores models embedders
-matrices
+matrices vectors
 afterwards attention deep desk notebook relief testing tools
 parts listing editing
 hands family archivist chronicle consolidator books recollection dreams bundle
 feelings
 session gathering lease allowance
+thinking
 dreamer housekeeping
 memory
 aio

@@ -1,16 +1,14 @@
 """Deep memory: asked, kept current, and consolidated.
 
 What is found is decided by pure functions in `crystals`; here the index is brought up to date, asked for what those
-functions need, and the words of what was found are read from the journal. Vectors are made behind everybody's back: a
+functions need, and the words of what was found are read from the journal. Vectors are made elsewhere (`vectors`): a
 search never waits for more than a moment of that, and finds by words what has no vector yet.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from heapq import nlargest
@@ -27,7 +25,7 @@ from inmind.crystals.score import worth
 from inmind.crystals.telling import beside
 from inmind.crystals.when import Span
 from inmind.documents import OVERVIEW
-from inmind.errors import Damaged, InmindError, ModelFailed, NotFound
+from inmind.errors import Damaged, NotFound
 from inmind.frozen import frozen
 from inmind.journal import Event, MessageAdded, microseconds, moment
 from inmind.matrices import Matrices
@@ -37,9 +35,8 @@ from inmind.stores.base import Clock, Store
 from inmind.stores.following import Read
 from inmind.stores.index import COMMON, Holding, Index, Scope
 from inmind.stores.numbers import best_passages, conversation_of, crystal_of, place_of, series_of
-from inmind.stores.records import Record, named_by, passages_of
-
-log = logging.getLogger("inmind")
+from inmind.stores.records import Record, named_by
+from inmind.vectors import Vectors
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,19 +52,6 @@ FEW = 20
 
 UNRELATED = 0.15
 """A cosine that texts have which share nothing but their language."""
-
-PATIENT = 4
-"""Texts in a row that an embedder may refuse, before it is taken to be out of order."""
-
-FEW_LEFT = 8
-"""Crystals that may be without vectors while others are found by theirs."""
-
-REST = 30
-"""Seconds in which an embedder that took long to fail is not asked by those who search."""
-
-EMBEDDED_TOGETHER = 64
-PATIENCE = 0.2
-"""Seconds that a search spends on vectors of what has just come in."""
 
 MOST_INDEXES = 4
 """That are asked for one answer, each made after the one before was lost."""
@@ -150,10 +134,9 @@ class DeepMemory:
 
     def __init__(self, index: Index, store: Store, read: Read, clock: Clock, embedder: Embedder | None = None) -> None:
         self._index, self._store, self._read, self._clock = index, store, read, clock
-        self.embedder = embedder
-        self._rests_until = 0.0
-        self.behind = False
-        """There was not time enough to embed all that a search could have found by its meaning."""
+        self.vectors = None if embedder is None else Vectors(embedder, index, self._texts, clock)
+        self.behind: Sequence[str] = ()
+        """Resources of which the last search could have found more by its meaning: there was not time enough."""
         self._measuring = index.measuring or Matrices(index)
         self._hidden_of: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
 
@@ -163,8 +146,9 @@ class DeepMemory:
     def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
         """The best answers, the best first; of some resources, or of all there are."""
         wanted = self._everybody() if resources is None else resources
-        scopes = self._index.caught_up(wanted, embedder=self.embedder.name if self.embedder else "")
-        scopes = self._embedded_for_a_moment(scopes)
+        scopes: Sequence[Scope] = self._index.caught_up(wanted, embedder=self.vectors.name if self.vectors else "")
+        if self.vectors is not None:
+            scopes, self.behind = self.vectors.make_for_a_moment(scopes)
         now = query.as_of or self._clock()
         found = [one for scope in scopes for one in self._ranked(query, scope, now)]
         return self._shown(nlargest(query.limit, found, key=lambda one: (one.score, one.record.at)), query)
@@ -208,13 +192,13 @@ class DeepMemory:
 
     @_on_a_sound_index
     def resources(self) -> list[str]:
-        """Everybody who has crystals."""
-        return self._everybody()
+        """Everybody who has crystals, as far as they were taken in."""
+        return self._index.resources()
 
     @_on_a_sound_index
-    def catch_up(self, resources: Sequence[str] | None = None) -> None:
-        """Of some resources, or of all there are."""
-        self._index.catch_up(resources)
+    def catch_up(self, resources: Sequence[str] | None = None, *, until: float | None = None) -> bool:
+        """Take in what is new of some resources, or of all as long as there is time. True when nothing is left."""
+        return self._index.catch_up(resources, until=until)
 
     @_on_a_sound_index
     def with_news(self, *, after: str = "", most: int) -> list[str]:
@@ -224,15 +208,24 @@ class DeepMemory:
     @_on_a_sound_index
     def without_vectors(self, most: int) -> int:
         """How many resources have something that an embedder has not been through, of at most so many."""
-        if self.embedder is None or not self._finds_meaning:
-            return 0
-        return len(self._index.lagging(self.embedder.name, most))
+        return self.vectors.lacking(most) if self.vectors else 0
 
     @_on_a_sound_index
-    def forget_other_vectors(self) -> None:
-        """Vectors of embedders that are no longer in use, once all is embedded by the one that is."""
-        if self.embedder is not None and self._finds_meaning and self.embed():
-            self._index.forget_others(self.embedder.name)
+    def embed(self, resources: Sequence[str] | None = None, *, seconds: float | None = None) -> bool:
+        """Make vectors of what has none yet, of some resources or of all, as long as there is time. True when nothing
+        is left.
+        """
+        if self.vectors is None:
+            return True
+        until = None if seconds is None else time.monotonic() + seconds
+        if resources is not None:
+            return self.vectors.make((scope.id for scope in self._index.caught_up(resources)), until=until)
+        return self._index.catch_up(until=until) and self.vectors.make_all(until=until)
+
+    @_on_a_sound_index
+    def forget_other_vectors(self, *, seconds: float) -> bool:
+        """Those of embedders that nobody uses any more, as long as there is time. True when none are left."""
+        return self.vectors is None or self.vectors.forget_others(until=time.monotonic() + seconds)
 
     def close(self) -> None:
         self._index.close()
@@ -325,18 +318,12 @@ class DeepMemory:
 
     def _meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
         """How close the closest crystals are, and how close one has to be to be closer than others."""
-        if self.embedder is None or not self._finds_meaning or not query.text.strip() or self._resting:
+        if self.vectors is None or not self.vectors.tell(scope):
             return {}, 0.0
-        lags = scope.newest > scope.embedded
-        if lags and len(self._index.unembedded(self.embedder.name, scope.id, FEW_LEFT)) == FEW_LEFT:
-            return {}, 0.0  # what has a vector must not outrank what will have one
-        began = time.monotonic()
-        try:
-            (vector,) = self.embedder.embed([query.text])
-        except InmindError as error:
-            self._rest(error, since=began)
+        vector = self.vectors.of_question(query.text)
+        if vector is None:
             return {}, 0.0
-        near = self._measuring.nearest(self.embedder.name, scope, list(vector), _wide(BEST_BY_MEANING, query))
+        near = self._measuring.nearest(self.vectors.name, scope, vector, _wide(BEST_BY_MEANING, query))
         meaning: dict[int, float] = {}
         hidden = self._hidden(scope, query)
         for passage, cosine in near.passages:
@@ -426,99 +413,6 @@ class DeepMemory:
             if first == last:
                 return ()
         return [event for seq in range(first, last + 1) for event in self._events(stream, seq, seq)]
-
-    # -- vectors -------------------------------------------------------------------------------------------
-
-    @_on_a_sound_index
-    def embed(self, resources: Sequence[str] | None = None, *, seconds: float | None = None) -> bool:
-        """Make vectors of what has none yet, of some resources or of all, as long as there is time. True when nothing
-        is left to do.
-        """
-        if self.embedder is None or not self._finds_meaning:
-            return True
-        until = None if seconds is None else time.monotonic() + seconds
-        if resources is not None:
-            return self._embed_all(self.embedder, [scope.id for scope in self._index.caught_up(resources)], until)
-        self._index.catch_up()
-        before: list[int] = []
-        while (lagging := self._index.lagging(self.embedder.name, EMBEDDED_TOGETHER)) and lagging != before:
-            if not self._embed_all(self.embedder, lagging, until):
-                return False
-            before = lagging
-        return True
-
-    def _embed_all(self, embedder: Embedder, resources: Iterable[int], until: float | None) -> bool:
-        together = EMBEDDED_TOGETHER if until is None else 8
-        for resource in resources:
-            while records := self._index.unembedded(embedder.name, resource, together):
-                self._embed(embedder, resource, records)
-                if until is not None and time.monotonic() > until:
-                    return False
-        return True
-
-    def _embed(self, embedder: Embedder, resource: int, records: Sequence[Record]) -> None:
-        standing = [record for record in records if not record.gone]
-        texts = self._texts(standing)
-        wanted = [one for record in standing for one in passages_of(record, texts.get(record.made, ""))]
-        rows = _embedded(embedder, [text for _, text in wanted])
-        made = [(passage, list(row)) for (passage, _), row in zip(wanted, rows, strict=True) if row is not None]
-        self._index.embedded(embedder.name, resource, upto=records[-1].made, vectors=made)
-
-    def _embedded_for_a_moment(self, scopes: Sequence[Scope]) -> Sequence[Scope]:
-        """The same, those embedded for which there was time."""
-        if not self._finds_meaning or self.embedder is None or self._resting:
-            return scopes
-        began, done = time.monotonic(), list(scopes)
-        self.behind = False
-        try:
-            for place, scope in enumerate(scopes):
-                if scope.newest > scope.embedded:
-                    if not self._embed_all(self.embedder, [scope.id], began + PATIENCE):
-                        self.behind = True
-                        break
-                    done[place] = replace(scope, embedded=scope.newest)
-        except InmindError as error:
-            self.behind = True
-            self._rest(error, since=began)
-        return done
-
-    @property
-    def _finds_meaning(self) -> bool:
-        return self.embedder is not None and self._index.takes_vectors
-
-    @property
-    def _resting(self) -> bool:
-        """Has somebody who searched just waited in vain for the embedder? Then the next ones do not."""
-        return time.monotonic() < self._rests_until
-
-    def _rest(self, error: InmindError, *, since: float) -> None:
-        log.warning("searching by words alone: %s", error)
-        if time.monotonic() - since > PATIENCE:
-            self._rests_until = time.monotonic() + REST
-
-
-def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Iterable[float] | None]:
-    """A vector for each text. One that the embedder refuses has none, and is found by its words; but one that refuses
-    all of them is out of order, and will be asked again."""
-    if not texts:
-        return []
-    try:
-        return list(embedder.embed(texts))
-    except ModelFailed:
-        if len(texts) == 1:
-            raise
-    rows: list[Iterable[float] | None] = []
-    for text in texts:
-        try:
-            rows.extend(embedder.embed([text]))  # not +=: an array would be added to the list, number by number
-        except ModelFailed as error:
-            log.warning("a text has no vector: %s", error)
-            rows.append(None)
-            if len(rows) >= PATIENT and not any(row is not None for row in rows):
-                raise
-    if not any(row is not None for row in rows):
-        raise ModelFailed(reason="the embedder takes none of what it is given")
-    return rows
 
 
 def _runs(events: Iterable[str]) -> list[tuple[str, int, int]]:

@@ -133,8 +133,8 @@ class Housekeeping:
         """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:
         others do this too, see `tend`."""
         until = time.monotonic() + seconds
-        deep, done = self.deep(), Upkeep()
-        deep.catch_up()
+        deep = self.deep()
+        done = Upkeep(finished=deep.catch_up(until=until))
         everybody = sorted(filter(is_tended, deep.resources()))
         for number, resource in enumerate(everybody[bisect_left(everybody, self._next) :]):
             left = until - time.monotonic()
@@ -179,11 +179,8 @@ class Housekeeping:
 
     def embed(self, seconds: float) -> bool:
         """Make vectors of what has none, for about so long. True when nothing is left to do."""
-        deep = self.deep()
-        if not deep.embed(seconds=seconds):
-            return False
-        deep.forget_other_vectors()
-        return True
+        until = time.monotonic() + seconds
+        return self.deep().embed(seconds=seconds) and self.deep().forget_other_vectors(seconds=until - time.monotonic())
 
     def consolidate(self, resource: str, seconds: float | None) -> Consolidation:
         done = self._consolidator(resource).run(seconds=seconds)

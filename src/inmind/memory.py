@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, datetime
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from inmind.afterwards import Afterwards
-from inmind.crystals.crystal import SOURCES
+from inmind.crystals.crystal import SOURCES, owner_of
 from inmind.crystals.note import IMPORTANCE, checked_note
 from inmind.documents import OVERVIEW, resolve
 from inmind.editing import SETTINGS, Editing, Page
@@ -77,13 +77,13 @@ if TYPE_CHECKING:
     from inmind.crystals.query import Hit, Query
     from inmind.deep import DeepMemory
     from inmind.dream.model import Model
-    from inmind.dreamer import Asked
     from inmind.dreams import Dream, Dreams
     from inmind.feelings import Affect
     from inmind.housekeeping import Housekeeping, Upkeep
     from inmind.notebook import Notebook
     from inmind.session import Session
     from inmind.settings import Settings
+    from inmind.thinking import Asked
 
 log = logging.getLogger("inmind")
 
@@ -130,6 +130,8 @@ class Memory:
         """Settings that go before those in config.toml."""
         self._embedder, self._model = embedder, model
         self._deep_memory: DeepMemory | None = None
+        self._unembedded: set[str] = set()
+        """Of whom something is new here that vectors may not have been made of."""
         self._housekeeping: Housekeeping | None = None
         self._afterwards = Afterwards()
         self._siblings = Siblings(self._store)
@@ -373,7 +375,7 @@ class Memory:
         if self._closed:
             raise Closed
         stream = self._belongings(owner := somebody(resource))
-        return self._notebook(stream, self._resource_files(owner, stream)).take(what, origin=origin, key=key)
+        return self._notebook(stream, self._resource_files(owner, stream), owner).take(what, origin=origin, key=key)
 
     def search(self, query: str, *, resource: str | None = None, **filters: Any) -> list[Hit]:
         """Find what was ever said, noted or seen, the best first: of one resource, or in all of this home.
@@ -536,7 +538,7 @@ class Memory:
         self._afterwards.flush()
         if self._deep_memory is not None:
             try:
-                self._deep_memory.embed()
+                self._embed()
             except ModelFailed as error:
                 log.warning("what is new has no vectors: %s", error)
 
@@ -624,7 +626,7 @@ class Memory:
             query = replace(query, sources=self._where())
         hits = deep.search(query, resources)
         if deep.behind:
-            self._keep_found()
+            self._keep_found(deep.behind)
         return hits
 
     def _where(self) -> tuple[str, ...]:
@@ -632,19 +634,29 @@ class Memory:
         sources = self.settings.search.sources
         return () if sources == SOURCES else sources
 
-    def _keep_found(self, *, begin: bool = False) -> None:
-        """Make vectors of what is new, in the background; `begin`: even where nobody has searched so far."""
-        if self._deep_memory.embedder if self._deep_memory else begin and self._embedder is not None:
-            self._afterwards.soon("embed", self._embed)
+    def _keep_found(self, owners: Iterable[str], *, begin: bool = False) -> None:
+        """Make vectors of what is new of some, in the background; `begin`: even where nobody has searched so far."""
+        if self._deep_memory.vectors if self._deep_memory else begin and self._embedder is not None:
+            self._unembedded.update(owners)
+            self._afterwards.soon("vectors", partial(self._embed, seconds=SLICE))
 
-    def _embed(self) -> None:
-        if not self._deep().embed(seconds=SLICE):
-            self._keep_found()
+    def _embed(self, seconds: float | None = None) -> None:
+        """As long as there is time; what is left is gone on with in a moment, or with the next change."""
+        owners, self._unembedded = self._unembedded, set()
+        finished = False
+        try:
+            finished = self._deep().embed(sorted(owners), seconds=seconds)
+        finally:
+            if not finished:
+                self._unembedded |= owners
+        if not finished:
+            self._keep_found(())
 
-    def _notebook(self, stream: Stream[Any], files: Files) -> Notebook:
+    def _notebook(self, stream: Stream[Any], files: Files, owner: str) -> Notebook:
         from inmind.notebook import Notebook
 
-        return Notebook(stream, files, soon=self._afterwards.soon, keep_found=self._keep_found)
+        keep_found = partial(self._keep_found, [owner], begin=True)
+        return Notebook(stream, files, soon=self._afterwards.soon, keep_found=keep_found)
 
     def _consolidator(self, resource: str) -> Consolidator:
         from inmind.consolidator import Consolidator
@@ -718,8 +730,8 @@ class Memory:
 
     def _asked(self) -> Asked | None:
         """The model that dreams ask: the one that this was opened with, or the one that the settings name."""
-        from inmind.dreamer import Asked
         from inmind.models import configured, model_of
+        from inmind.thinking import Asked
 
         told = self.settings.model
         model = model_of(self._model) if self._model is not None else configured(told)
@@ -778,7 +790,7 @@ class Memory:
         resource = self._belongings(opened.resource)
         ancestors = tuple(self._ancestors(opened))
         files, shared = views.files, self._resource_files(opened.resource, resource)
-        alone = opened.resource == NOBODY
+        alone, owner = opened.resource == NOBODY, owner_of(stream.name, opened.resource)
         return Parts(
             id=id,
             store=self._store,
@@ -793,9 +805,9 @@ class Memory:
             ancestors=ancestors,
             setup=setup,
             stream_of=self._stream,
-            notebook=self._notebook(stream, files) if alone else self._notebook(resource, shared),
+            notebook=self._notebook(stream, files, owner) if alone else self._notebook(resource, shared, owner),
             search=self._search,
-            keep_found=self._keep_found,
+            keep_found=partial(self._keep_found, [owner]),
         )
 
     def _folded(self, stream: str) -> Stream[Mind] | Stream[Belongings]:

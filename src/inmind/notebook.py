@@ -21,7 +21,7 @@ Soon = Callable[[str, Callable[[], object]], None]
 class Notebook:
     """The notes of one stream."""
 
-    def __init__(self, stream: Stream[Any], files: Files, *, soon: Soon, keep_found: Callable[..., None]) -> None:
+    def __init__(self, stream: Stream[Any], files: Files, *, soon: Soon, keep_found: Callable[[], None]) -> None:
         self._stream, self._files, self._soon, self._keep_found = stream, files, soon, keep_found
 
     def take(self, what: NoteTaken, *, origin: object, key: str | None) -> Note:
@@ -35,4 +35,4 @@ class Notebook:
     def show(self) -> None:
         """What was taken stands on its page in a moment, and is found."""
         self._soon(f"notes of {self._stream.name}", self._files.publish)
-        self._keep_found(begin=True)
+        self._keep_found()

@@ -59,6 +59,5 @@ class Parts:
     notebook: Notebook
     search: Callable[[Query, Sequence[str]], list[Hit]]
     """What deep memory answers, of some resources."""
-    keep_found: Callable[..., None]
-    """See to it, in the background, that what is new will also be found by its meaning. `begin`: even where nobody has
-    searched so far."""
+    keep_found: Callable[[], None]
+    """See to it, in the background, that what is new here will also be found by its meaning."""

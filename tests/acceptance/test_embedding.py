@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from builders import Home, user
 
 from inmind import Memory
 from inmind.embedders import Called
+from inmind.testing import ManualClock
 
 pytest.importorskip("numpy")
 
@@ -93,13 +96,17 @@ def test_a_note_is_found_by_meaning_as_soon_as_what_is_done_in_the_background_is
 @pytest.mark.embedded
 def test_after_a_change_of_embedder_all_is_embedded_anew_and_vectors_never_mix(home: Path) -> None:
     some_notes(home)
+    clock = ManualClock(datetime.now(UTC))
     first, second = by_subject("animals"), by_subject("boats", "money", name="another")
-    with Memory.open(home, embedder=first) as memory:
+    with Memory.open(home, clock=clock, embedder=first) as memory:
         assert found(memory, "a feline")[0] == "The kitten sleeps on the sofa"
-    with Memory.open(home, embedder=second) as memory:
+    with Memory.open(home, clock=clock, embedder=second) as memory:
         assert found(memory, "some vessel")[0] == "Our kayak leaks"
         assert found(memory, "the kitten")[0] == "The kitten sleeps on the sofa"
         assert kept(home) == {first.name: {2}, second.name: {3}}
+        memory.upkeep()
+        assert kept(home) == {first.name: {2}, second.name: {3}}, "somebody may still use the first"
+        clock.advance(seconds=86_401)
         memory.upkeep()
         assert kept(home) == {second.name: {3}}
     with Memory.open(home, embedder=first) as memory:
@@ -141,8 +148,73 @@ def test_search_goes_on_while_everything_is_embedded_anew(home: Home) -> None:
         meanwhile = found(memory, "vessel for")
         go_on.set()
         upkeep.join(timeout=60)
+        memory.flush()
         assert set(meanwhile) == {"The vessel for the flowers is green", "The vessel for tea is blue"}
         assert found(memory, "some kayak")[:2].count("The vessel for tea is blue") == 1
+
+
+def counting(*, before: Callable[[], object] = lambda: None) -> tuple[Called, Counter[str]]:
+    """And how often it was asked for the vector of each text."""
+    inner, asked = by_subject(*SUBJECTS), Counter[str]()
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        before()
+        asked.update(texts)
+        return inner.embed(texts).tolist()
+
+    return Called(embed, name="counting", dimensions=4), asked
+
+
+def test_what_somebody_is_embedding_nobody_else_pays_for_meanwhile(home: Home) -> None:
+    some_notes(home)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        reached.set()
+        assert go_on.wait(timeout=60)
+
+    slow, paid = counting(before=stuck)
+    quick, paid_too = counting()
+    with Memory.open(home, embedder=slow) as one, Memory.open(home, embedder=quick) as other:
+        upkeep = threading.Thread(target=one.upkeep)
+        upkeep.start()
+        assert reached.wait(timeout=60)
+        other.upkeep()
+        assert found(other, "kitten") == ["The kitten sleeps on the sofa"], "by its words"
+        go_on.set()
+        upkeep.join(timeout=60)
+        assert found(other, "a feline")[0] == "The kitten sleeps on the sofa", "by its meaning"
+    assert set(paid.values()) == {1}
+    assert not paid.keys() & paid_too.keys()
+
+
+def test_what_was_being_embedded_by_one_that_died_is_embedded_by_the_next_after_a_minute(home: Home) -> None:
+    some_notes(home)
+    clock = ManualClock()
+    quick, paid = counting()
+    with Memory.open(home, clock=clock, embedder=quick) as memory:
+        deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- as one that is killed in the middle has left it
+        (scope,) = deep._index.caught_up(["ada"])  # pyright: ignore[reportPrivateUsage]
+        assert deep._index.claimed(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
+        clock.advance(seconds=59)
+        memory.upkeep()
+        assert not paid
+        clock.advance(seconds=1)
+        memory.upkeep()
+    assert set(paid.values()) == {1}
+
+
+def test_who_takes_a_note_makes_vectors_for_nobody_else(home: Home) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        for name in ("ben", "cy", "di"):
+            memory.note(name, f"A kitten of {name}")
+    embedder, paid = counting()
+    with Memory.open(home, embedder=embedder) as memory:
+        memory.note("ada", "The kitten sleeps on the sofa")
+        memory.flush()
+        assert list(paid) == ["The kitten sleeps on the sofa"]
+        memory.upkeep()
+    assert len(paid) == 4
 
 
 def failing(always: Callable[[Sequence[str]], bool]) -> Called:

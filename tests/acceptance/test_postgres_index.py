@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -131,6 +132,57 @@ def test_whatever_became_of_its_tables_search_answers_as_before(
         memory.session("of ada").note("The ferry is late")
         assert found(other) == [FOUND[0], "The ferry is late", FOUND[1]]
         assert found(other, "bob") == found(memory, "bob") == FOUND
+
+
+@pytest.mark.spec("M39")
+@pytest.mark.parametrize("name", ["ada", "session/s"])
+def test_what_it_has_of_one_owner_is_made_anew_for_that_one_alone(tenant_url: str, memory: Memory, name: str) -> None:
+    """Others have millions: they do not pay for it. A session that is nobody's stays as it was, frozen or not."""
+    for one in ("ada", "bob"):
+        noted(memory, one)
+        assert found(memory, one) == FOUND
+    session = memory.session("s")
+    id = f"session/s#{session.add([user('The ferry is blue')]).last}"
+    memory.freeze(id)
+    assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
+    bobs = "SELECT made FROM crystals JOIN resources ON resources.id = resource WHERE name = 'bob' ORDER BY made"
+    (before,) = execute(tenant_url, bobs)
+    whose = f"(SELECT id FROM resources WHERE name LIKE '%{name}')"
+    for damage in ("DELETE FROM crystals WHERE resource =", "UPDATE resources SET upto = 0 WHERE id ="):
+        execute(tenant_url, f"{damage} {whose}")
+        assert found(memory) == FOUND
+        assert [(hit.passage, hit.crystal.lifecycle) for hit in session.search("ferry")] == [
+            ("The ferry is blue", "frozen")
+        ]
+    assert execute(tenant_url, bobs) == [before]
+
+
+def test_where_nothing_can_be_written_search_answers_with_what_is_indexed(
+    tenant_url: str, postgres_admin: str, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a copy of the server that only follows: what is new is found once that is over, and the log says so."""
+    noted(memory)
+    assert found(memory) == FOUND
+    memory.session("of ada").note("The ferry is late")
+    with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=Toy("toy")) as other:
+        assert sorted(found(other)) == sorted(FOUND)
+        assert other.crystal("resource/ada#1").text
+        deep = other._deep()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
+        assert deep.with_news(most=9) == ["ada"]
+        assert deep.without_vectors(9) == 0
+    assert [record.message for record in caplog.records if "is not found yet" in record.message]
+    assert "The ferry is late" in found(memory)
+
+
+@contextmanager
+def read_only(url: str, admin: str) -> Generator[None]:
+    role = sql.Identifier(urlsplit(url).username or "")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(sql.SQL("ALTER ROLE {} SET default_transaction_read_only = on").format(role))
+        try:
+            yield
+        finally:
+            connection.execute(sql.SQL("ALTER ROLE {} RESET default_transaction_read_only").format(role))
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
@@ -290,11 +342,12 @@ def test_cosines_are_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
         with Memory.open(place, clock=clock, embedder="auto") as memory:
             deep = memory._deep()  # pyright: ignore[reportPrivateUsage] -- cosines are shown to nobody else
             assert deep.embed()
-            assert deep.embedder
+            assert deep.vectors
             (scope,) = deep._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
-            (asked,) = deep.embedder.embed(["which ferry goes to the island"])
+            asked = deep.vectors.of_question("which ferry goes to the island")
+            assert asked
             measuring = deep._measuring  # pyright: ignore[reportPrivateUsage]
-            near.append(measuring.nearest(deep.embedder.name, scope, list(asked), 1_000))
+            near.append(measuring.nearest(deep.vectors.name, scope, asked, 1_000))
     assert near[0].among == near[1].among > 10
     assert [passage for passage, _ in near[0].passages] == [passage for passage, _ in near[1].passages]
     assert [cosine for _, cosine in near[0].passages] == pytest.approx(
@@ -355,12 +408,24 @@ def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
         assert len(by_meaning(memory)) == 2
 
 
-def test_vectors_of_an_embedder_that_is_no_longer_used_are_forgotten(tenant_url: str) -> None:
+def test_vectors_of_an_embedder_that_nobody_has_used_for_a_day_are_forgotten(tenant_url: str) -> None:
+    """While machines are changed over one by one, those of both are in use."""
+    clock, names = ManualClock(), "SELECT name FROM embedders ORDER BY name"
     for name in ("toy one", "toy two"):
-        with Memory.open(tenant_url, embedder=Toy(name)) as memory:
+        with Memory.open(tenant_url, clock=clock, embedder=Toy(name)) as memory:
             noted(memory)
             memory.upkeep()
-            assert execute(tenant_url, "SELECT name FROM embedders") == [[(f"{name}#3",)]]
+    assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
+    clock.advance(seconds=20 * 3600)
+    with Memory.open(tenant_url, clock=clock, embedder=Toy("toy one")) as memory:
+        memory.search("anything", resource="ada")
+    clock.advance(seconds=20 * 3600)
+    with Memory.open(tenant_url, clock=clock, embedder=Toy("toy two")) as memory:
+        memory.upkeep()
+        assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
+        clock.advance(seconds=20 * 3600)
+        memory.upkeep()
+    assert execute(tenant_url, names) == [[("toy two#3",)]]
     rows = "SELECT count(DISTINCT embedder), count(*) FROM vectors"
     assert execute(tenant_url, rows, "SELECT count(*) FROM passages") == [[(1, 4)], [(4,)]]
 

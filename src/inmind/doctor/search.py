@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inmind.crystals.embed import Embedder
-from inmind.deep import FEW_LEFT, reader
+from inmind.deep import reader
 from inmind.doctor.finding import Check, Finding, Subject
 from inmind.doctor.steps import AGAIN, Steps
 from inmind.doctor.streams import Folded
@@ -20,6 +20,7 @@ from inmind.stores.index import AT_A_TIME
 from inmind.stores.looking import IndexLookedAt, IndexStanding, StoreLookedAt, Way, undisturbed
 from inmind.text import counted
 from inmind.tools import is_memory_tool
+from inmind.vectors import FEW_MISSING
 
 INDEXED = Check(Subject.SEARCH, "index")
 EMBEDDER = Check(Subject.SEARCH, "embedder")
@@ -106,7 +107,7 @@ def vectors(standing: IndexStanding, found: Embedder, steps: Steps) -> Iterator[
     if others and upto < standing.crystals:
         seen = f"made by {', '.join(others)}, and {found.name} is in use here: found by words until they are made anew"
         yield VECTORS.warning(seen, again)
-    elif upto + FEW_LEFT < standing.crystals:
+    elif upto + FEW_MISSING < standing.crystals:
         seen = f"{counted(standing.crystals - upto, 'crystal')} without: found by their words alone"
         yield VECTORS.warning(seen, again)
     elif standing.crystals:

@@ -27,7 +27,7 @@ log = logging.getLogger("inmind")
 
 T = TypeVar("T")
 
-VERSION = 8
+VERSION = 9
 """Raised when the shape of an index changes, or what is put there: one of another version is made anew."""
 
 AT_A_TIME = 500
@@ -37,6 +37,10 @@ COMMON = 4_800
 """Passages that are looked at for one word, the newest of those that hold it. A word that so many hold tells little."""
 
 MOST_SPEAKERS = 200
+
+HELD = 60_000_000
+"""Microseconds for which nobody else makes the vectors that somebody has begun to make. One who was killed is not waited
+for any longer."""
 
 
 @frozen
@@ -100,11 +104,13 @@ class Index:
 
     # -- what each database does in its own way ------------------------------------------------------------
 
-    def catch_up(self, resources: Iterable[str] | None = None) -> bool:
-        """Take in all that the journal has and this has not, at least of some resources. True if there was anything."""
+    def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
+        """Take in all that the journal has and this has not, at least of some resources; of all there are only as long
+        as there is time. True when nothing is left.
+        """
         raise NotImplementedError
 
-    def catch_up_streams(self, streams: Iterable[str]) -> bool:
+    def catch_up_streams(self, streams: Iterable[str]) -> None:
         """At least of those whom these streams belong to."""
         raise NotImplementedError
 
@@ -225,37 +231,71 @@ class Index:
 
     # -- vectors -------------------------------------------------------------------------------------------
 
-    def lagging(self, embedder: str, most: int) -> list[int]:
-        """Numbers of resources that have crystals which an embedder has not been through."""
-        return [resource for (resource,) in self._rows("lagging", embedder, most)]
+    def lagging(self, embedder: str, most: int, *, free_at: datetime | None = None) -> list[int]:
+        """Numbers of resources that have crystals which an embedder has not been through; without those that somebody
+        sees to at a moment, where one is given.
+        """
+        free = None if free_at is None else microseconds(free_at)
+        return [resource for (resource,) in self._rows("lagging", embedder, most, free, HELD)]
 
     def unembedded(self, embedder: str, resource: int, most: int) -> list[Record]:
         """Crystals of a resource that an embedder has not been through yet, in their order."""
         return self._records(lambda tables: tables.rows("unembedded", embedder, resource, most))
 
+    def claimed(self, embedder: str, resource: int, most: int, *, now: datetime) -> list[Record] | None:
+        """The same, for one who embeds them, and for a while for nobody else. None: somebody else does already."""
+
+        def claim(tables: Tables) -> list[Record] | None:
+            number = tables.value("add_embedder", embedder, microseconds(now))
+            if not tables.rows("claim", number, resource, microseconds(now), HELD):
+                return None
+            found = [Record(*row) for row in tables.rows("unembedded", embedder, resource, most)]
+            if not found:
+                tables.rows("let_go", embedder, resource)
+            return found
+
+        return self._tell(claim)
+
+    def let_go(self, embedder: str, resource: int) -> None:
+        """Of what was claimed."""
+        self._tell(lambda tables: tables.rows("let_go", embedder, resource))
+
     def embedded(
-        self, embedder: str, resource: int, *, upto: int, vectors: Sequence[tuple[int, Sequence[float]]]
+        self,
+        embedder: str,
+        resource: int,
+        *,
+        upto: int,
+        vectors: Sequence[tuple[int, Sequence[float]]],
+        now: datetime,
     ) -> None:
         """Keep vectors of passages, and that the embedder has been through all of this resource up to a crystal."""
 
         def keep(tables: Tables) -> None:
-            number = tables.value("add_embedder", embedder)
+            number = tables.value("add_embedder", embedder, microseconds(now))
             rows = [(number, resource, passage, tables.vector(vector)) for passage, vector in vectors]
             tables.many("add_vector", rows)
             tables.rows("embedded_upto", number, resource, upto)
 
         self._tell(keep)
 
-    def forget_others(self, embedder: str) -> None:
-        """Once all is embedded anew, the vectors of embedders that came before are of no use."""
+    def use(self, embedder: str, now: datetime) -> None:
+        """Say that somebody does."""
+        self._tell(lambda tables: tables.value("add_embedder", embedder, microseconds(now)))
 
-        def forget(tables: Tables) -> None:
-            for (other,) in tables.rows("other_embedders", embedder):
-                for statement in ("drop_vectors", "drop_marks", "drop_embedder"):
-                    tables.rows(statement, other)
+    def forget_others(self, embedder: str, *, unused_since: datetime, most: int) -> bool:
+        """The vectors of embedders that nobody has used since, of so many resources. True when none are left."""
 
-        if self._rows("other_embedders", embedder):
-            self._tell(forget)
+        def forget(tables: Tables) -> bool:
+            for (other,) in tables.rows("other_embedders", embedder, microseconds(unused_since)):
+                if resources := [resource for (resource,) in tables.rows("embedded_by", other, most)]:
+                    tables.rows("drop_vectors", other, tables.listed(resources))
+                    tables.rows("drop_marks", other, tables.listed(resources))
+                    return False
+                tables.rows("drop_embedder", other)
+            return True
+
+        return not self._rows("other_embedders", embedder, microseconds(unused_since)) or self._tell(forget)
 
     # -- tables --------------------------------------------------------------------------------------------
 

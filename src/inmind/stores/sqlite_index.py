@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import time
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -59,14 +60,14 @@ class SqliteIndex(Index, Connected):
 
     # -- following the journal -----------------------------------------------------------------------------
 
-    def catch_up(self, resources: Iterable[str] | None = None) -> bool:  # noqa: ARG002 -- it follows everybody
-        any_news = False
+    def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
         while self._follow():
-            any_news = True
-        return any_news
+            if resources is None and until is not None and time.monotonic() > until:
+                return False
+        return True
 
-    def catch_up_streams(self, streams: Iterable[str]) -> bool:  # noqa: ARG002 -- it follows everybody
-        return self.catch_up()
+    def catch_up_streams(self, streams: Iterable[str]) -> None:  # noqa: ARG002 -- it follows everybody
+        self.catch_up()
 
     def with_news(self, after: str, most: int) -> list[str]:
         upto = self._ask(lambda tables: tables.value("upto"))

@@ -80,7 +80,7 @@ class Work:
         self.house.read_settings()
         if not self.jobs.may_look(every):
             return
-        if self.house.deep().embedder is not None:
+        if self.house.deep().vectors is not None:
             self.jobs.defer("embed")
         self.look(self.house.clock())
 

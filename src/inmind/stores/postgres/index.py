@@ -15,6 +15,7 @@ import time
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -75,45 +76,88 @@ class PostgresIndex(Index):
 
     # -- following the journal -----------------------------------------------------------------------------
 
-    def catch_up(self, resources: Iterable[str] | None = None) -> bool:
+    def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
         if resources is not None:
-            return any(one.has_news for one in self._caught_up(_and_nobody(resources)))
-        any_news, last = False, ""
-        while self._put("sweep", SWEPT_AT_A_TIME):
+            self._caught_up(_and_nobody(resources))
+            return True
+        while self._swept():
             pass
+        last = ""
         while behind := self.with_news(last, OWNERS_AT_A_TIME):
-            any_news |= self.catch_up(behind)
-            last = behind[-1]
-        return any_news
+            for last in behind:
+                if until is not None and time.monotonic() > until:
+                    return False
+                self._caught_up(_and_nobody([last]))
+        return True
 
     def caught_up(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """In one question, where nobody of them has news."""
         standing = self._caught_up(_and_nobody(resources), embedder)
-        if any(one.has_news for one in standing):
+        if any(one.has_news or not one.is_sound for one in standing):
             return self.scopes(resources, embedder=embedder)
         found = {one.scope.name: one.scope for one in standing if one.scope}
         return [found[name] for name in dict.fromkeys(resources) if name in found]
 
-    def catch_up_streams(self, streams: Iterable[str]) -> bool:
-        wanted = sorted(set(streams))
-        return bool(wanted) and self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
+    def catch_up_streams(self, streams: Iterable[str]) -> None:
+        if wanted := sorted(set(streams)):
+            self.catch_up([name for (name,) in self._rows("owners_of", wanted)])
 
     def with_news(self, after: str, most: int) -> list[str]:
         """None only where nobody has: after an index was made anew, that takes a look at everybody."""
-        while self._put("sweep", SWEPT_AT_A_TIME):
-            if found := self._rows("with_news", after, most):
-                return [name for (name,) in found]
-        return [name for (name,) in self._rows("with_news", after, most)]
+        found: list[tuple[Any, ...]] = []
+        while not found and self._swept():
+            found = self._rows("with_news", after, most)
+        return [name for (name,) in found or self._rows("with_news", after, most)]
+
+    def _swept(self) -> bool:
+        """After an index was made anew, of the next so many owners those have news whom it has not followed to their
+        end. False when that is told of everybody; or cannot be, where nothing can be written.
+        """
+        with suppress(ReadOnly):
+            return bool(self._put("sweep", SWEPT_AT_A_TIME))
+        return False
 
     def _caught_up(self, owners: set[str], embedder: str = "") -> list[_Standing]:
         """How they stood before all that was there was taken in."""
         standing = self._standing(sorted(owners), embedder) if owners else []
         for one in standing:
             if not one.is_sound:
-                raise Damaged(place=self.place, reason=f"it does not have what it took in of {one.name!r}")
-            while one.has_news and not self._follow(one.owner, one.name):
-                pass
+                self._forget(one, "it does not have what it took in")
+                self._follow_to_the_end(one)
+            elif one.has_news:
+                self._follow_as_far_as_can_be(one)
         return standing
+
+    def _follow_as_far_as_can_be(self, one: _Standing) -> None:
+        """What nothing can be written to, as long as that lasts, still answers with what it has."""
+        try:
+            self._follow_to_the_end(one)
+        except ReadOnly as error:
+            log.warning("what is new of %s is not found yet: %s", one.name, error)
+        except Damaged as error:
+            if error.place != self.place:
+                raise
+            self._forget(one, error.reason)
+            self._follow_to_the_end(one)
+
+    def _follow_to_the_end(self, one: _Standing) -> None:
+        while not self._follow(one.owner, one.name):
+            pass
+
+    def _forget(self, one: _Standing, reason: object) -> None:
+        """What it has of one owner is made anew, and all else stays. What is frozen of a session that is nobody's is in
+        nobody's stream: the one is not made anew without the other."""
+        log.warning("the index of %s is damaged and is made anew: %s", one.name, reason)
+        nobody = self._standing([NOBODY], "") if one.name.startswith(PRIVATE) else []
+        has_vectors = self.takes_vectors
+
+        def forget(tables: _Tables) -> None:
+            for owner in sorted({one.owner, *(other.owner for other in nobody)}):
+                tables.rows("forget_resource", owner, f"{_quoted(f'{owner} ')}:*")
+                if has_vectors:
+                    tables.rows("forget_vectors", owner)
+
+        self._tell(forget)
 
     def _standing(self, owners: list[str], embedder: str) -> list[_Standing]:
         standing: list[_Standing] = []
@@ -121,6 +165,8 @@ class PostgresIndex(Index):
             "standing", owners, embedder, MOST_SPEAKERS
         ):
             self._identity = bytes(identity or b"")
+            if self._identity and self._identity == self._broken:
+                raise Damaged(place=self.place, reason="something was read there that cannot be")
             found = self._scope(*scope) if scope[0] is not None else None
             standing.append(_Standing(owner, name, has_news, is_sound, found))
         return standing
@@ -196,11 +242,13 @@ class PostgresIndex(Index):
         rows = self._rows("nearest", embedder, scope.id, _vector(vector), most)
         return Near(rows[0][2] if rows else 0, [(passage, cosine) for passage, cosine, _ in rows])
 
-    def lagging(self, embedder: str, most: int) -> list[int]:
-        self._put("add_embedder", embedder)
-        while not (found := super().lagging(embedder, most)):
-            if not self._put("sweep_embedder", embedder, SWEPT_AT_A_TIME):
-                return []
+    def lagging(self, embedder: str, most: int, *, free_at: datetime | None = None) -> list[int]:
+        """None only where nobody does: for an embedder that is new, that takes a look at everybody."""
+        while not (found := super().lagging(embedder, most, free_at=free_at)):
+            with suppress(ReadOnly):
+                if self._put("sweep_embedder", embedder, SWEPT_AT_A_TIME):
+                    continue
+            return []
         return found
 
     def _look_for_vectors(self) -> None:
@@ -212,9 +260,10 @@ class PostgresIndex(Index):
             self._has_said_so = True
             return
         ((schema,),) = found
-        if "vectors" not in self._ask(self._there):
-            self._tell(lambda tables: self._add_vectors(tables, schema))
-        self._pgvector = schema
+        with suppress(ReadOnly):
+            if "vectors" not in self._ask(self._there):
+                self._tell(lambda tables: self._add_vectors(tables, schema))
+            self._pgvector = schema
 
     def _add_vectors(self, tables: _Tables, schema: str) -> None:
         self._lock_out_others(tables)

@@ -91,12 +91,13 @@ CREATE TABLE held (
     passages BLOB NOT NULL,
     PRIMARY KEY (resource, word, chunk)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE embedders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
--- Up to which crystal of a resource an embedder has been through.
+CREATE TABLE embedders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, used INTEGER NOT NULL) STRICT;
+-- Up to which crystal of a resource an embedder has been through, and since when somebody makes vectors of what is next.
 CREATE TABLE embedded (
     embedder INTEGER NOT NULL,
     resource INTEGER NOT NULL,
     upto INTEGER NOT NULL,
+    held INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (embedder, resource)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE vectors (
@@ -246,16 +247,20 @@ GROUP BY embedders.name ORDER BY embedders.name;
 SELECT count(*) FROM crystals;
 
 -- name: add_embedder
-INSERT INTO embedders (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id;
+INSERT INTO embedders (name, used) VALUES (?1, ?2)
+ON CONFLICT (name) DO UPDATE SET used = max(used, excluded.used) RETURNING id;
 
 -- name: other_embedders
-SELECT id FROM embedders WHERE name <> ?1;
+SELECT id FROM embedders WHERE name <> ?1 AND used < ?2;
+
+-- name: embedded_by
+SELECT resource FROM embedded WHERE embedder = ?1 ORDER BY resource LIMIT ?2;
 
 -- name: drop_vectors
-DELETE FROM vectors WHERE embedder = ?1;
+DELETE FROM vectors WHERE embedder = ?1 AND resource IN (SELECT value FROM json_each(?2));
 
 -- name: drop_marks
-DELETE FROM embedded WHERE embedder = ?1;
+DELETE FROM embedded WHERE embedder = ?1 AND resource IN (SELECT value FROM json_each(?2));
 
 -- name: drop_embedder
 DELETE FROM embedders WHERE id = ?1;
@@ -263,7 +268,16 @@ DELETE FROM embedders WHERE id = ?1;
 -- name: lagging
 SELECT resources.id FROM resources LEFT JOIN embedders ON embedders.name = ?1
 LEFT JOIN embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
-WHERE newest > coalesce(embedded.upto, 0) ORDER BY resources.id LIMIT ?2;
+WHERE newest > coalesce(embedded.upto, 0) AND (?3 IS NULL OR abs(coalesce(held, 0) - ?3) >= ?4)
+ORDER BY resources.id LIMIT ?2;
+
+-- name: claim
+-- Nothing, where somebody else has: before or after now, as clocks differ, but not for long.
+INSERT INTO embedded (embedder, resource, upto, held) VALUES (?1, ?2, 0, ?3)
+ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(held - ?3) >= ?4 RETURNING held;
+
+-- name: let_go
+UPDATE embedded SET held = 0 WHERE embedder = (SELECT id FROM embedders WHERE name = ?1) AND resource = ?2;
 
 -- name: unembedded
 SELECT crystals.* FROM crystals WHERE resource = ?2 AND made > coalesce(
@@ -272,7 +286,7 @@ ORDER BY made LIMIT ?3;
 
 -- name: embedded_upto
 INSERT INTO embedded (embedder, resource, upto) VALUES (?1, ?2, ?3)
-ON CONFLICT (embedder, resource) DO UPDATE SET upto = max(upto, excluded.upto);
+ON CONFLICT (embedder, resource) DO UPDATE SET upto = max(upto, excluded.upto), held = 0;
 
 -- name: add_vector
 INSERT OR REPLACE INTO vectors (embedder, resource, passage, numbers) VALUES (?1, ?2, ?3, ?4);

@@ -8,10 +8,10 @@
 -- name: tables
 -- Those of `schema` that are there. Whoever follows begins with the resources: who drops these first waits for all of them.
 -- It is read from the catalogue itself: to_regclass() may say what was so before the lock was waited for.
-SELECT relname, format('%I.%I', nspname, relname)
-FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON relnamespace = pg_namespace.oid
-WHERE nspname = $1 AND relkind IN ('r', 'p') AND relname IN ('resources', 'followed', 'series', 'crystals', 'speakers',
-    'shown', 'passages', 'embedders', 'embedded', 'vectors')
+SELECT relname, format('%I.%I', $1::text, relname) FROM pg_catalog.pg_class
+WHERE relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1) AND relkind IN ('r', 'p')
+    AND relname IN ('resources', 'followed', 'series', 'crystals', 'speakers', 'shown', 'passages', 'embedders',
+    'embedded', 'vectors')
 ORDER BY relname <> 'resources', relname;
 
 -- name: schema
@@ -107,15 +107,18 @@ CREATE INDEX ON tenant.passages USING gin (words) WITH (fastupdate = off);
 CREATE TABLE tenant.embedders (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
-    swept bigint NOT NULL DEFAULT 0
+    swept bigint NOT NULL DEFAULT 0,
+    used bigint NOT NULL
 );
--- Up to which crystal of a resource an embedder has been through, and which is the newest: those who lag are found at a
--- look. Both stand in one row, so that whoever writes one of them misses nothing of the other.
+-- Up to which crystal of a resource an embedder has been through, and the newest there is: those who lag are found at a
+-- look. Both stand in one row, so that whoever writes one of them misses nothing of the other. `held`: since when
+-- somebody makes vectors of what is next.
 CREATE TABLE tenant.embedded (
     embedder bigint NOT NULL,
     resource bigint NOT NULL,
     upto bigint NOT NULL,
     newest bigint NOT NULL,
+    held bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (embedder, resource)
 );
 CREATE INDEX ON tenant.embedded (embedder, resource) WHERE newest > upto;
@@ -209,6 +212,21 @@ WITH next AS (
     WHERE owners.id = next.id AND NOT owners.news AND next.position > coalesce(resources.upto, 0)
 )
 UPDATE tenant.followed SET swept = (SELECT max(id) FROM next) WHERE EXISTS (SELECT FROM next) RETURNING swept;
+
+-- name: forget_resource
+-- All that it has here. Whoever is in the middle of an answer sees that this is another index now.
+WITH words AS (DELETE FROM tenant.passages WHERE words @@ $2::tsquery),
+    crystals AS (DELETE FROM tenant.crystals WHERE resource = $1),
+    series AS (DELETE FROM tenant.series WHERE resource = $1),
+    speakers AS (DELETE FROM tenant.speakers WHERE resource = $1),
+    shown AS (DELETE FROM tenant.shown WHERE resource = $1),
+    embedded AS (DELETE FROM tenant.embedded WHERE resource = $1),
+    resources AS (DELETE FROM tenant.resources WHERE id = $1),
+    news AS (UPDATE tenant.owners SET news = true WHERE id = $1)
+UPDATE tenant.followed SET identity = uuid_send(gen_random_uuid());
+
+-- name: forget_vectors
+DELETE FROM tenant.vectors WHERE embedder = ANY (ARRAY (SELECT id FROM tenant.embedders)) AND resource = $1;
 
 -- name: resource_names
 SELECT name FROM tenant.resources WHERE EXISTS (SELECT FROM tenant.series WHERE series.resource = resources.id)
@@ -356,21 +374,26 @@ SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND made > $2 AND sou
     AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
 
 -- name: add_embedder
--- Its row is written once: all who embed would wait for each other there.
-WITH known AS (SELECT id FROM tenant.embedders WHERE name = $1), added AS (
-    INSERT INTO tenant.embedders (name) SELECT $1 WHERE NOT EXISTS (SELECT FROM known)
+-- Its row is written once in an hour: all who embed would wait for each other there.
+WITH known AS (SELECT id FROM tenant.embedders WHERE name = $1), used AS (
+    UPDATE tenant.embedders SET used = $2 WHERE name = $1 AND used < $2 - 3600000000
+), added AS (
+    INSERT INTO tenant.embedders (name, used) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM known)
     ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id
 )
 SELECT id FROM known UNION ALL SELECT id FROM added;
 
 -- name: other_embedders
-SELECT id FROM tenant.embedders WHERE name <> $1;
+SELECT id FROM tenant.embedders WHERE name <> $1 AND used < $2;
+
+-- name: embedded_by
+SELECT resource FROM tenant.embedded WHERE embedder = $1 ORDER BY resource LIMIT $2;
 
 -- name: drop_vectors
-DELETE FROM tenant.vectors WHERE embedder = $1;
+DELETE FROM tenant.vectors WHERE embedder = $1 AND resource = ANY ($2::bigint[]);
 
 -- name: drop_marks
-DELETE FROM tenant.embedded WHERE embedder = $1;
+DELETE FROM tenant.embedded WHERE embedder = $1 AND resource = ANY ($2::bigint[]);
 
 -- name: drop_embedder
 DELETE FROM tenant.embedders WHERE id = $1;
@@ -390,7 +413,8 @@ RETURNING swept;
 
 -- name: lagging
 SELECT resource FROM tenant.embedded
-WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND newest > upto ORDER BY resource LIMIT $2;
+WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND newest > upto
+    AND ($3::bigint IS NULL OR abs(held - $3::bigint) >= $4) ORDER BY resource LIMIT $2;
 
 -- name: unembedded
 SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
@@ -398,10 +422,20 @@ SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
     WHERE name = $1 AND embedded.resource = $2), 0)
 ORDER BY made LIMIT $3;
 
+-- name: claim
+-- Nothing, where somebody else has: before or after now, as clocks differ, but not for long.
+INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest, held)
+SELECT $1, id, 0, newest, $3 FROM tenant.resources WHERE id = $2
+ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(known.held - $3) >= $4 RETURNING held;
+
+-- name: let_go
+UPDATE tenant.embedded SET held = 0
+WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2;
+
 -- name: embedded_upto
 INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest) VALUES ($1, $2, $3, $3)
 ON CONFLICT (embedder, resource) DO UPDATE
-SET upto = greatest(known.upto, excluded.upto), newest = greatest(known.newest, excluded.newest);
+SET upto = greatest(known.upto, excluded.upto), newest = greatest(known.newest, excluded.newest), held = 0;
 
 -- name: add_vector
 INSERT INTO tenant.vectors (embedder, resource, passage, numbers)
