@@ -10,12 +10,11 @@ too: one that died is gone on with by the next, and to that one it is as if the 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from typing import TYPE_CHECKING
 
 from inmind import metrics
 from inmind.crystals.crystal import Crystal
@@ -24,16 +23,16 @@ from inmind.documents import SCRATCH, STATE
 from inmind.dream.classify import section_of
 from inmind.dream.dreaming import RULES
 from inmind.dream.material import Material, Pending
-from inmind.dream.model import Model
 from inmind.dream.synthesize import MOST_LINE, by_rules
 from inmind.dream.weights import weights
-from inmind.errors import DreamOvertaken, DreamRejected, InmindError, ModelFailed, StoreError
+from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
 from inmind.frozen import frozen
 from inmind.gathering import UNNAMED, Gathered, Gathering
 from inmind.journal import (
     Crystallised,
     DocumentWritten,
     Draft,
+    DreamAnswered,
     Dreamt,
     DreamUnderway,
     Happened,
@@ -42,7 +41,7 @@ from inmind.journal import (
     StateLine,
     Trust,
 )
-from inmind.lease import Lease, LeftOff, Watch, code_of
+from inmind.lease import Lease, Left, LeftOff, Watch, code_of
 from inmind.mind import Belongings
 from inmind.notes import without
 from inmind.state.edits import Add, Edit, Proposal, Rewrite
@@ -57,27 +56,12 @@ from inmind.stores.base import Clock, Key, Store
 from inmind.stores.stream import Decision, Stream
 from inmind.text import counted
 
+if TYPE_CHECKING:
+    from inmind.thinking import Asked
+
 log = logging.getLogger("inmind")
 
 PHASES = ("gather", "propose", "check", "commit", "index")
-
-LOOKS = 0.05
-"""Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
-
-
-@frozen(kw_only=True)
-class Asked:
-    """A model that a dream may ask, and for how long."""
-
-    model: Model
-    seconds: float = 120.0
-    prices: tuple[float, float] = (0.0, 0.0)
-    """Of a token that it reads, and one that it writes."""
-
-    def paid(self, proposal: Proposal) -> Proposal:
-        """The proposal with what it has cost."""
-        price = sum(tokens * price for tokens, price in zip(proposal.tokens, self.prices, strict=True))
-        return replace(proposal, price=price)
 
 
 class Dreamer:
@@ -136,7 +120,8 @@ class Dreamer:
         return lease.dream
 
     def _carry_out(self, lease: Lease, asked: Asked | None) -> None:
-        gathered, proposal = self._left(lease) or self._thought_up(lease, asked)
+        gathered, left = self._gathered(lease)
+        proposal = (left and left.proposal) or self._thought_up(lease, gathered, asked, left.answers if left else ())
         lease.enter("check", f"{counted(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.take_in()
         gathered = _asking_once(gathered)
@@ -144,29 +129,31 @@ class Dreamer:
         lease.enter("commit")
         self._commit(lease, gathered, proposal)
 
-    def _left(self, lease: Lease) -> tuple[Gathered, Proposal] | None:
-        """What was gathered and proposed before this one took the dream over, if a proposal still means what it did."""
+    def _gathered(self, lease: Lease) -> tuple[Gathered, Left | None]:
+        """What there is to dream of; as it was before this one took the dream over, if what came of it then still means
+        what it did."""
         left = lease.left(self._clock())
-        if left is None:
-            return None
-        lease.enter("gather", "once more, as it was")
-        gathered = self._gathering.gather_again(left.gathered)
-        if gathered.typed_digest == left.gathered.typed:
-            return gathered, left.proposal
-        log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
-        return None
-
-    def _thought_up(self, lease: Lease, asked: Asked | None) -> tuple[Gathered, Proposal]:
+        if left is not None:
+            lease.enter("gather", "once more, as it was")
+            gathered = self._gathering.gather_again(left.gathered)
+            if gathered.typed_digest == left.gathered.typed:
+                return gathered, left
+            log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
         lease.enter("gather")
         gathered = self._gathering.gather()
         lease.gathered(
             upto=gathered.upto, position=gathered.position, now=gathered.material.now, typed=gathered.typed_digest
         )
+        return gathered, None
+
+    def _thought_up(
+        self, lease: Lease, gathered: Gathered, asked: Asked | None, answers: Sequence[DreamAnswered]
+    ) -> Proposal:
         notes, crystals = len(gathered.material.notes), sum(gathered.crystals.values())
         lease.enter("propose", f"{counted(notes, 'note')}, {counted(crystals, 'new crystal')}")
-        proposal = self._proposed(lease, gathered.material, asked)
+        proposal = self._proposed(lease, gathered.material, asked, answers)
         lease.proposed(proposal)
-        return gathered, proposal
+        return proposal
 
     def _show(self, lease: Lease) -> None:
         """What was committed stands, whatever happens now: whoever looks next would see to files and index as well."""
@@ -201,51 +188,26 @@ class Dreamer:
 
     # -- proposing -----------------------------------------------------------------------------------------
 
-    def _proposed(self, lease: Lease, material: Material, asked: Asked | None) -> Proposal:
-        """By the model, if one is asked and its answer can be used; else by rules."""
-        if asked is None:
+    def _proposed(
+        self, lease: Lease, material: Material, asked: Asked | None, answers: Sequence[DreamAnswered]
+    ) -> Proposal:
+        """By the model, if one is asked, or was, and its answer can be used; else by rules."""
+        if asked is None and not answers:
             return by_rules(material)
-        try:
-            return asked.paid(self._answered(lease, material, asked))
-        except ModelFailed as error:
-            log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
-            return asked.paid(replace(by_rules(material), fell_back=error.reason, tokens=error.tokens))
-
-    def _answered(self, lease: Lease, material: Material, asked: Asked) -> Proposal:
-        """What the model proposes. It thinks in a thread of its own: whoever hangs there holds up nobody."""
         from inmind.dream.asking import by_model
-
-        answers: list[Proposal | InmindError] = []
+        from inmind.thinking import Thinking
 
         def check(proposal: Proposal) -> list[str]:
-            owned = self._stream.state
-            made = self._rewritten(owned, proposal.edits, material)
+            made = self._rewritten(self._stream.state, proposal.edits, material)
             return [] if made.passed else _reasons(made)
 
-        def ask() -> None:
-            try:
-                answers.append(by_model(material, asked.model, seconds=asked.seconds, check=check))
-            except InmindError as error:  # told to whoever waits
-                answers.append(error)
-            except BaseException as error:  # a host's model may raise anything, and must not end the host by it
-                failed = ModelFailed(reason=f"{asked.model.name} raised {type(error).__name__}: {error}")
-                failed.__cause__ = error
-                answers.append(failed)
-
-        thinking = threading.Thread(target=ask, name="inmind-dream", daemon=True)
-        until = time.monotonic() + 2 * asked.seconds + LOOKS
-        thinking.start()
-        while not answers:
-            thinking.join(LOOKS)
-            if answers:
-                break  # it is paid for, and has to be told before anything else
-            lease.go_on()
-            if time.monotonic() >= until:
-                raise ModelFailed(reason=f"no answer in {2 * asked.seconds:g} s")
-        answer = answers[0]
-        if isinstance(answer, Proposal):
-            return answer
-        raise answer
+        seconds = asked.seconds if asked else 0.0
+        try:
+            return by_model(material, Thinking(lease, asked, answers), seconds=seconds, check=check)
+        except ModelFailed as error:
+            log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
+            price = asked.price(error.tokens) if asked else 0.0
+            return replace(by_rules(material), fell_back=error.reason, tokens=error.tokens, price=price)
 
     # -- committing ----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from inmind.journal import (
     Crystallised,
     DocumentWritten,
     Draft,
+    DreamAnswered,
     DreamBegun,
     DreamChecked,
     DreamFailed,
@@ -217,7 +218,7 @@ class Dreams:
 
     def _underway(self) -> list[Event]:
         """What dreams have told before their end, in order."""
-        kinds = (DreamWent, DreamGathered, DreamProposed, DreamChecked)
+        kinds = (DreamWent, DreamGathered, DreamAnswered, DreamProposed, DreamChecked)
         return sorted((event for kind in kinds for event in self._read(kind)), key=attrgetter("seq"))
 
     def _told(
@@ -343,10 +344,10 @@ def _gone_on(dream: Dream, event: Event) -> Dream:
             return replace(dream, phase=phase)
         case DreamGathered():
             return replace(dream, phase=NEXT["gathered"])
-        case DreamProposed() as proposed:
-            read, written = (one + more for one, more in zip(dream.tokens, proposed.tokens, strict=True))
-            price = dream.price + proposed.price
-            return replace(dream, phase=NEXT["proposed"], by=proposed.by, tokens=(read, written), price=price)
+        case DreamAnswered() | DreamProposed() as told:
+            read, written = (one + more for one, more in zip(dream.tokens, told.tokens, strict=True))
+            phase = NEXT["proposed" if isinstance(told, DreamProposed) else "gathered"]
+            return replace(dream, phase=phase, by=told.by, tokens=(read, written), price=dream.price + told.price)
         case DreamChecked():
             return replace(dream, phase=NEXT["checked"])
         case _:

@@ -743,6 +743,25 @@ class DreamGathered(Happened):
 
 
 @frozen
+class DreamAnswered(Happened):
+    """What a model has answered in a dream, word for word: it is paid for, and whoever goes on does not ask again."""
+
+    kind = "dream_answered"
+    dream: int
+    until: str
+    text: str
+    by: str = ""
+    cut: bool = False
+    """It had more to say than it was allowed to."""
+    tokens: tuple[int, int] = (0, 0)
+    """Spent, whatever becomes of the dream."""
+    price: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", tuple(self.tokens))
+
+
+@frozen
 class DreamProposed(Happened):
     """What a dream will do, whole: whoever goes on with it has to ask nobody again."""
 
@@ -755,7 +774,7 @@ class DreamProposed(Happened):
     fell_back: str = ""
     refused: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)
-    """Spent, whatever becomes of the dream."""
+    """Spent beside what its answers have cost."""
     price: float = 0.0
 
     def __post_init__(self) -> None:
@@ -877,7 +896,7 @@ class DreamUndone(Happened):
             object.__setattr__(self, name, tuple(row(kind, one) for one in getattr(self, name)))
 
 
-DreamUnderway = DreamTaken | DreamWent | DreamGathered | DreamProposed | DreamChecked
+DreamUnderway = DreamTaken | DreamWent | DreamGathered | DreamAnswered | DreamProposed | DreamChecked
 """What a dream tells of itself between its beginning and its end."""
 
 HasRead = DreamGathered | Dreamt | DreamUndone

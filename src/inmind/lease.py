@@ -18,10 +18,12 @@ from secrets import token_hex
 from typing import Any
 
 from inmind.dream.dreaming import LEASE, Running
+from inmind.dream.model import Reply
 from inmind.errors import Closed, DreamOvertaken, DreamRunning, InmindError, StoreError
 from inmind.frozen import frozen
 from inmind.journal import (
     Draft,
+    DreamAnswered,
     DreamBegun,
     DreamChecked,
     DreamFailed,
@@ -56,7 +58,10 @@ class Left:
     """What whoever held a dream before has left of it."""
 
     gathered: DreamGathered
-    proposal: Proposal
+    answers: tuple[DreamAnswered, ...]
+    """What a model has said to that."""
+    proposal: Proposal | None
+    """What came of it, if it came so far."""
 
 
 class Lease:
@@ -144,7 +149,7 @@ class Lease:
             dream=running.dream,
             until=_until(now),
             holder=self._holder,
-            by=running.by if running.proposed else by,
+            by=running.by if running.is_paid_for else by,
         )
         return Decision([Draft(what=taken, origin=Origin.DREAM)], running)
 
@@ -162,13 +167,17 @@ class Lease:
             self.tokens, self.price = found.tokens, found.price
 
     def left(self, now: datetime) -> Left | None:
-        """What there is to go on with: nothing, where nothing was proposed, or too long ago."""
+        """What there is to go on with: nothing, where nothing was answered or proposed, or too long ago."""
         found = self._found
-        if found is None or not found.proposed or not found.keeps(now):
+        if found is None or not found.is_paid_for or not found.keeps(now):
             return None
         gathered, proposed = self._event(found.gathered), self._event(found.proposed)
-        if not isinstance(gathered, DreamGathered) or not isinstance(proposed, DreamProposed):
+        if not isinstance(gathered, DreamGathered):
             return None
+        self.by = found.by
+        if not isinstance(proposed, DreamProposed):
+            answers = map(self._event, found.answers)
+            return Left(gathered, tuple(one for one in answers if isinstance(one, DreamAnswered)), None)
         proposal = Proposal(
             edits=tuple(map(of_row, proposed.edits)),
             by=proposed.by,
@@ -178,7 +187,7 @@ class Lease:
             price=proposed.price,
         )
         self.by = proposal.by
-        return Left(gathered, proposal)
+        return Left(gathered, (), proposal)
 
     def _event(self, seq: int) -> object:
         return next((event.what for event in self._store.read(self._stream.name, after=seq - 1, until=seq)), None)
@@ -210,12 +219,19 @@ class Lease:
             DreamGathered(dream=self.dream, until="", upto=upto, position=position, at=now.isoformat(), typed=typed)
         )
 
+    def answered(self, reply: Reply, *, by: str, price: float) -> None:
+        """A model has said something, and it is paid for."""
+        self._pay(reply.tokens, price)
+        self._say(
+            DreamAnswered(
+                dream=self.dream, until="", text=reply.text, by=by, cut=reply.cut, tokens=reply.tokens, price=price
+            )
+        )
+
     def proposed(self, proposal: Proposal) -> None:
-        """What it will do is settled, and paid for."""
+        """What it will do is settled."""
         self.by = proposal.by
-        self.tokens = (self.tokens[0] + proposal.tokens[0], self.tokens[1] + proposal.tokens[1])
-        self.price += proposal.price
-        self.paid, self.paid_price = proposal.tokens, proposal.price
+        self._pay(proposal.tokens, proposal.price)
         self._say(
             DreamProposed(
                 dream=self.dream,
@@ -228,6 +244,11 @@ class Lease:
                 price=proposal.price,
             )
         )
+
+    def _pay(self, tokens: tuple[int, int], price: float) -> None:
+        self.tokens = (self.tokens[0] + tokens[0], self.tokens[1] + tokens[1])
+        self.paid = (self.paid[0] + tokens[0], self.paid[1] + tokens[1])
+        self.price, self.paid_price = self.price + price, self.paid_price + price
 
     def checked(self) -> None:
         """The guards had nothing against it."""
@@ -285,7 +306,7 @@ class Lease:
         running = owned.dreams.running
         return running is not None and (running.dream, running.holder) == (self.dream, self._holder)
 
-    def _say(self, what: DreamWent | DreamGathered | DreamProposed | DreamChecked) -> None:
+    def _say(self, what: DreamWent | DreamGathered | DreamAnswered | DreamProposed | DreamChecked) -> None:
         """Whatever it says, it holds for longer by that."""
 
         def decide(owned: Belongings, now: datetime) -> Decision[Belongings, Any]:

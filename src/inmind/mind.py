@@ -225,7 +225,7 @@ class Belongings:
 class BelongingsFold:
     """Folds a resource's stream."""
 
-    version = 6
+    version = 7
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

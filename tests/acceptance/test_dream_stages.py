@@ -179,6 +179,61 @@ def test_one_that_is_killed_again_and_again_is_still_one_dream_and_paid_for_once
     assert asked(calls) == 1
 
 
+# -- killed between two answers ---------------------------------------------------------------------------------
+
+
+def killed_behind_an_answer(home: str, calls: Path, *, unusable: int, answers: int = 1) -> None:
+    ended = run(stages.end_behind_an_answer, home=home, calls=str(calls), unusable=unusable, answers=answers)
+    assert (ended.killed, ended.all("ending"), asked(calls)) == (True, [["answered"]], answers), ended.said
+
+
+@pytest.mark.parametrize("place", ["home", "tenant_url"])
+@pytest.mark.spec("B47", "G7", "G12", "J9")
+def test_a_dream_killed_behind_an_answer_of_no_use_asks_the_second_question_only(
+    request: pytest.FixtureRequest, calls: Path, undisturbed: dict[str, Any], place: str
+) -> None:
+    home = request.getfixturevalue(place)
+    if place == "tenant_url":
+        ask(stages.begin, home=home)
+    killed_behind_an_answer(home, calls, unusable=1)
+    found = ask(stages.dream, home=home, calls=str(calls), later=True, unusable=1)
+    assert calls.read_text().splitlines() == ["asked", "again"]
+    assert (found["status"], found["by"], found["taken"], found["proposed"]) == ("done", "paid", 1, 1)
+    assert (found["tokens"], found["spent"]) == ([2 * COST[0], 2 * COST[1]], 2 * sum(COST))
+    assert without_header(found["page"]) == without_header(undisturbed["page"])
+
+
+@pytest.mark.parametrize("unusable", [0, 1, 2])
+@pytest.mark.spec("B47", "G7", "G12", "J9")
+def test_a_dream_killed_behind_its_last_answer_asks_nobody(
+    home: str, calls: Path, undisturbed: dict[str, Any], unusable: int
+) -> None:
+    answers = min(2, unusable + 1)
+    killed_behind_an_answer(home, calls, unusable=unusable, answers=answers)
+    with Memory.open(home, clock=ManualClock(LATER), embedder=None) as memory:
+        (left,) = memory.dreams("ada")
+        assert (left.status, left.phase, left.by) == ("abandoned", "propose", "paid")
+        assert left.tokens == (answers * COST[0], answers * COST[1])
+        dream = memory.dream("ada")
+        assert (dream.id, dream.status, dream.tokens) == (undisturbed["dream"], "done", left.tokens)
+        assert dream.by == ("rules" if unusable == 2 else "paid")
+        assert ("nothing that can be used" in dream.reason) == (unusable == 2)
+        assert memory.belongings("ada").dreams.spent_on(LATER) == answers * sum(COST)
+        if unusable < 2:
+            assert text_of(memory, STATE) == undisturbed["page"]
+    assert asked(calls) == answers
+
+
+@pytest.mark.spec("G7", "G12", "J9")
+def test_an_answer_of_no_use_is_followed_by_rules_where_no_model_may_be_asked_again(home: str, calls: Path) -> None:
+    killed_behind_an_answer(home, calls, unusable=1)
+    with Memory.open(home, clock=ManualClock(LATER), embedder=None) as memory:
+        dream = memory.dream("ada")
+        assert (dream.status, dream.by, dream.tokens, len(dream.notes)) == ("done", "rules", COST, len(NOTES))
+        assert "no model may be asked again" in dream.reason
+    assert asked(calls) == 1
+
+
 # -- stopped, and back again ------------------------------------------------------------------------------------
 
 

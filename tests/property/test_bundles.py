@@ -28,6 +28,7 @@ from inmind.journal import (
     TRUST_OF,
     DocumentWritten,
     Draft,
+    DreamAnswered,
     DreamProposed,
     Dreamt,
     EntitiesSeen,
@@ -62,6 +63,7 @@ PAYLOADS: st.SearchStrategy[Happened] = st.one_of(
         lambda seen: NUL not in encode(seen)
     ),
     st.builds(Dreamt, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
+    st.builds(DreamAnswered, dream=st.integers(1, 9), until=TIMES.map(datetime.isoformat), text=TEXTS),
     st.builds(
         DreamProposed,
         dream=st.integers(1, 9),

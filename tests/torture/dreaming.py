@@ -20,7 +20,6 @@ from dreamt import accounted, events_of, folder_of, found, in_order, pages_of, s
 from torture.harness import Voice
 from torture.life import sound
 
-import inmind.dreamer
 import inmind.lease
 from inmind import Memory
 from inmind.documents import SCRATCH, STATE
@@ -238,8 +237,7 @@ def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) 
     def called(_: int) -> str:
         return str(at)
 
-    for room in (inmind.dreamer, inmind.lease):
-        room.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
+    inmind.lease.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
     inmind.lease.__dict__["token_hex"] = called
     return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
 

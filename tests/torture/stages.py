@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from dreamt import accounted, events_of, in_order, text_of
 from torture.harness import Voice
@@ -20,6 +21,7 @@ from inmind.documents import STATE
 from inmind.dream.dreaming import LEASE
 from inmind.errors import DreamRunning
 from inmind.journal import DreamProposed, Dreamt, DreamTaken
+from inmind.lease import Lease
 from inmind.models import Question, Reply
 from inmind.testing import ManualClock
 
@@ -30,6 +32,11 @@ BEHIND = {"begun": "gather", "gathered": "propose", "proposed": "check", "checke
 """What a dream enters as soon as a stage is in the journal."""
 
 COST = (900, 100)
+
+UNUSABLE = "I would rather \ud800 not."
+
+AGAIN = "Your last answer could not be used"
+"""In a question that is asked for the second time."""
 
 NOTES = (
     "Ada prefers tabs over spaces",
@@ -45,12 +52,15 @@ class Paid:
 
     name = "paid"
 
-    def __init__(self, calls: str) -> None:
-        self._calls = Path(calls)
+    def __init__(self, calls: str, unusable: int = 0) -> None:
+        """`unusable`: so many of its first answers are."""
+        self._calls, self._unusable = Path(calls), unusable
 
     def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
         with self._calls.open("a") as calls:
-            calls.write("asked\n")
+            calls.write(f"{'again' if AGAIN in question.prompt else 'asked'}\n")
+        if len(self._calls.read_text().splitlines()) <= self._unusable:
+            return Reply(text=UNUSABLE, tokens=COST)
         told = {
             word: found[0]
             for word in ("Pascal", "tabs")
@@ -88,9 +98,11 @@ def begin(voice: Voice, *, home: str) -> None:
     voice.tell("begun")
 
 
-def dream(voice: Voice, *, home: str, calls: str, key: str | None = None, later: bool = False) -> dict[str, Any]:
+def dream(
+    voice: Voice, *, home: str, calls: str, key: str | None = None, later: bool = False, unusable: int = 0
+) -> dict[str, Any]:
     """Undisturbed; `later`: when no lease of noon holds any more."""
-    with opened(home, calls, LATER if later else NOON) as memory:
+    with opened(home, calls, LATER if later else NOON, unusable) as memory:
         made = memory.dream("ada", key=key)
         voice.tell("done")
         in_order(memory)
@@ -111,6 +123,20 @@ def end_behind(
     with opened(home, calls, NOON + timedelta(minutes=minutes)) as memory:
         made = memory.dream("ada", watch=stop, key=key)
         return told(memory, made.id)
+
+
+def end_behind_an_answer(voice: Voice, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
+    """With SIGKILL, as soon as so many answers are in the journal."""
+    answered, left = Lease.answered, iter(range(answers - 1, -1, -1))
+
+    def ending(lease: Lease, reply: Reply, **given: Any) -> None:
+        answered(lease, reply, **given)
+        if not next(left):
+            voice.tell("ending", "answered")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with patch.object(Lease, "answered", ending), opened(home, calls, NOON, unusable) as memory:
+        memory.dream("ada")
 
 
 def dream_at_once(voice: Voice, *, home: str, calls: str) -> str:
@@ -151,5 +177,5 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
     )
 
 
-def opened(home: str, calls: str, at: datetime) -> Memory:
-    return Memory.open(home, clock=ManualClock(at), embedder=None, model=Paid(calls) if calls else None)
+def opened(home: str, calls: str, at: datetime, unusable: int = 0) -> Memory:
+    return Memory.open(home, clock=ManualClock(at), embedder=None, model=Paid(calls, unusable) if calls else None)

@@ -20,6 +20,7 @@ from inmind.journal import (
     Configured,
     Crystallised,
     DocumentWritten,
+    DreamAnswered,
     DreamBegun,
     DreamChecked,
     DreamGathered,
@@ -88,8 +89,8 @@ def refuse_nonsense(what: Happened) -> None:
             if not _AMOUNT.fullmatch(amount):
                 raise ValueError(f"{amount[:50]!r} is no amount")
             _check_moment(on)
-        case DreamBegun(until=until) | DreamTaken(until=until) | DreamWent(until=until) | DreamChecked(until=until):
-            moment_with_zone(until)
+        case DreamBegun() | DreamTaken() | DreamWent() | DreamAnswered() | DreamChecked():
+            moment_with_zone(what.until)
         case DreamGathered(until=until, at=at):
             moment_with_zone(until)
             moment_with_zone(at)

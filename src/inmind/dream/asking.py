@@ -35,18 +35,13 @@ def by_model(material: Material, model: Model, *, seconds: float, check: Check |
     """What a model proposes, and rules for whatever it did not use.
 
     ModelFailed where it cannot be asked, or answers twice with something that cannot be used. `seconds` are for each
-    answer.
+    answer. What an answer has cost is known to whoever gave it.
     """
     labels = labelled(material)
     question = question_for(material, labels)
-    read = written = 0
     wrong = ""
     for _ in range(TRIES):
-        try:
-            reply = model.ask(replace(question, prompt=question.prompt + _again(wrong)), seconds=seconds)
-        except ModelFailed as error:
-            raise ModelFailed(reason=error.reason, tokens=(read, written)) from error
-        read, written = read + reply.tokens[0], written + reply.tokens[1]
+        reply = model.ask(replace(question, prompt=question.prompt + _again(wrong)), seconds=seconds)
         answer = answered(reply.text, labels)
         wrong = (
             f"it was cut off: answer with fewer edits ({answer.wrong})" if reply.cut and answer.wrong else answer.wrong
@@ -57,13 +52,12 @@ def by_model(material: Material, model: Model, *, seconds: float, check: Check |
             edits=(*answer.edits, *by_rules(material, besides=answer.edits).edits),
             by=model.name,
             refused=answer.refused,
-            tokens=(read, written),
         )
         wrong = "; ".join(check(proposal)) if check else ""
         if not wrong:
             return proposal
     reason = f"{model.name} answered with nothing that can be used: {shortened(wrong, MOST_WRONG)}"
-    raise ModelFailed(reason=reason, tokens=(read, written))
+    raise ModelFailed(reason=reason)
 
 
 def question_for(material: Material, labels: Labels) -> Question:

@@ -17,6 +17,7 @@ from inmind.documents import STATE
 from inmind.frozen import frozen
 from inmind.journal import (
     DocumentWritten,
+    DreamAnswered,
     DreamBegun,
     DreamChecked,
     DreamFailed,
@@ -71,9 +72,11 @@ class Running:
     proposed: int = 0
     checked: int = 0
     """Numbers of the events by which it has reached these stages; 0 where it has not."""
+    answers: tuple[int, ...] = ()
+    """Numbers of the events that have what a model has answered to what was gathered."""
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
-    """Of all that was proposed for it."""
+    """Of all that was answered and proposed for it."""
     left: bool = False
     """Whoever had it has left it to others, in good order: nothing of it has failed."""
 
@@ -85,6 +88,11 @@ class Running:
         if self.proposed:
             return "proposed"
         return "gathered" if self.gathered else "begun"
+
+    @property
+    def is_paid_for(self) -> bool:
+        """Is there something to go on with that has cost something, or may have?"""
+        return bool(self.proposed or self.answers)
 
     @property
     def asks_model(self) -> bool:
@@ -156,10 +164,9 @@ class Dreaming:
                     failures=self.failures + (lost is not None and not lost.left),
                     model_failures=self.model_failures + (lost is not None and not lost.left and lost.asks_model),
                 )
-            case DreamTaken() | DreamWent() | DreamGathered() | DreamProposed() | DreamChecked() as what if (
-                self.running is not None and self.running.dream == what.dream
-            ):
-                return self._went(what, self.running, event)
+            case DreamTaken() | DreamWent() | DreamGathered() | DreamAnswered() | DreamProposed() | DreamChecked():
+                running, what = self.running, event.what
+                return self._went(what, running, event) if running and running.dream == what.dream else self
             case DreamFailed(dream=dream, tokens=tokens) if self.running is not None and self.running.dream == dream:
                 return replace(
                     self,
@@ -188,22 +195,27 @@ class Dreaming:
             case DreamTaken():
                 return self._taken(replace(running, holder=what.holder, by=what.by), lost, event.at)
             case DreamGathered():
-                running = replace(running, gathered=event.seq, proposed=0, checked=0, made_of=_moment(what.at))
+                running = replace(running, gathered=event.seq, made_of=_moment(what.at))
+                running = replace(running, answers=(), proposed=0, checked=0)
+            case DreamAnswered():
+                return self._paid(what, replace(running, answers=(*running.answers, event.seq)), event.at)
             case DreamProposed():
-                read, written = (before + more for before, more in zip(running.tokens, what.tokens, strict=True))
-                paid = replace(running, tokens=(read, written), price=running.price + what.price)
-                running = replace(paid, proposed=event.seq, checked=0)
-                return replace(self, running=running, spent=self._spent(what.tokens, event.at))
+                return self._paid(what, replace(running, proposed=event.seq, checked=0), event.at)
             case DreamChecked():
                 running = replace(running, checked=event.seq)
             case DreamWent():
                 running = replace(running, left=what.left)
         return replace(self, running=running)
 
+    def _paid(self, what: DreamAnswered | DreamProposed, running: Running, at: datetime) -> Dreaming:
+        read, written = (before + more for before, more in zip(running.tokens, what.tokens, strict=True))
+        running = replace(running, tokens=(read, written), price=running.price + what.price)
+        return replace(self, running=running, spent=self._spent(what.tokens, at))
+
     def _taken(self, running: Running, lost: Running, at: datetime) -> Dreaming:
-        """Whoever held it came to nothing, unless it was left to others; but a model that has proposed already was not
+        """Whoever held it came to nothing, unless it was left to others; but a model that has answered already was not
         asked in vain."""
-        unasked = not lost.proposed
+        unasked = not lost.is_paid_for
         return replace(
             self,
             running=running,
@@ -239,7 +251,7 @@ class Dreaming:
         return (_day(at), self.spent_on(at) + sum(tokens)) if any(tokens) else self.spent
 
     def _unpaid(self, tokens: tuple[int, int]) -> tuple[int, int]:
-        """What of a dream's tokens has not been counted with what was proposed for it."""
+        """What of a dream's tokens has not been counted with what was answered and proposed for it."""
         counted = self.running.tokens if self.running else (0, 0)
         return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
 
@@ -323,7 +335,7 @@ def _frozen(running: Running) -> dict[str, Any]:
 
 def _thawed(frozen: Mapping[str, Any]) -> Running:
     values: dict[str, Any] = {name: _moment(frozen[name]) for name in _MOMENTS}
-    values["tokens"] = tuple(frozen["tokens"])
+    values |= {name: tuple(frozen[name]) for name in ("answers", "tokens")}
     return Running(**{**frozen, **values})
 
 

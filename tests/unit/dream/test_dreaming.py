@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from inmind.dream.dreaming import KEEPS, LEASE, NEXT, Dreaming, Running, Stage
 from inmind.dreamer import PHASES
 from inmind.journal import (
+    DreamAnswered,
     DreamBegun,
     DreamChecked,
     DreamFailed,
@@ -35,6 +36,7 @@ UNTIL = (NOON + LEASE).isoformat()
 
 BEGUN = DreamBegun(trigger="asked", until=UNTIL, by="dear", holder="one")
 GATHERED = DreamGathered(dream=1, until=UNTIL, upto=1, position=7, at=(NOON + timedelta(seconds=5)).isoformat())
+ANSWERED = DreamAnswered(dream=1, until=UNTIL, text="{}", by="dear", tokens=(40, 5), price=0.25)
 PROPOSED = DreamProposed(dream=1, until=UNTIL, by="dear", tokens=(90, 10), price=0.5)
 CHECKED = DreamChecked(dream=1, until=UNTIL)
 TAKEN = DreamTaken(dream=1, until=(NOON + 3 * LEASE).isoformat(), holder="other", by="dear")
@@ -74,7 +76,9 @@ def test_a_dream_has_reached_the_last_stage_that_it_told_of() -> None:
 
 
 @pytest.mark.spec("G7", "K22")
-@pytest.mark.parametrize("what", [GATHERED, PROPOSED, CHECKED, DreamWent(1, "propose", UNTIL)], ids=lambda w: w.kind)
+@pytest.mark.parametrize(
+    "what", [GATHERED, ANSWERED, PROPOSED, CHECKED, DreamWent(1, "propose", UNTIL)], ids=lambda w: w.kind
+)
 def test_whatever_a_dream_tells_it_holds_for_longer(what: Happened) -> None:
     longer = (NOON + 3 * LEASE).isoformat()
     assert running(replace(what, until=longer)).until == NOON + 3 * LEASE
@@ -87,6 +91,17 @@ def test_what_is_gathered_anew_is_proposed_anew_and_all_of_it_was_paid_for() -> 
     assert (anew.stage, anew.gathered, anew.proposed, anew.tokens) == ("gathered", 6, 0, (90, 10))
     again = running(GATHERED, PROPOSED, CHECKED, TAKEN, GATHERED, PROPOSED)
     assert (again.stage, again.tokens, again.price) == ("proposed", (180, 20), 1.0)
+
+
+@pytest.mark.spec("B47", "G7", "J9")
+def test_each_answer_to_what_was_gathered_is_kept_and_counted_beside_what_is_proposed() -> None:
+    once = running(GATHERED, ANSWERED)
+    assert (once.stage, once.answers, once.is_paid_for, once.tokens) == ("gathered", (3,), True, (40, 5))
+    assert running(GATHERED, ANSWERED, TAKEN, ANSWERED).answers == (3, 5)
+    proposed = running(GATHERED, ANSWERED, ANSWERED, replace(PROPOSED, tokens=(0, 0), price=0.0))
+    assert (proposed.stage, proposed.tokens, proposed.price) == ("proposed", (80, 10), 0.5)
+    anew = running(GATHERED, ANSWERED, TAKEN, GATHERED)
+    assert (anew.answers, anew.is_paid_for, anew.tokens) == ((), False, (40, 5)), "it was said to something else"
 
 
 @pytest.mark.spec("J9")
@@ -102,6 +117,7 @@ def test_who_dies_is_a_failure_and_a_model_that_had_answered_was_not_asked_in_va
     unasked, answered = folded(BEGUN, GATHERED, TAKEN), folded(BEGUN, GATHERED, PROPOSED, TAKEN)
     assert (unasked.failures, unasked.model_failures) == (1, 1)
     assert (answered.failures, answered.model_failures) == (1, 0)
+    assert folded(BEGUN, GATHERED, ANSWERED, TAKEN).model_failures == 0
     done = folded(BEGUN, GATHERED, TAKEN, GATHERED, PROPOSED, DREAMT)
     assert (done.failures, done.model_failures, done.last, done.running) == (0, 0, 1, None)
 
@@ -120,6 +136,8 @@ def test_who_leaves_a_dream_to_others_has_not_failed(next: Happened) -> None:
 @pytest.mark.parametrize("end", [(), (DREAMT,), (FAILED,), (TAKEN, FAILED), (BEGUN,), (TAKEN, DREAMT)])
 def test_what_was_proposed_is_paid_for_once_whatever_becomes_of_the_dream(end: tuple[Happened, ...]) -> None:
     assert folded(BEGUN, GATHERED, PROPOSED, *end).spent_on(NOON) == 100
+    told = replace(ANSWERED, tokens=(90, 10)), replace(PROPOSED, tokens=(0, 0))
+    assert folded(BEGUN, GATHERED, *told, *end).spent_on(NOON) == 100
 
 
 @pytest.mark.spec("B47")
@@ -159,6 +177,7 @@ HAPPENED = st.lists(
         st.builds(DreamTaken, dream=NUMBERS, until=st.just(UNTIL), holder=st.sampled_from("ab")),
         st.builds(DreamWent, dream=NUMBERS, phase=st.just("propose"), until=st.just(UNTIL)),
         st.builds(replace, st.just(GATHERED), dream=NUMBERS),
+        st.builds(replace, st.just(ANSWERED), dream=NUMBERS, tokens=TOKENS),
         st.builds(DreamProposed, dream=NUMBERS, until=st.just(UNTIL), tokens=TOKENS),
         st.builds(replace, st.just(CHECKED), dream=NUMBERS),
         st.builds(replace, st.just(DREAMT), dream=NUMBERS, tokens=TOKENS),
