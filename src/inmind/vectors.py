@@ -100,10 +100,9 @@ class Vectors:
             return True
         is_all = True
         for resource in resources:
-            made = self._make(resource, until)
-            if made == "some":
+            is_all &= self._make(resource, until) == "all"
+            if until is not None and time.monotonic() > until:
                 return False
-            is_all &= made == "all"
         return is_all
 
     def make_all(self, *, until: float | None = None) -> bool:

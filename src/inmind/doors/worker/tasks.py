@@ -31,6 +31,9 @@ QUEUE = "inmind"
 SLICE = 2.0
 """Seconds of a consolidation, or of making vectors, at a time: a worker that has to leave waits for no more."""
 
+EMBEDDING = 8
+"""Jobs that make vectors at the same time, each of other resources."""
+
 BACKOFF, LONGEST_BACKOFF = 5.0, 600.0
 """Seconds until a job that has failed is tried again: at first, and at most."""
 
@@ -111,10 +114,11 @@ class Work:
         self.told(owner, tended.done)
 
     def embed(self) -> None:
-        """For a while; an embedder that fails is asked again at the next look."""
+        """For a while, and where more is left than that by several; an embedder that fails is asked again at the next
+        look."""
         try:
             if not self.house.embed(self.seconds):
-                self.jobs.defer("embed")
+                self.jobs.defer("embed", beside=EMBEDDING)
         except ModelFailed as error:
             log.warning("what is new has no vectors: %s", error)
 

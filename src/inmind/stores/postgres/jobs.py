@@ -132,10 +132,11 @@ class Jobs:
                 connection.execute(self._sql("analyze"))
             return made
 
-    def defer(self, task: str) -> None:
+    def defer(self, task: str, *, beside: int = 1) -> None:
+        """Jobs of a task that is nobody's in particular, so many of which may run beside each other."""
         with self._database.transaction() as connection:
             connection.execute(self._sql("one_looks"))
-            connection.execute(self._sql("defer"), (task,))
+            connection.execute(self._sql("defer"), (task, beside))
 
     def standing(self, owner: str) -> Standing:
         position, seen, tended = self._row("standing", owner) or (0, -1, 0)

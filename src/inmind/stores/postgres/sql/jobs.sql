@@ -13,7 +13,7 @@ WITH before AS (DELETE FROM tenant.engine) INSERT INTO tenant.engine (step, vers
 
 -- name: one_steps
 -- One at a time makes tables, until its transaction ends: by a lock that nobody outside the schema can take.
-LOCK TABLE tenant.inmind_steps IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE tenant.inmind_steps IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: one_looks
 -- One at a time puts jobs into the queue, until its transaction ends.
@@ -79,12 +79,12 @@ SELECT count(*) FROM (
 ANALYZE tenant.procrastinate_jobs;
 
 -- name: defer
--- One job of a task, unless one waits already.
-SELECT tenant.procrastinate_defer_jobs_v1(ARRAY[
-    ROW('inmind', $1::text, 0, $1::text, $1::text, '{}'::jsonb, NULL)::tenant.procrastinate_job_to_defer_v1
-]) WHERE NOT EXISTS (
-    SELECT FROM tenant.procrastinate_jobs WHERE queueing_lock = $1::text AND status = 'todo'
-);
+-- Jobs of a task that run beside each other, $2 of them, but for those that wait already.
+SELECT tenant.procrastinate_defer_jobs_v1(ARRAY (
+    SELECT ROW('inmind', $1::text, 0, lane, lane, '{}'::jsonb, NULL)::tenant.procrastinate_job_to_defer_v1
+    FROM generate_series(1, $2::integer) AS number, concat($1::text, ' ', number) AS lane
+    WHERE NOT EXISTS (SELECT FROM tenant.procrastinate_jobs WHERE queueing_lock = lane AND status = 'todo')
+));
 
 -- name: standing
 SELECT owners.position, coalesce(tending.seen, -1), coalesce(tending.tended, 0)
