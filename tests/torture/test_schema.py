@@ -26,8 +26,11 @@ from torture.harness import (
     two_at_a_time,
 )
 from torture.kills import kill_at_random
+from torture.life import connected
 
-from inmind.stores.sqlite import MIGRATIONS, journal_mode
+from inmind.errors import ReadOnly
+from inmind.journal import DocumentWritten, Draft, Origin
+from inmind.stores.sqlite import MIGRATIONS, SqliteStore, journal_mode
 
 AGES = range(len(MIGRATIONS))
 
@@ -130,6 +133,21 @@ def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> No
         assert f"schema {len(MIGRATIONS) + 1}" in message
         assert "upgrade inmind" in message
     assert ask(schemas.dump, home=home) == before
+
+
+def test_who_has_a_store_open_while_a_newer_inmind_comes_writes_no_more(tmp_path: Path) -> None:
+    """M36: it is told by its very next write, and goes on reading."""
+    store = SqliteStore(tmp_path / "inmind.db")
+    draft = Draft(what=DocumentWritten(path="overview.md", text="of old"), origin=Origin.USER)
+    store.append("session/s", [draft], expected=0, at=schemas.WHEN)
+    newer = connected(tmp_path / "inmind.db")
+    newer.pragma("user_version", len(MIGRATIONS) + 1)
+    newer.close()
+    for _ in range(2):
+        with pytest.raises(ReadOnly, match=f"schema {len(MIGRATIONS) + 1}.*upgrade inmind"):
+            store.append("session/s", [draft], expected=1, at=schemas.WHEN)
+    assert [event.seq for event in store.read("session/s")] == [1]
+    store.close()
 
 
 # -- an unsafe library -------------------------------------------------------------------------------------

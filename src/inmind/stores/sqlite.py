@@ -358,6 +358,7 @@ class SqliteStore(Connected):
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
+                    self._refuse_newer(connection)
                     yield connection
                 except BaseException:
                     _roll_back(connection)
@@ -502,8 +503,17 @@ class SqliteStore(Connected):
             except BaseException:
                 _roll_back(connection)
                 raise
+        self._is_newer(have)
+
+    def _refuse_newer(self, connection: _Connection) -> None:
+        """A newer inmind may have come since this was opened."""
+        if self._is_newer(int(connection.pragma("user_version"))):
+            raise ReadOnly(place=str(self.path), reason=self._refusal)
+
+    def _is_newer(self, have: int) -> bool:
         if have > len(MIGRATIONS):
             self._refusal = f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
+        return have > len(MIGRATIONS)
 
     def _say_if_slow(self) -> None:
         if journal_mode(library := apsw.sqlite_lib_version()) != "wal":

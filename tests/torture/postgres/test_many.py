@@ -15,6 +15,7 @@ from torture.harness import Running, ask, side_by_side, together
 from torture.postgres.actors import STREAM, a_page, census, count_up, cross, names, now, open_fresh, put
 from torture.postgres.conftest import Own
 
+from inmind import Memory
 from inmind.errors import Conflict, ReadOnly, StoreBusy
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.postgres.connection import Connection
@@ -205,6 +206,37 @@ def test_a_newer_schema_is_read_and_not_written(tenant_url: str) -> None:
         assert names(newer) == ["of old"]
     newer.close()
     assert ask(census, url=tenant_url) == ["of old"]
+
+
+@pytest.mark.spec("M36")
+def test_who_has_it_open_while_a_newer_inmind_comes_writes_no_more(tenant_url: str) -> None:
+    stores = [PostgresStore.open(tenant_url) for _ in range(3)]
+    for store in stores:
+        put(store, "of old", keyed=False)
+    with psycopg.connect(tenant_url, autocommit=True) as connection:
+        steps = f'"{connection.info.user}".inmind_steps'
+        connection.execute(f"INSERT INTO {steps} VALUES ({len(MIGRATIONS) + 1}, 'of tomorrow')".encode())
+    keyed, unkeyed, adopting = stores
+    for store, key in ((keyed, True), (unkeyed, False)):
+        for _ in range(2):
+            with pytest.raises(ReadOnly, match=f"schema {len(MIGRATIONS) + 1}.*upgrade inmind"):
+                put(store, "new", keyed=key)
+    with pytest.raises(ReadOnly, match="upgrade inmind"), adopting.adopting():
+        pass
+    for store in stores:
+        assert names(store) == ["of old"] * 3
+        store.close()
+
+
+@pytest.mark.spec("M36", "J8")
+def test_nobody_outside_a_schema_can_hold_up_whoever_makes_it(own: Own) -> None:
+    url = own.tenant("held up", options="-c lock_timeout=5s")
+    with psycopg.connect(own.tenant("stranger")) as stranger:
+        for text in ("inmind held up", "inmind index of held up"):
+            stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [text])
+        with Memory.open(url, embedder=None) as memory:
+            memory.note("ada", "The harbour is in the north")
+            assert memory.search("harbour", resource="ada")
 
 
 @pytest.mark.spec("K17")

@@ -302,20 +302,29 @@ class Database:
                 try:
                     self._take_step(connection, have)
                     break
-                except psycopg.errors.LockNotAvailable:
+                except (psycopg.errors.LockNotAvailable, *_MADE_MEANWHILE):
                     if self._is_over(until):
                         raise
                     _part(tries)
+        self.outgrown(have)
+
+    def outgrown(self, have: int) -> None:
+        """Nothing more is written to a schema of more steps than are known here: what they mean nobody can tell."""
         if have > len(MIGRATIONS):
             self.refusal = f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
 
     def _take_step(self, connection: Connection, have: int) -> None:
-        """Unless somebody else has. It waits for a table only a moment: whoever comes to it meanwhile waits as well."""
+        """Unless somebody else has. It waits for a table only a moment: whoever comes to it meanwhile waits as well.
+
+        All locks are the schema's own, which no other tenant can take: of several who come first it is the name of the
+        first table that one of them gets.
+        """
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (f"inmind {self.schema}",))
+            connection.execute(f"SET LOCAL lock_timeout = '{_MOMENT}'")
+            if have:
+                connection.execute(self.in_schema("LOCK TABLE tenant.inmind_steps IN SHARE ROW EXCLUSIVE MODE"))
             if self._steps(connection) != have:
                 return
-            connection.execute(f"SET LOCAL lock_timeout = '{_MOMENT}'")
             if not have:
                 self._make_schema(connection)
             step = MIGRATIONS[have]
@@ -337,7 +346,7 @@ class Database:
             raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} is another role's")
 
     def _make_schema(self, connection: Connection) -> None:
-        others = "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = $1"
+        others = "SELECT NOT bool_or(tablename = 'inmind_steps') FROM pg_catalog.pg_tables WHERE schemaname = $1"
         if connection.execute(others, (self.schema,)).get:
             raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} is of another program")
         made = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
@@ -385,6 +394,9 @@ def _as_told(error: StoreError) -> StoreError:
         case _:
             return error
 
+
+_MADE_MEANWHILE = tuple(psycopg.errors.lookup(state) for state in ("42P06", "42P07", "42710", "23505"))
+"""A schema, a table, its type, or any of them: whoever makes one at the same time is told so in either way."""
 
 _DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 _ENCODING, _ISOLATION = "server_encoding", "default_transaction_isolation"

@@ -339,7 +339,7 @@ class PostgresIndex(Index):
         return dict(tables.rows("tables", self._database.schema))
 
     def _lock_out_others(self, tables: _Tables) -> None:
-        tables.rows("lock", f"inmind index of {self._database.schema}")
+        tables.rows("lock")
 
     def _tables(self, connection: Connection) -> _Tables:
         return _Tables(self._database, connection, self._statement, self.place)

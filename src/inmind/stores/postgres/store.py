@@ -15,17 +15,17 @@ from typing import Any, cast
 
 import psycopg
 
-from inmind.errors import Conflict, KeyReused, NotFound
+from inmind.errors import Conflict, KeyReused, NotFound, ReadOnly
 from inmind.journal import Draft, Event, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window, owner_by
 from inmind.stores.postgres.adopting import Adopting
 from inmind.stores.postgres.clock import ServersClock
 from inmind.stores.postgres.connection import Connection
-from inmind.stores.postgres.database import Database
+from inmind.stores.postgres.database import MIGRATIONS, Database
 from inmind.stores.rows import begun_of, event_of, readable, receipt_of, rows_of
 
 _FOREVER = 2**63 - 1
-_OVERTAKEN = "IM001"
+_OVERTAKEN, _OUTGROWN = "IM001", "IM002"
 
 
 class PostgresStore:
@@ -71,7 +71,7 @@ class PostgresStore:
     ) -> Appended:
         stamp = microseconds(at)
         name, owner, version, events = _told(Batch(stream, drafts, expected), stamp)
-        values = [name, owner, version, stamp, key and key.value, key and key.request, events]
+        values = [len(MIGRATIONS), name, owner, version, stamp, key and key.value, key and key.request, events]
         if beside is None:
             row = self._appended("append", values, safe=key is not None)
         else:
@@ -140,6 +140,8 @@ class PostgresStore:
     @contextmanager
     def adopting(self) -> Generator[Adopting]:
         with self.database.transaction() as connection:
+            with self._refusing_older():
+                connection.execute(self._sql("refuse_older"), (len(MIGRATIONS),))
             adoption = self._bound.adoption = Adopting(self.database, connection, self._sql)
             try:
                 yield adoption
@@ -203,15 +205,27 @@ class PostgresStore:
 
         def tell(connection: Connection) -> tuple[Any, ...]:
             try:
-                return connection.execute(self._sql(statement), values).fetchall()[0]
+                with self._refusing_older():
+                    return connection.execute(self._sql(statement), values).fetchall()[0]
             except psycopg.Error as error:
                 if error.sqlstate != _OVERTAKEN:
                     raise
                 actual, _, stream = (error.diag.message_detail or "").partition(" ")
-                expected = values[2] if stream == values[0] else values[9]
+                expected = values[3] if stream == values[1] else values[10]
                 raise Conflict(stream=stream, expected=cast(int, expected), actual=int(actual)) from error
 
         return self.database.write(tell, safe=safe)
+
+    @contextmanager
+    def _refusing_older(self) -> Generator[None]:
+        """Whether a newer inmind has come meanwhile is told by the very statement that would write."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if error.sqlstate != _OUTGROWN:
+                raise
+            self.database.outgrown(int(error.diag.message_detail or 0))
+            raise ReadOnly(place=self.database.place, reason=self.database.refusal) from error
 
 
 def _told(batch: Batch, stamp: int) -> tuple[str, str, int, str]:

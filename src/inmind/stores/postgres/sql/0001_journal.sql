@@ -55,6 +55,18 @@ CREATE TABLE tenant.live_files (
     PRIMARY KEY (stream, path)
 );
 
+-- Whoever knows fewer steps than this schema has taken writes nothing: IM002, with how many there are. And no step is
+-- taken until whoever was let through here is done.
+CREATE FUNCTION tenant.refuse_older(known integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE taken integer;
+BEGIN
+    LOCK TABLE tenant.inmind_steps IN ROW EXCLUSIVE MODE;
+    SELECT max(number) INTO taken FROM tenant.inmind_steps;
+    IF taken > known THEN
+        RAISE EXCEPTION USING ERRCODE = 'IM002', MESSAGE = 'a newer inmind was here', DETAIL = taken;
+    END IF;
+END $$;
+
 -- The row of an owner, made where there is none.
 CREATE FUNCTION tenant.owner_row(wanted text) RETURNS bigint LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -72,6 +84,7 @@ END $$;
 -- IM001, with its name and where it is now; a key that was used is answered with what it did then. Events are
 -- [[kind, origin, trust, sources, body], …]: one value is read in a fraction of the time that many arrays take.
 CREATE FUNCTION tenant.append(
+    known integer,
     stream_name text, owner_name text, expected bigint, stamp bigint, wanted_key text, wanted_request text, events jsonb,
     OUT repeated boolean, OUT request text, OUT first bigint, OUT last bigint, OUT at bigint
 ) LANGUAGE plpgsql SET lock_timeout = '25s' AS $$
@@ -80,6 +93,7 @@ DECLARE
     met record;
     added bigint;
 BEGIN
+    PERFORM tenant.refuse_older(known);
     SELECT id, owner, version INTO met FROM tenant.streams WHERE name = stream_name FOR NO KEY UPDATE;
     IF NOT FOUND AND expected = 0 THEN
         INSERT INTO tenant.streams (name) VALUES (stream_name) ON CONFLICT (name) DO NOTHING;
@@ -122,12 +136,14 @@ END $$;
 -- Two of them, together or not at all; the key is the first one's. Rows are held in one order, whoever appends what
 -- beside what, so that nobody waits in a circle.
 CREATE FUNCTION tenant.append_beside(
+    known integer,
     stream_name text, owner_name text, expected bigint, stamp bigint, wanted_key text, wanted_request text, events jsonb,
     beside_name text, beside_owner text, beside_expected bigint, beside_events jsonb,
     OUT repeated boolean, OUT request text, OUT first bigint, OUT last bigint, OUT at bigint
 ) LANGUAGE plpgsql SET lock_timeout = '25s' AS $$
 #variable_conflict use_column
 BEGIN
+    PERFORM tenant.refuse_older(known);
     IF expected = 0 OR beside_expected = 0 THEN
         INSERT INTO tenant.streams (name)
         SELECT name FROM (VALUES (stream_name, expected), (beside_name, beside_expected)) AS wanted (name, version)
@@ -140,11 +156,11 @@ BEGIN
         OR name IN (owner_name, beside_owner)
     ORDER BY id FOR NO KEY UPDATE;
     SELECT done.repeated, done.request, done.first, done.last, done.at INTO repeated, request, first, last, at
-    FROM tenant.append(stream_name, owner_name, expected, stamp, wanted_key, wanted_request, events) AS done;
+    FROM tenant.append(known, stream_name, owner_name, expected, stamp, wanted_key, wanted_request, events) AS done;
     IF repeated THEN
         DELETE FROM tenant.streams WHERE name = beside_name AND version = 0
             AND NOT EXISTS (SELECT FROM tenant.keys WHERE keys.stream = streams.id);
     ELSE
-        PERFORM tenant.append(beside_name, beside_owner, beside_expected, stamp, NULL, NULL, beside_events);
+        PERFORM tenant.append(known, beside_name, beside_owner, beside_expected, stamp, NULL, NULL, beside_events);
     END IF;
 END $$;

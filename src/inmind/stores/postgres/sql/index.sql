@@ -143,7 +143,8 @@ CREATE TABLE tenant.vectors (
 ALTER TABLE tenant.vectors ALTER COLUMN numbers SET STORAGE MAIN;
 
 -- name: lock
-SELECT pg_advisory_xact_lock(hashtextextended($1, 0));
+-- One at a time makes tables, until its transaction ends: by a lock that nobody outside the schema can take.
+LOCK TABLE tenant.inmind_steps IN SHARE UPDATE EXCLUSIVE MODE;
 
 -- name: begin
 INSERT INTO tenant.followed (version) VALUES ($1);

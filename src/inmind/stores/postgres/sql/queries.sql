@@ -1,10 +1,15 @@
 -- name: append
 SELECT repeated, request, first, last, at
-FROM tenant.append($1, $2, $3::bigint, $4::bigint, $5, $6, $7::jsonb);
+FROM tenant.append($1::integer, $2, $3, $4::bigint, $5::bigint, $6, $7, $8::jsonb);
 
 -- name: append_beside
 SELECT repeated, request, first, last, at
-FROM tenant.append_beside($1, $2, $3::bigint, $4::bigint, $5, $6, $7::jsonb, $8, $9, $10::bigint, $11::jsonb);
+FROM tenant.append_beside(
+    $1::integer, $2, $3, $4::bigint, $5::bigint, $6, $7, $8::jsonb, $9, $10, $11::bigint, $12::jsonb
+);
+
+-- name: refuse_older
+SELECT tenant.refuse_older($1::integer);
 
 -- name: events
 SELECT seq, at, kind, origin, trust, opens, sources, body
