@@ -21,10 +21,11 @@ import psycopg
 import pytest
 from postgres import wait_until
 from torture.harness import ask, side_by_side
-from torture.postgres.actors import STREAM, adopt, census, names, put
+from torture.postgres.actors import STREAM, a_page, adopt, census, names, now, put
 from torture.postgres.conftest import Own
+from torture.postgres.test_outages import works
 
-from inmind.errors import StoreUnavailable, UnsafeStorage
+from inmind.errors import StoreBusy, StoreUnavailable, UnsafeStorage
 from inmind.stores.base import Published, Snapshot
 from inmind.stores.postgres import PostgresStore
 
@@ -194,7 +195,7 @@ def pooler(own: Own, folder: Path, *roles: str) -> Generator[int]:
         f"[databases]\n* = host={own.server.folder} port={own.server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\n"
         f"auth_type = trust\nauth_file = {users}\npool_mode = transaction\ndefault_pool_size = 1\n"
-        "server_lifetime = 1\n"
+        "server_lifetime = 1\nquery_wait_timeout = 2\nserver_login_retry = 1\n"
     )
     owner = own.server.data.stat().st_uid
     with subprocess.Popen(
@@ -234,3 +235,30 @@ def test_two_tenants_behind_a_transaction_pooler(own: Own) -> None:
         assert sorted(found) == sorted(
             f"{name} {number} {what}" for number in range(4) for what in ("plain", "keyed", "beside")
         )
+
+
+@pytest.mark.spec("P30", "J8")
+def test_what_a_pooler_never_sent_on_was_not_stored_and_is_told_so(own: Own) -> None:
+    """It had no connection for who asked, or none at all: that is no reason to wonder whether it was done."""
+    with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool3") as port:
+        url = f"postgresql://pool3@127.0.0.1:{port}/postgres?sslmode=disable"
+        own.tenant("pool3")
+        store = PostgresStore.open(url, seconds=20, most=2)
+        put(store, "before", keyed=False)
+        with psycopg.connect(url) as other:
+            other.execute("SELECT 1")
+            with pytest.raises(StoreBusy, match="query_wait_timeout"):
+                store.append(STREAM, [a_page("while all were in use")], expected=1, at=now())
+            with pytest.raises(StoreBusy, match="query_wait_timeout"), store.adopting():
+                pass
+        put(store, "between", keyed=False)
+        own.server.stop()
+        try:
+            with pytest.raises((StoreUnavailable, StoreBusy)) as refused:
+                store.append(STREAM, [a_page("while it was away")], expected=2, at=now())
+            assert "nothing was stored" in str(refused.value)
+        finally:
+            own.server.start()
+        wait_until(lambda: works(lambda: put(store, "after", keyed=True)), "the pooler does not find it again")
+        assert names(store) == ["before", "between", "after"]
+        store.close()

@@ -34,7 +34,7 @@ from inmind.home import shown_url
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.postgres.connection import Connection, connect, settings_of
 from inmind.stores.postgres.pool import Exhausted, Pool
-from inmind.stores.postgres.refusals import AGAIN, READ_ONLY, first_line, is_lost, translated
+from inmind.stores.postgres.refusals import AGAIN, READ_ONLY, first_line, is_lost, never_sent, translated
 from inmind.stores.postgres.urls import limits_in
 from inmind.stores.statements import named, script
 
@@ -240,6 +240,8 @@ class Database:
             if is_lost(error, connection):
                 connection.close()
                 self._pool.drop_idle()
+                if waited := never_sent(error, place=self.place, seconds=self._seconds):
+                    raise waited from error
                 if writing and undecided:
                     raise OutcomeUnknown(place=self.place, reason=reason) from error
                 raise _Lost(place=self.place, reason=reason) from error
@@ -261,6 +263,8 @@ class Database:
                 connection.close()
                 raise
         except psycopg.Error as error:
+            if waited := never_sent(error, place=self.place, seconds=self._seconds):
+                raise waited from error
             refused = StoreUnavailable if time.monotonic() < until else _Lost
             raise refused(place=self.place, reason=first_line(error)) from error
         return connection

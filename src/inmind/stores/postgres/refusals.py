@@ -23,6 +23,8 @@ _BUSY = {
     "53400": "the server is at a limit of its own",
     **dict.fromkeys(AGAIN, "others were changing the same"),
 }
+_POOLER_IS_BUSY = ("query_wait_timeout", "no more connections allowed")
+_POOLER_IS_ALONE = ("cannot connect to server", "server_login_retry", "client_login_timeout")
 _GONE = ("3F000", "42P01", "42703", "42883", "42704")
 _ENDS = ("57P01", "57P02", "57P03", "57P04", "57P05")
 
@@ -32,6 +34,19 @@ def is_lost(error: psycopg.Error, connection: psycopg.Connection[object]) -> boo
     state = error.sqlstate or ""
     ends = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state
     return connection.closed or ends or state.startswith("08") or state in _ENDS
+
+
+def never_sent(error: psycopg.Error, *, place: str, seconds: float) -> StoreError | None:
+    """What a pooler says that has found no connection to the server for who asks: it has sent nothing on, and ends the
+    one to itself."""
+    reason = first_line(error)
+    if error.sqlstate not in (None, "08P01", "53300"):
+        return None
+    if any(words in reason for words in _POOLER_IS_BUSY):
+        return StoreBusy(place=place, seconds=seconds, reason=f"the pooler has no connection left: {reason}")
+    if any(words in reason for words in _POOLER_IS_ALONE):
+        return StoreUnavailable(place=place, reason=reason)
+    return None
 
 
 def translated(error: psycopg.Error, *, place: str, seconds: float, writing: bool) -> StoreError:
