@@ -2,7 +2,8 @@
 
 It is counted in the store, so that eight workers on four machines keep to one limit. Before a model is asked, the most
 that the answer may cost is set aside; what it did not cost is given back. A worker that dies in between has used all of
-it: what nobody can tell is counted, and not hoped for.
+it: what nobody can tell is counted, and not hoped for. A minute that is full is waited for, and so is an hour; a day is
+too long to wait, and rules dream.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ log = logging.getLogger("inmind")
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
+CALLS, DREAMS = "model_calls_per_minute", "dreams_per_hour"
+
 MILLIONTHS = 1_000_000
 """Of the currency that prices are told in: what is counted are whole numbers."""
 
@@ -45,24 +48,38 @@ class Use:
     until: datetime
 
 
+class NoRoom(Exception):
+    """One more call of a model has to wait until then."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"{CALLS} is reached until {stamp(until)}")
+        self.until = until
+
+
 class Allowances:
     def __init__(self, store: Store, limits: LimitSettings, clock: Clock) -> None:
         self._store, self._limits, self._clock = store, limits, clock
 
     def dream(self, ahead: Callable[[int], int] | None = None) -> datetime | None:
         """Begin one more dream that comes by itself: None if it may begin, or when to ask again. `ahead`: how many
-        others, of so many at most, have waited longer for it: room for those is left to them."""
-        most = self._limits.dreams_per_hour
-        if not most:
-            return None
-        window = self._window("dreams_per_hour", HOUR)
-        mine = most - (ahead(most) if ahead else 0)
-        return None if self._store.allow(window, 1, most=mine) else window.end
+        others, of so many at most, have waited longer for it: room for those is left to them. Room for a call of a
+        model is only looked for: it is set aside when the model is asked."""
+        calls, dreams = self._limits.model_calls_per_minute, self._limits.dreams_per_hour
+
+        def mine(most: int) -> int:
+            return most - (ahead(most) if ahead else 0)
+
+        if calls and self._store.used(window := self._window(CALLS, MINUTE)) >= mine(calls):
+            return window.end
+        if dreams and not self._store.allow(window := self._window(DREAMS, HOUR), 1, most=mine(dreams)):
+            return window.end
+        return None
 
     def dreams(self) -> int | None:
         """How many more may begin by themselves now; None where there is no limit."""
-        most = self._limits.dreams_per_hour
-        return max(0, most - self._store.used(self._window("dreams_per_hour", HOUR))) if most else None
+        limits = (CALLS, MINUTE, self._limits.model_calls_per_minute), (DREAMS, HOUR, self._limits.dreams_per_hour)
+        room = [most - self._store.used(self._window(name, length)) for name, length, most in limits if most]
+        return max(0, min(room)) if room else None
 
     def alone(self, what: str, every: timedelta) -> datetime | None:
         """Be the one, of all processes, that does this in such a stretch of time: None, or when to ask again."""
@@ -70,17 +87,20 @@ class Allowances:
         return None if self._store.allow(window, 1, most=1) else window.end
 
     def limited(self, model: Model, prices: Prices) -> Model:
-        """A model that is asked only as far as the limits go."""
+        """A model that is asked only as far as the limits go: NoRoom where it has to wait, ModelFailed where that would
+        take too long."""
         limits = self._limits
         any_limit = limits.model_calls_per_minute or limits.tokens_per_day or limits.price_per_day
         return _Limited(model, self, prices) if any_limit else model
 
     def set_aside(self, tokens: tuple[int, int], prices: Prices) -> list[tuple[Window, int]]:
-        """The most that one answer may cost: ModelFailed, and nothing is set aside, where that is too much."""
+        """The most that one answer may cost. Where that is too much nothing is set aside: NoRoom, or ModelFailed."""
         held: list[tuple[Window, int]] = []
         for window, amount, most in self._costs(tokens, prices):
             if not self._store.allow(window, amount, most=most):
                 self.give_back([(window, -amount) for window, amount in held])
+                if window.name == CALLS:
+                    raise NoRoom(window.end)
                 free = f"{window.name} has no room for one more answer before {stamp(window.end)}"
                 raise ModelFailed(reason=f"{LIMITED}{free}, so this dream goes by rules")
             held.append((window, amount))
@@ -103,10 +123,10 @@ class Allowances:
         """Of each limit that there is."""
         limits = self._limits
         windows = (
-            ("model_calls_per_minute", MINUTE, limits.model_calls_per_minute, 1),
+            (CALLS, MINUTE, limits.model_calls_per_minute, 1),
             ("tokens_per_day", DAY, limits.tokens_per_day, 1),
             ("price_per_day", DAY, limits.price_per_day, MILLIONTHS),
-            ("dreams_per_hour", HOUR, limits.dreams_per_hour, 1),
+            (DREAMS, HOUR, limits.dreams_per_hour, 1),
         )
         return [
             Use(name, self._store.used(window := self._window(name, length)) / unit, float(most), window.end)
@@ -115,16 +135,17 @@ class Allowances:
         ]
 
     def _costs(self, tokens: tuple[int, int], prices: Prices) -> Iterator[tuple[Window, int, int]]:
-        """By each limit that there is: what is used of it, and the most that may be."""
+        """By each limit that there is: what is used of it, and the most that may be. Nobody waits for a minute on a day
+        that is full."""
         limits = self._limits
-        if limits.model_calls_per_minute:
-            yield self._window("model_calls_per_minute", MINUTE), 1, limits.model_calls_per_minute
         if limits.tokens_per_day:
             yield self._window("tokens_per_day", DAY), sum(tokens), limits.tokens_per_day
         if limits.price_per_day:
             price = sum(count * price for count, price in zip(tokens, prices, strict=True))
             most = math.floor(limits.price_per_day * MILLIONTHS)
             yield self._window("price_per_day", DAY), math.ceil(price * MILLIONTHS), most
+        if limits.model_calls_per_minute:
+            yield self._window(CALLS, MINUTE), 1, limits.model_calls_per_minute
 
     def _window(self, name: str, length: timedelta) -> Window:
         return Window.at(self._clock(), name, length)

@@ -203,7 +203,7 @@ class Dreamer:
 
         seconds = asked.seconds if asked else 0.0
         try:
-            return by_model(material, Thinking(lease, asked, answers), seconds=seconds, check=check)
+            return by_model(material, Thinking(lease, asked, answers, self._clock), seconds=seconds, check=check)
         except ModelFailed as error:
             log.warning("dream %d of %s is made by rules: %s", lease.dream, self._resource, error.reason)
             price = asked.price(error.tokens) if asked else 0.0

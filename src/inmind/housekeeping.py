@@ -271,7 +271,7 @@ class Housekeeping:
             if not shared and self._just_dreamt(resource, rhythm.early if why == "spike" else rhythm.every):
                 return None, None
             if (later := self.allowances.dream(ahead)) is not None:
-                log.info("a dream of %s waits until %s: dreams_per_hour is reached", resource, later)
+                log.info("a dream of %s waits until %s: there is no room for it before", resource, later)
                 return None, later
         if not shared:
             self._dreamt[resource] = time.monotonic()

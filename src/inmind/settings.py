@@ -111,10 +111,11 @@ class LimitSettings:
     """What all processes that work on a memory may use together. 0: as much as it takes."""
 
     model_calls_per_minute: int = 0
+    """Dreams wait for the next minute where it is reached."""
     tokens_per_day: int = 0
     """Read and written by the models that dreams ask."""
     price_per_day: float = 0.0
-    """By the prices of `model`. Where one of these three is reached, dreams go by rules for the rest of the time."""
+    """By the prices of `model`. Where one of these two is reached, dreams go by rules for the rest of the day."""
     dreams_per_hour: int = 0
     """That come by themselves. What is more waits for the next hour."""
 

@@ -2,6 +2,7 @@
 
 What it has answered is in the journal before anything is made of it, or anything else is asked. Whoever takes the dream
 over is given those answers first, in their order, as if they had just come; and asks only what nobody has asked yet.
+Where a minute has no room for one more call, the dream waits for the next one, and holds its lease meanwhile.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from datetime import datetime
 
+from inmind.allowance import MINUTE, NoRoom
 from inmind.dream.answer import MOST_ANSWER
 from inmind.dream.model import Model, Question, Reply
 from inmind.errors import InmindError, ModelFailed
 from inmind.frozen import frozen
 from inmind.journal import DreamAnswered
 from inmind.lease import Lease
+from inmind.notes import stamp
+from inmind.stores.base import Clock
 
 LOOKS = 0.05
 """Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
@@ -37,9 +42,9 @@ class Asked:
 class Thinking:
     """The model of one dream."""
 
-    def __init__(self, lease: Lease, asked: Asked | None, answers: Sequence[DreamAnswered] = ()) -> None:
+    def __init__(self, lease: Lease, asked: Asked | None, answers: Sequence[DreamAnswered], clock: Clock) -> None:
         """`answers`: of whoever had the dream before. Without a model there are only those."""
-        self._lease, self._asked, self._answers = lease, asked, list(answers)
+        self._lease, self._asked, self._answers, self._clock = lease, asked, list(answers), clock
         self.name = asked.model.name if asked else lease.by
         """Of the one that has answered last, if any has."""
 
@@ -50,18 +55,32 @@ class Thinking:
             return Reply(text=known.text, tokens=known.tokens, cut=known.cut)
         if self._asked is None:
             raise ModelFailed(reason="it has answered with nothing that can be used, and no model may be asked again")
-        reply = self._heard(self._asked.model, question, seconds)
+        reply = self._waited_for(self._asked.model, question, seconds)
         self.name = self._asked.model.name
         self._lease.answered(reply, by=self.name, price=self._asked.price(reply.tokens))
         return reply
 
+    def _waited_for(self, model: Model, question: Question, seconds: float) -> Reply:
+        while True:
+            try:
+                return self._heard(model, question, seconds)
+            except NoRoom as full:
+                self._wait(full.until)
+
+    def _wait(self, until: datetime) -> None:
+        """As long as it is that minute; somebody may set the clock."""
+        self._lease.enter("propose", f"waits until {stamp(until)}: there is no room for one more call before")
+        while until - MINUTE <= self._clock() < until:
+            time.sleep(LOOKS)
+            self._lease.go_on()
+
     def _heard(self, model: Model, question: Question, seconds: float) -> Reply:
-        heard: list[Reply | InmindError] = []
+        heard: list[Reply | InmindError | NoRoom] = []
 
         def ask() -> None:
             try:
                 heard.append(_as_kept(model.ask(question, seconds=seconds)))
-            except InmindError as error:  # told to whoever waits
+            except (InmindError, NoRoom) as error:  # told to whoever waits
                 heard.append(error)
             except BaseException as error:  # a host's model may raise anything, and must not end the host by it
                 failed = ModelFailed(reason=f"{model.name} raised {type(error).__name__}: {error}")

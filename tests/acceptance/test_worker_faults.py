@@ -15,7 +15,8 @@ import pytest
 from postgres import wait_until
 from procrastinate.exceptions import ConnectorException
 from torture.harness import SECONDS
-from torture.workers import a_worker, fill
+from torture.stages import Paid
+from torture.workers import a_worker, asked, fill
 
 from inmind import Memory
 from inmind.doors.worker.connector import TenantConnector
@@ -174,6 +175,24 @@ def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(url: str) -
             worker.run_once()
         clock.advance(seconds=3_600)
     assert [len(dreamt(url, owner)) for owner in owners] == [1] * 3
+
+
+@pytest.mark.spec("B47", "J9")
+def test_where_calls_of_a_minute_are_limited_dreams_wait_their_turn_and_none_goes_by_rules(
+    url: str, tmp_path: Path
+) -> None:
+    clock, owners, model = ManualClock(), ["ada", "ben", "cy"], Paid(str(tmp_path / "calls"))
+    with Memory.open(url, embedder=None, clock=clock) as memory:
+        for owner in owners:
+            memory.note(owner, f"Just so, {owner}")
+    for minute in range(1, 4):
+        with a_worker(url, clock=clock, model=model, settings={"limits.model_calls_per_minute": 1}) as worker:
+            worker.run_once()
+        assert asked(tmp_path / "calls") == minute
+        clock.advance(seconds=60)
+    with Memory.open(url, embedder=None) as memory:
+        made = [(dream.by, dream.status) for owner in owners for dream in memory.dreams(owner)]
+    assert made == [("paid", "done")] * 3
 
 
 @pytest.mark.spec("B47", "J9")

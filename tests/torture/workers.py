@@ -147,12 +147,23 @@ def leaves_in_the_middle(voice: Voice, *, url: str) -> None:
     voice.tell("left")
 
 
-def dreams_within(voice: Voice, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]) -> list[str]:
-    """Why each of these dreams was not made by the model, or nothing."""
+def dreams_within(
+    voice: Voice, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """By whom each of these dreams was made, and what became of it; one that has to wait is called off."""
+
+    def dreamt(resource: str) -> tuple[str, str]:
+        told: list[str] = []
+        dream = memory.dream(
+            resource,
+            watch=lambda _, detail: told.append(detail),
+            cancelled=lambda: bool(told) and told[-1].startswith("waits until"),
+        )
+        return dream.by, dream.code or dream.status
 
     with Memory.open(url, embedder=None, model=Paid(calls), settings=limits, clock=ManualClock()) as memory:
         voice.wait()
-        return [memory.dream(resource).reason for resource in resources]
+        return [dreamt(resource) for resource in resources]
 
 
 def asked(calls: Path) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind import Memory
-from inmind.allowance import OVERHEAD, Allowances
+from inmind.allowance import OVERHEAD, Allowances, NoRoom
 from inmind.dream.dreaming import LIMITED, Dreaming, Running
+from inmind.dreams import Dream
 from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.journal import Dreamt, Event, Origin, Trust
+from inmind.lease import LeftOff
 from inmind.models import OpenAICompatible, Question, Reply
 from inmind.settings import LimitSettings
 from inmind.stores.base import Window
@@ -66,15 +68,25 @@ def test_without_limits_a_model_is_asked_as_it_is() -> None:
 
 
 @pytest.mark.spec("B47")
-def test_a_model_is_asked_so_often_and_then_the_reason_says_until_when() -> None:
-    model, ask = limited(InMemoryStore(), an_answer(1, 1), model_calls_per_minute=2)
+def test_a_model_is_asked_so_often_in_a_minute_and_then_it_says_until_when_to_wait() -> None:
+    store = InMemoryStore()
+    model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=2, tokens_per_day=10_000)
     ask()
+    ask()
+    with pytest.raises(NoRoom) as refused:
+        ask()
+    assert (model.asked, used(store, "tokens_per_day")) == (2, 4)
+    assert refused.value.until == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.spec("B47")
+def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
+    _, ask = limited(InMemoryStore(), an_answer(400, 100), model_calls_per_minute=1, tokens_per_day=600)
     ask()
     with pytest.raises(ModelFailed) as refused:
         ask()
-    assert model.asked == 2
     assert refused.value.reason == (
-        f"{LIMITED}model_calls_per_minute has no room for one more answer before 2026-01-01T00:01:00Z, "
+        f"{LIMITED}tokens_per_day has no room for one more answer before 2026-01-02T00:00:00Z, "
         "so this dream goes by rules"
     )
 
@@ -180,6 +192,117 @@ def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualCloc
         assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
         clock.advance(seconds=3_600)
         assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.spec("B47", "G3")
+def test_a_dream_begins_by_itself_only_where_the_minute_has_room_for_a_call(clock: ManualClock) -> None:
+    store = InMemoryStore()
+    allowances = Allowances(store, LimitSettings(model_calls_per_minute=2, dreams_per_hour=9), clock)
+    minute = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+    assert (allowances.dreams(), allowances.dream(), allowances.dream(lambda _: 2)) == (2, None, minute)
+    for _ in range(2):
+        allowances.set_aside((1, 1), PRICES)
+    assert (allowances.dreams(), allowances.dream()) == (0, minute)
+    assert used(store, "dreams_per_hour", timedelta(hours=1)) == 1, "what waits has not begun"
+    clock.advance(seconds=60)
+    assert (allowances.dreams(), allowances.dream()) == (2, None)
+
+
+ONCE_A_MINUTE = {"limits.model_calls_per_minute": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
+
+
+@pytest.fixture
+def asking(tmp_path: Path, clock: ManualClock) -> Iterator[Asking]:
+    with Asking(tmp_path, clock) as made:
+        yield made
+
+
+class Asking:
+    """A memory whose model may be asked once a minute, and when it was."""
+
+    name = "some-model"
+
+    def __init__(self, home: Path, clock: ManualClock) -> None:
+        self.memory = Memory.open(home, clock=clock, embedder=None, settings=ONCE_A_MINUTE, model=self)
+        self.clock, self.asked, self.told = clock, list[str](), list[str]()
+        self.unusable = 0
+        for resource in ("ada", "ben"):
+            self.memory.note(resource, "Just so")
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.memory.close()
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        self.asked.append(f"{self.clock.now:%M:%S}")
+        return Reply(text="no" if len(self.asked) <= self.unusable else '{"edits": []}', tokens=(9, 1))
+
+    def watch(self, phase: str, detail: str) -> None:
+        self.told.append(f"{phase} {detail}")
+
+    @property
+    def waits(self) -> bool:
+        return self.told[-1].startswith("propose waits until 2026-01-01T00:01:00Z: there is no room")
+
+    def passing(self) -> bool:
+        """While a dream waits, time goes by; nobody calls it off."""
+        if self.told and self.waits:
+            self.clock.advance(seconds=25)
+        return False
+
+    def dream(self, resource: str, cancelled: Callable[[], bool] | None = None) -> Dream:
+        return self.memory.dream(resource, watch=self.watch, cancelled=cancelled or self.passing)
+
+
+@pytest.mark.spec("B47", "G3")
+def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Asking) -> None:
+    made = [*asking.memory.upkeep().dreams, *asking.memory.upkeep().dreams]
+    assert [(dream.resource, dream.by, dream.status) for dream in made] == [("ada", "some-model", "done")]
+    assert asking.memory.belongings("ben").dreams.begun is None
+    asking.clock.advance(seconds=60)
+    (dream,) = asking.memory.upkeep().dreams
+    assert (dream.resource, dream.by, dream.reason) == ("ben", "some-model", "")
+    assert asking.asked == ["00:00", "01:00"]
+
+
+@pytest.mark.spec("B47")
+def test_a_dream_that_somebody_asks_for_waits_for_the_next_minute_and_is_held_meanwhile(asking: Asking) -> None:
+    first, second = asking.dream("ada"), asking.dream("ben")
+    assert [(dream.status, dream.by, dream.reason) for dream in (first, second)] == [("done", "some-model", "")] * 2
+    assert [told.startswith("propose waits") for told in asking.told].count(True) == 1
+    assert asking.asked == ["00:00", "01:15"]
+
+
+@pytest.mark.spec("B47", "G12")
+def test_a_second_question_waits_for_the_next_minute_as_well(asking: Asking) -> None:
+    asking.unusable = 1
+    dream = asking.dream("ada")
+    assert (dream.status, dream.by, dream.tokens, asking.asked) == ("done", "some-model", (18, 2), ["00:00", "01:15"])
+
+
+@pytest.mark.spec("B47", "G7")
+def test_a_dream_that_waits_can_be_called_off_and_asks_nobody(asking: Asking) -> None:
+    asking.dream("ada")
+    dream = asking.dream("ben", cancelled=lambda: asking.waits)
+    assert (dream.status, dream.code, dream.tokens, len(asking.asked)) == ("failed", "DREAM_OVERTAKEN", (0, 0), 1)
+
+
+@pytest.mark.spec("B47", "G7")
+def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_with_that(asking: Asking) -> None:
+    asking.unusable = 1
+
+    def leave() -> bool:
+        if asking.waits:
+            raise LeftOff("somebody has to go")
+        return False
+
+    with pytest.raises(LeftOff):
+        asking.dream("ada", cancelled=leave)
+    asking.clock.advance(seconds=60)
+    dream = asking.dream("ada")
+    assert (dream.status, dream.by, dream.tokens, asking.asked) == ("done", "some-model", (18, 2), ["00:00", "01:00"])
 
 
 @pytest.mark.spec("B47")
