@@ -17,6 +17,7 @@ from terminal import at_once, command, fitting, inmind, on_a_screen
 
 from inmind import Memory
 from inmind.doors.cli.diffs import coloured
+from inmind.testing import ManualClock
 
 TABS = "Ada prefers tabs over spaces."
 DEADLINE = "The deadline of the API migration is March 20."
@@ -282,6 +283,37 @@ def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Home, which: 
     assert TABS in waiting_in(noted)
     assert "failed" in inmind("dream", "list", "ada", home=noted).stdout
     assert inmind("dream", "run", "ada", "--rules", home=noted).returncode == 0
+
+
+@pytest.mark.spec("G7", "G13", "K20")
+@pytest.mark.parametrize("while_it_goes_on", [True, False])
+def test_a_dream_that_another_has_taken_over_meanwhile_says_so(noted: Home, while_it_goes_on: bool) -> None:
+    """It is slow, and nobody has heard of it for as long as its lease: by the clock of the other, which says when."""
+    with thinking_forever(noted) as asked, started("dream", "run", "ada", home=noted) as process:
+        assert asked.wait(30)
+        ended: list[tuple[str, str]] = []
+
+        def end_at(phase: str, _: str = "") -> None:
+            if phase == ("commit" if while_it_goes_on else "over"):
+                ended.append(process.communicate(timeout=30))
+
+        with Memory.open(noted) as memory:
+            running = memory.belongings("ada").dreams.running
+        assert running is not None
+        with Memory.open(noted, clock=ManualClock(running.until), settings={"model.name": ""}) as memory:
+            dream = memory.dream("ada", watch=end_at)
+            assert (dream.id, dream.status, dream.by) == (running.dream, "done", "rules")
+        end_at("over")
+    ((said, complaint),) = ended
+    if while_it_goes_on:
+        assert (process.returncode, complaint.count("\n")) == (4, 1)
+        told = f"inmind: DREAM_OVERTAKEN: somebody else has taken it over: Dream {dream.id} of ada is going on since "
+        assert complaint.startswith(told)
+    else:
+        assert (process.returncode, complaint) == (0, "")
+        assert f"Dream {dream.id} of ada is done, by rules in " in said
+    assert state_of(noted).count(TABS) == 1
+    assert TABS not in waiting_in(noted)
 
 
 @pytest.mark.spec("G9")

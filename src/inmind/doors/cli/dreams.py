@@ -64,8 +64,8 @@ def run(
         if as_json:
             print_json(in_full(dreamt))
         if dreamt.status != "done":
-            code = dreamt.code or DreamOvertaken.code
-            leave("INTERRUPTED" if stopped else code, dreamt.reason or " ".join(told(dreamt)))
+            reason = dreamt.reason or f"somebody else has taken it over: {' '.join(told(dreamt))}"
+            leave("INTERRUPTED" if stopped else dreamt.code or DreamOvertaken.code, reason)
         if not as_json:
             say_lines(told(dreamt))
 
