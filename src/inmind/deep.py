@@ -28,7 +28,7 @@ from inmind.documents import OVERVIEW
 from inmind.errors import Damaged, NotFound
 from inmind.frozen import frozen
 from inmind.journal import Event, MessageAdded, microseconds, moment
-from inmind.matrices import Matrices
+from inmind.matrices import Matrices, Measured
 from inmind.prompt.formats import FORMATS
 from inmind.prompt.formats.parts import Text
 from inmind.stores.base import Clock, Store
@@ -137,7 +137,7 @@ class DeepMemory:
         self.vectors = None if embedder is None else Vectors(embedder, index, self._texts, clock)
         self.behind: Sequence[str] = ()
         """Resources of which the last search could have found more by its meaning: there was not time enough."""
-        self._measuring = index.measuring or Matrices(index)
+        self._measuring = Measured(index) if index.compares else Matrices(index)
         self._hidden_of: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
 
     # -- asking --------------------------------------------------------------------------------------------

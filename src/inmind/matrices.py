@@ -1,4 +1,8 @@
-"""The vectors of resources in memory, following those of an index: where its tables cannot compare them themselves."""
+"""How close vectors are, which comes out the same wherever they lie.
+
+Where the tables of an index cannot compare them, they are held in memory, following the index. Where they can, the best
+are measured once more: they add up in single precision, and what is about as close would come in another order.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,33 @@ from inmind.stores.index import Index, Near, Scope
 
 AT_A_TIME = 10_000
 """Vectors that are read together."""
+
+AGAIN = 1_000
+"""Vectors that are measured once more: far more than can come to the front."""
+
+
+class Measured:
+    """What an index has compared."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
+        found = self._index.compared(embedder, scope, vector, most, AGAIN)
+        whole = [(passage, numbers) for passage, _, numbers in found.passages if numbers is not None]
+        far = [(passage, cosine) for passage, cosine, numbers in found.passages if numbers is None]
+        return Near(found.among, [*_nearest(whole, vector), *far])
+
+
+def _nearest(whole: Sequence[tuple[int, bytes]], vector: Sequence[float]) -> Sequence[tuple[int, float]]:
+    import numpy as np
+
+    from inmind.embedders.nearest import Nearest
+
+    nearest = Nearest(len(vector))
+    numbers = np.frombuffer(b"".join(numbers for _, numbers in whole), np.float16)
+    nearest.add([passage for passage, _ in whole], numbers.reshape(len(whole), -1) if whole else ())
+    return nearest.nearest(np.asarray(vector, np.float32), len(whole))
 
 
 class Matrices:

@@ -112,8 +112,10 @@ class Vectors:
         self._use(self._clock())
         before: list[int] = []
         while (lagging := self._index.lagging(self.name, TOGETHER, free_at=self._clock())) and lagging != before:
-            if not self.make(lagging, until=until):
-                return False
+            for resource in lagging:
+                self._make(resource, until)
+                if until is not None and time.monotonic() > until:
+                    return False
             before = lagging
         return True
 

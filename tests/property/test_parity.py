@@ -58,6 +58,8 @@ PATHS = st.sampled_from(["overview.md", "detail/plan.md", "MEMORY.md", "memory/s
 class TwoMemories(RuleBasedStateMachine):
     """Files are never touched here: what people type into them is tested where there are some."""
 
+    embedder: str | None = None
+
     def __init__(self) -> None:
         super().__init__()
         self._stack = ExitStack()
@@ -156,7 +158,7 @@ class TwoMemories(RuleBasedStateMachine):
         assert in_folder == in_database
 
     def _open(self) -> None:
-        self.memories = [Memory.open(place, clock=self.clock, embedder=None) for place in self._places]
+        self.memories = [Memory.open(place, clock=self.clock, embedder=self.embedder) for place in self._places]
 
 
 def _sent(prompt: Any) -> object:
@@ -189,3 +191,19 @@ class TestTwoMemories(TwoMemories.TestCase):
     """No sequence of calls tells where a memory is kept; the prompts are the same to the byte."""
 
     settings = settings(parent=settings(), max_examples=max(8, settings().max_examples // 12), stateful_step_count=25)
+
+
+class TwoMemoriesThatFindByMeaning(TwoMemories):
+    """With the embedder that the extra brings. What is new is embedded before somebody searches."""
+
+    embedder = "auto"
+
+    def of_memory(self, call: Callable[[Memory], object]) -> None:
+        super().of_memory(call)
+        for memory in self.memories:
+            memory.flush()
+
+
+@pytest.mark.spec("H4")
+class TestTwoMemoriesThatFindByMeaning(TwoMemoriesThatFindByMeaning.TestCase):
+    settings = settings(parent=settings(), max_examples=max(4, settings().max_examples // 24), stateful_step_count=25)

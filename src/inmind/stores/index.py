@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from inmind.crystals.when import Span
 from inmind.frozen import frozen
@@ -39,7 +39,7 @@ COMMON = 4_800
 MOST_SPEAKERS = 200
 
 HELD = 60_000_000
-"""Microseconds for which nobody else makes the vectors that somebody has begun to make. One who was killed is not waited
+"""Microseconds for which nobody else makes vectors that somebody has begun to make. One who was killed is not waited
 for any longer."""
 
 
@@ -78,10 +78,12 @@ class Near:
     passages: Sequence[tuple[int, float]]
 
 
-class Measuring(Protocol):
-    """Whoever compares vectors."""
+@frozen
+class Compared:
+    """The same, as tables tell that compare vectors themselves; the first ones with their numbers, as half floats."""
 
-    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near: ...
+    among: int
+    passages: Sequence[tuple[int, float, bytes | None]]
 
 
 class Index:
@@ -91,9 +93,9 @@ class Index:
     """Of the index: where Damaged names it, nothing is lost."""
 
     @property
-    def measuring(self) -> Measuring | None:
-        """Whoever compares vectors where they lie; None: they are to be held in memory for that."""
-        return None
+    def compares(self) -> bool:
+        """Whether vectors are compared where they lie, or are to be held in memory for that."""
+        return False
 
     @property
     def takes_vectors(self) -> bool:
@@ -124,6 +126,10 @@ class Index:
 
     def vectors(self, embedder: str, scope: Scope, *, after: int, most: int) -> list[tuple[int, int, bytes]]:
         """Vectors (made, passage, half floats) of a resource by this embedder, for whoever holds them in memory."""
+        raise NotImplementedError
+
+    def compared(self, embedder: str, scope: Scope, vector: Sequence[float], most: int, whole: int) -> Compared:
+        """The nearest vectors of a resource, so many of them whole."""
         raise NotImplementedError
 
     def start_anew(self, reason: object) -> None:

@@ -26,7 +26,7 @@ from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
 from inmind.journal import NOBODY, CrystalFrozen
 from inmind.stores.following import FOLLOWED, Read
 from inmind.stores.fork import tell_after_fork
-from inmind.stores.index import AT_A_TIME, COMMON, MOST_SPEAKERS, VERSION, Holding, Index, Measuring, Near, Scope
+from inmind.stores.index import AT_A_TIME, COMMON, MOST_SPEAKERS, VERSION, Compared, Holding, Index, Scope
 from inmind.stores.numbers import half
 from inmind.stores.postgres.connection import Connection
 from inmind.stores.postgres.database import Database
@@ -47,6 +47,9 @@ SWEPT_AT_A_TIME = 1_000
 
 LOOK_AGAIN = 60.0
 """Seconds after which a database without pgvector is asked again whether it has it by now."""
+
+_HEAD = 4
+"""Bytes that pgvector sends before the numbers of a vector."""
 
 _TRIES = 5
 
@@ -226,8 +229,8 @@ class PostgresIndex(Index):
     # -- vectors -------------------------------------------------------------------------------------------
 
     @property
-    def measuring(self) -> Measuring:
-        return self
+    def compares(self) -> bool:
+        return True
 
     @property
     def takes_vectors(self) -> bool:
@@ -238,9 +241,10 @@ class PostgresIndex(Index):
                     self._look_for_vectors()
         return bool(self._pgvector)
 
-    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], most: int) -> Near:
-        rows = self._rows("nearest", embedder, scope.id, _vector(vector), most)
-        return Near(rows[0][2] if rows else 0, [(passage, cosine) for passage, cosine, _ in rows])
+    def compared(self, embedder: str, scope: Scope, vector: Sequence[float], most: int, whole: int) -> Compared:
+        rows = self._rows("nearest", embedder, scope.id, _vector(vector), most, whole)
+        among = rows[0][2] if rows else 0
+        return Compared(among, [(passage, close, sent and _halves(sent)) for passage, close, _, sent in rows])
 
     def lagging(self, embedder: str, most: int, *, free_at: datetime | None = None) -> list[int]:
         """None only where nobody does: for an embedder that is new, that takes a look at everybody."""
@@ -446,6 +450,13 @@ def _numbers(passages: bytes) -> Sequence[int]:
     if sys.byteorder == "little":
         numbers.byteswap()
     return numbers
+
+
+def _halves(sent: bytes) -> bytes:
+    numbers = array("H", bytes(sent)[_HEAD:])
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers.tobytes()
 
 
 def _vector(numbers: Sequence[float]) -> str:

@@ -446,8 +446,14 @@ ON CONFLICT (embedder, resource, passage) DO UPDATE SET numbers = excluded.numbe
 
 -- name: nearest
 -- Vectors are of unit length, or zero: the product is the cosine. Each is read once, and only what came of it is sorted.
+-- The best $5 are handed out, to be measured as exactly as in a home.
 WITH measured AS MATERIALIZED (
     SELECT passage, numbers::pgvector.vector OPERATOR(pgvector.<#>) $3::pgvector.vector AS apart FROM tenant.vectors
     WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2
 )
-SELECT passage, -apart, (SELECT count(*) FROM measured) FROM measured ORDER BY apart, passage LIMIT $4;
+SELECT nearest.passage, -apart, (SELECT count(*) FROM measured), pgvector.halfvec_send(numbers)
+FROM (
+    SELECT passage, apart, row_number() OVER (ORDER BY apart, passage) AS place FROM measured ORDER BY place LIMIT $4
+) AS nearest LEFT JOIN tenant.vectors ON place <= $5 AND vectors.passage = nearest.passage AND resource = $2
+    AND embedder = (SELECT id FROM tenant.embedders WHERE name = $1)
+ORDER BY place;
