@@ -87,15 +87,17 @@ def test_what_the_page_sets_on_tables_can_be_set_on_tables_that_there_are(tenant
             operator.execute(line.encode())
 
 
-def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str) -> None:
+@pytest.mark.parametrize("by", ["a superuser", "the tenant"])
+def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str, postgres_admin: str, by: str) -> None:
+    """As it is printed, but for the name of the tenant; whoever does it, the tables are the tenant's."""
     [partitioning] = re.findall(r"```sql\n(BEGIN;\n.+?)```", ON_PAPER, re.DOTALL)
+    schema = urlsplit(tenant_url).username or ""
     with Memory.open(tenant_url, embedder=None) as memory:
         for resource in ("ada", "ben", "cyd"):
             memory.session(resource, resource=resource).note(f"{resource} likes tea.")
-    with psycopg.connect(tenant_url, autocommit=True) as operator:
-        psycopg.ClientCursor(operator).execute(partitioning.encode())
-        parts = operator.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass").fetchone()
-        assert parts == (32,)
+        with psycopg.connect(tenant_url if by == "the tenant" else postgres_admin, autocommit=True) as operator:
+            psycopg.ClientCursor(operator).execute(partitioning.replace("acme", schema).encode())
+        memory.session("ada").note("ada has had the memory open all the time.")
     with Memory.open(tenant_url, embedder=None) as memory:
         for resource in ("ada", "ben", "cyd", "dan"):
             session = memory.session(resource, resource=resource)
@@ -103,8 +105,10 @@ def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str) -> N
             assert len(memory.search("likes coffee", resource=resource, limit=1)) == 1
         assert len(memory.session("ada").journal()) >= 1
         assert memory.resources() == ["ada", "ben", "cyd", "dan"]
-    with psycopg.connect(tenant_url, autocommit=True) as operator:
-        plan = operator.execute("EXPLAIN SELECT * FROM events WHERE owner = 1 AND position > 0").fetchall()
+    with psycopg.connect(tenant_url, autocommit=True) as tenant:
+        parts = tenant.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass").fetchone()
+        assert parts == (32,)
+        plan = tenant.execute("EXPLAIN SELECT * FROM events WHERE owner = 1 AND position > 0").fetchall()
         assert sum("events_" in line and "Scan" in line for (line,) in plan) == 1
 
 
