@@ -164,7 +164,22 @@ class Memory:
         go by rules. `settings` go before those in the home's config.toml: see `inmind.settings`.
         """
         where = default_place() if home is None else home
-        place, told = _in_database(where, settings) if is_database(where) else _in_folder(checked_home(where), settings)
+        return cls._at(where, clock=clock, embedder=embedder, model=model, settings=settings)
+
+    @classmethod
+    def _at(
+        cls,
+        where: str | Path,
+        *,
+        clock: Clock | None = None,
+        embedder: str | Embedder | None,
+        model: Model | Callable[..., Any] | None = None,
+        settings: Settings | Mapping[str, Any] | None,
+        make: bool = True,
+    ) -> Self:
+        """`make`: one, where there is none; else that is NotFound."""
+        opening = _in_database if is_database(where) else _in_folder
+        place, told = opening(where, settings, make)
         try:
             memory = cls(place, clock=clock, embedder=embedder, model=model, settings=told)
         except BaseException:
@@ -848,9 +863,19 @@ def house_of(memory: Memory) -> Housekeeping:
     return memory._keep_house()  # pyright: ignore[reportPrivateUsage] -- hosts have no use for it, so it is no method
 
 
-def _in_folder(home: Path, settings: object) -> tuple[Abode, Settings]:
+def existing(
+    where: str | Path, *, embedder: str | Embedder | None, settings: Settings | Mapping[str, Any] | None
+) -> Memory:
+    """For whoever only looks: NotFound where there is none."""
+    return Memory._at(where, embedder=embedder, settings=settings, make=False)  # pyright: ignore[reportPrivateUsage] -- hosts that want a memory have one made
+
+
+def _in_folder(where: object, settings: object, make: bool) -> tuple[Abode, Settings]:
     from inmind.settings import settings_of
 
+    home = checked_home(where)
+    if not make and not _has_journal(home):
+        raise NotFound(what="memory at", name=str(home))
     try:
         make_private(home)
     except OSError as error:
@@ -861,11 +886,18 @@ def _in_folder(home: Path, settings: object) -> tuple[Abode, Settings]:
     return InFolder(home.resolve(), SqliteStore(home.resolve() / DATABASE)), told
 
 
-def _in_database(url: object, settings: object) -> tuple[Abode, Settings]:
+def _has_journal(home: Path) -> bool:
+    try:
+        return (home / DATABASE).exists()
+    except OSError:  # there is something that we may not look into: whoever opens it is told why
+        return True
+
+
+def _in_database(url: object, settings: object, make: bool) -> tuple[Abode, Settings]:
     from inmind.settings import Settings, settings_in
     from inmind.stores.in_database import opened_at
 
-    place = opened_at(checked_url(url, "home"))
+    place = opened_at(checked_url(url, "home"), make=make)
     try:
         return place, settings_in("" if isinstance(settings, Settings) else place.config().text, settings)
     except BaseException:

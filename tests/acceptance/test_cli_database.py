@@ -24,6 +24,8 @@ from inmind.doors.cli.app import app
 from inmind.doors.mcp.token import VARIABLE
 from inmind.errors import InmindError
 from inmind.home import checked_url, default_place, shown_url
+from inmind.stores.postgres import database
+from inmind.stores.postgres.connection import Connection, connect
 
 pytestmark = pytest.mark.embedded
 
@@ -208,6 +210,19 @@ def test_looking_into_a_database_does_not_make_a_memory(tenant_url: str) -> None
 
 def findings(ran: Result) -> dict[str, tuple[str, str]]:
     return {one["check"]: (one["verdict"], one["seen"]) for one in json.loads(ran.stdout)["findings"]}
+
+
+@pytest.mark.parametrize("arguments", [["sessions"], ["show", "state", "ada"], ["status"], ["search", "tabs"]])
+def test_a_command_connects_once(db: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(conninfo: str, until: float) -> Connection:
+        made.append(conninfo)
+        return connect(conninfo, until)
+
+    monkeypatch.setattr(database, "connect", counted)
+    ran = inmind("--db", db, *arguments)
+    assert (ran.exit_code, len(made)) == (0, 1), ran.output
 
 
 def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -> None:

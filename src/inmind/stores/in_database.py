@@ -130,9 +130,9 @@ def _document(events: Sequence[Event], path: str) -> Document:
     return Document(text="", version=0, source="")
 
 
-def opened_at(url: str) -> InDatabase:
-    """The memory of whoever the URL lets in, made if need be."""
-    store = _stores(url).open(url)
+def opened_at(url: str, *, make: bool = True) -> InDatabase:
+    """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
+    store = _stores(url).open(url, make=make)
     store.clock.compare()
 
     def index(read: Read) -> Index:
@@ -141,11 +141,6 @@ def opened_at(url: str) -> InDatabase:
         return PostgresIndex(store, read)
 
     return InDatabase(store, shown=shown_url(url), index=index, clock=store.clock)
-
-
-def is_at(url: str) -> bool:
-    """Whether there is one."""
-    return _stores(url).is_made(url)
 
 
 def _stores(url: str) -> type[PostgresStore]:

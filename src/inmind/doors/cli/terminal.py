@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inmind.errors import InmindError, InvalidInput, NotFound
-from inmind.home import DATABASE, checked_url, default_place, shown_url
-from inmind.memory import Memory
+from inmind.home import checked_url, default_place, shown_url
+from inmind.memory import Memory, existing
 from inmind.settings import Settings, settings_of
 from inmind.text import printable
 
@@ -53,11 +53,13 @@ def existing_memory(
 ) -> Generator[Memory]:
     """An existing home: looking into one must not make it. Whoever searches nothing waits for no embedder."""
     place = chosen_place()
-    if not _is_there(place):
+    try:
+        found = existing(place, settings=settings, embedder=embedder)
+    except NotFound as error:
         named = "--home or $INMIND_HOME" if isinstance(place, Path) else "--db or $INMIND_DB"
         hint = f"`inmind demo` shows one, `inmind chat` begins yours, {named} names another"
-        raise NotFound(what="memory at", name=shown_url(place) if isinstance(place, str) else str(place), hint=hint)
-    with Memory.open(place, settings=settings, embedder=embedder) as memory:
+        raise NotFound(what=error.what, name=error.name, hint=hint) from error
+    with found as memory:
         yield memory
 
 
@@ -66,21 +68,11 @@ def settings_there() -> Settings:
     place = chosen_place()
     if isinstance(place, Path):
         return settings_of(place)
-    if not _is_there(place):
-        return Settings()
-    with Memory.open(place, embedder=None) as memory:
-        return memory.settings
-
-
-def _is_there(place: Path | str) -> bool:
-    if isinstance(place, str):
-        from inmind.stores.in_database import is_at
-
-        return is_at(place)
     try:
-        return (place / DATABASE).exists()
-    except OSError:  # there is something that we may not look into: whoever opens it is told why
-        return True
+        with existing(place, embedder=None, settings=None) as memory:
+            return memory.settings
+    except NotFound:
+        return Settings()
 
 
 @contextmanager

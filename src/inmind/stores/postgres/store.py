@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import psycopg
 
-from inmind.errors import Conflict, KeyReused, NotFound, ReadOnly
+from inmind.errors import Conflict, KeyReused, ReadOnly
 from inmind.journal import Draft, Event, microseconds, moment, to_json
 from inmind.stores.base import Appended, Batch, Begun, Key, Published, Receipt, Snapshot, Summary, Window, owner_by
 from inmind.stores.postgres.adopting import Adopting
@@ -38,18 +38,12 @@ class PostgresStore:
         self.clock = ServersClock(self._time)
 
     @classmethod
-    def open(cls, url: str, *, seconds: float | None = None, most: int | None = None) -> PostgresStore:
-        """`seconds`: that a call may take. `most`: connections of this process."""
-        return cls(Database(url, seconds=seconds, most=most))
-
-    @classmethod
-    def is_made(cls, url: str) -> bool:
-        """Is there a memory of whom the URL lets in? None is made by asking."""
-        try:
-            Database(url, most=1, make=False).close()
-        except NotFound:
-            return False
-        return True
+    def open(
+        cls, url: str, *, seconds: float | None = None, most: int | None = None, make: bool = True
+    ) -> PostgresStore:
+        """`seconds`: that a call may take. `most`: connections of this process. `make`: a schema, where there is none;
+        else that is NotFound."""
+        return cls(Database(url, seconds=seconds, most=most, make=make))
 
     def _time(self) -> datetime:
         return self.database.read(lambda connection: connection.execute("SELECT clock_timestamp()").get)
