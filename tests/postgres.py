@@ -61,7 +61,7 @@ def missing() -> str | None:
     """Why no server can be started here, if none can."""
     if find_spec(_PACKAGE) is None:
         return f"there are no programs of PostgreSQL here: {_PACKAGE} has no wheel for this platform"
-    if os.geteuid() == 0 and _nobody() is None:
+    if os.geteuid() == 0 and nobody() is None:
         return "PostgreSQL refuses to be run by root, and there is no user `nobody` to run it"
     return None
 
@@ -148,7 +148,7 @@ class Run:
         making, password = self.folder / "making", self.folder / "password"
         making.mkdir(mode=0o700)
         password.write_text(PASSWORD)
-        owner = _nobody() if os.geteuid() == 0 else os.geteuid()
+        owner = nobody() if os.geteuid() == 0 else os.geteuid()
         assert owner is not None
         os.chown(making, owner, -1)
         asked = [self.programs() / "initdb", "-D", making, "-U", SUPERUSER, "--pwfile", password]
@@ -376,7 +376,8 @@ def _a_free_port() -> int:
             return port
 
 
-def _nobody() -> int | None:
+def nobody() -> int | None:
+    """Who runs what refuses to be run by root."""
     with suppress(KeyError):
         return pwd.getpwnam("nobody").pw_uid
     return None

@@ -8,18 +8,22 @@ import re
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit, urlunsplit
 
+import pooling
 import postgres
 import psycopg
 import pytest
 from pages import PROJECT
 
 from inmind import Memory
+from inmind.errors import InmindError
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.statements import named
 
 PAGE = (PROJECT / "docs" / "how-to" / "run-in-production.md").read_text("utf-8")
+ON_TENANTS = (PROJECT / "docs" / "how-to" / "tenants.md").read_text("utf-8")
 ON_PAPER = (PROJECT / "docs" / "hundred-million.md").read_text("utf-8")
 
 
@@ -110,6 +114,48 @@ def test_a_journal_can_be_partitioned_by_owner_and_goes_on(tenant_url: str, post
         assert parts == (32,)
         plan = tenant.execute("EXPLAIN SELECT * FROM events WHERE owner = 1 AND position > 0").fetchall()
         assert sum("events_" in line and "Scan" in line for (line,) in plan) == 1
+
+
+def test_a_pooler_as_it_is_printed_lets_a_tenant_in(tenant_url: str, postgres_run: postgres.Run, drill: str) -> None:
+    """But for names and places: the configuration of this page, the role and the function of the page on tenants."""
+    [config] = re.findall(r"```ini\n(\[databases\]\n.+?)```", PAGE, re.DOTALL)
+    [short] = re.findall(r"```ini\n(auth_type.+?)```", ON_TENANTS, re.DOTALL)
+    assert {*short.splitlines()} <= {*config.splitlines()}
+    [making] = re.findall(r"```sql\n(CREATE ROLE pgbouncer .+?)```", ON_TENANTS, re.DOTALL)
+    [listed] = re.findall(r'`("pgbouncer" ".+?")`', PAGE)
+    role, secret = f"pgbouncer_{os.urandom(6).hex()}", os.urandom(6).hex()
+    name, database, port = urlsplit(tenant_url).username or "", urlsplit(drill).path[1:], pooling.free_port()
+    with (
+        TemporaryDirectory(dir=postgres_run.folder) as folder,
+        psycopg.connect(drill, autocommit=True) as there,
+    ):
+        host = "127.0.0.1" if there.info.host.startswith("/") else there.info.host  # by a socket nobody is asked
+        for printed, here in {
+            "listen_addr = *": "listen_addr = 127.0.0.1\nunix_socket_dir =",
+            "listen_port = 6432": f"listen_port = {port}",
+            "host=db.internal port=5432 dbname=memory": f"host={host} port={there.info.port} dbname={database}",
+            "/etc/pgbouncer/userlist.txt": f"{folder}/userlist.txt",
+            "auth_user = pgbouncer": f"auth_user = {role}",
+        }.items():
+            assert printed in config
+            config = config.replace(printed, here)
+        making = making.replace("pgbouncer LOGIN", f"{role} LOGIN").replace("'…'", f"'{secret}'")
+        making = re.sub(r"(AUTHORIZATION|TO) pgbouncer\b", rf"\1 {role}", making)
+        try:
+            psycopg.ClientCursor(there).execute(making.encode())
+            there.execute(f"GRANT CREATE ON DATABASE {database} TO {name}".encode())
+            users = listed.replace("pgbouncer", role).replace("its password", secret) + "\n"
+            with pooling.pooler(Path(folder), config, port=port, **{"userlist.txt": users}):
+                password = urlsplit(tenant_url).password
+                url = f"postgresql://{name}:{password}@127.0.0.1:{port}/memory"
+                with Memory.open(url, embedder=None) as memory:
+                    memory.note("lin", "Lin looks after the gateway at night.")
+                    assert len(memory.search("gateway night", resource="lin")) == 1
+                with pytest.raises(InmindError):
+                    Memory.open(url.replace(f":{password}@", ":another@"))
+        finally:
+            there.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}".encode())
+            there.execute(f"DROP OWNED BY {name} CASCADE".encode())
 
 
 def elsewhere(url: str, database: str) -> str:

@@ -6,17 +6,13 @@ nothing is ever told to one.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import socket
-import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import keeper
+import pooling
 import psycopg
 import pytest
 from postgres import wait_until
@@ -181,37 +177,16 @@ def test_nothing_is_ever_told_to_a_session(own: Own) -> None:
 
 @contextmanager
 def pooler(own: Own, folder: Path, *roles: str) -> Generator[int]:
-    """PgBouncer in transaction mode, with one connection to the server for each role."""
-    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if program is None:
-        pytest.skip("pgbouncer is not installed")
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    folder.chmod(0o755)
-    config, users = folder / "pgbouncer.ini", folder / "users.txt"
-    users.write_text("".join(f'"{role}" ""\n' for role in roles))
-    config.write_text(
+    """In transaction mode, with one connection to the server for each role."""
+    port, users = pooling.free_port(), "".join(f'"{role}" ""\n' for role in roles)
+    config = (
         f"[databases]\n* = host={own.server.folder} port={own.server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = trust\nauth_file = {users}\npool_mode = transaction\ndefault_pool_size = 1\n"
+        f"auth_type = trust\nauth_file = {folder / 'users'}\npool_mode = transaction\ndefault_pool_size = 1\n"
         "server_lifetime = 1\nquery_wait_timeout = 2\nserver_login_retry = 1\n"
     )
-    owner = own.server.data.stat().st_uid
-    with subprocess.Popen(
-        [program, config], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **keeper.somebody(owner)
-    ) as running:
-        try:
-            wait_until(lambda: running.poll() is not None or answers(port), "the pooler does not start", seconds=10)
-            assert running.poll() is None, running.communicate()[0]
-            yield port
-        finally:
-            running.kill()
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+    with pooling.pooler(folder, config, port=port, users=users):
+        yield port
 
 
 @pytest.mark.spec("J8")
