@@ -522,8 +522,8 @@ def test_looking_at_a_session_does_not_begin_it(home: Home) -> None:
         assert memory.sessions() == []
 
 
-def test_a_closed_pipe_is_left_quietly(used: Home) -> None:
-    command = f"{sys.executable} -c 'from inmind.doors.cli import main; main()' --home {used} demo | head -1"
+def test_a_closed_pipe_is_left_quietly() -> None:
+    command = f"{sys.executable} -c 'from inmind.doors.cli import main; main()' demo | head -1"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in ran.stderr
     assert "Exception" not in ran.stderr

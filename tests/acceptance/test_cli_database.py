@@ -135,6 +135,18 @@ def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
 
 
 @pytest.mark.spec("I2", "J3")
+@pytest.mark.parametrize("named", [["--db", "postgresql://ada:secret@localhost/memory"], ["--home", "elsewhere"]])
+def test_a_demonstration_plays_nowhere_else(named: list[str], tmp_path: Path) -> None:
+    for arguments in ([*named, "demo"], ["demo", *named]):
+        ran = inmind(*arguments)
+        said = in_one_line(ran)
+        assert (ran.exit_code, ran.stdout) == (2, "")
+        assert named[0] in said
+        assert "a folder of its own" in said
+        assert "secret" not in said
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_home_and_a_database_are_not_named_together(home: Path) -> None:
     said = in_one_line(inmind("--home", str(home), "sessions", "--db", "postgresql://ada:hunter2@there/db"))
     assert said == "inmind: INVALID_INPUT: --db: expected nothing beside --home, got 'postgresql://ada@there/db'\n"

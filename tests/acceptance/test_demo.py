@@ -18,9 +18,11 @@ from typing import Any
 
 import lying
 import pytest
-from terminal import at_once, command
+from terminal import command
+from typer.testing import CliRunner
 
 from inmind import Memory
+from inmind.doors.cli.app import app
 from inmind.doors.demo import crash, doomed, flood, following, page, price
 from inmind.doors.demo.story import Stage
 
@@ -145,13 +147,13 @@ def test_the_write_is_really_cut_in_two(tmp_path: Path) -> None:
 
 
 def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
-    monkeypatch: pytest.MonkeyPatch, home: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A process that acknowledges what it has not kept, and a run that is too short for memory to pay."""
     monkeypatch.setattr(crash, "doomed", lying)
     monkeypatch.setattr(flood, "DELIVERIES", 60)
     monkeypatch.setenv("PYTHONPATH", str(Path(lying.__file__).parent))
-    ran = at_once("demo", "--verbose", home=home)
+    ran = CliRunner().invoke(app, ["demo", "--verbose"])
     assert ran.exit_code == 1
     act = ran.stdout.partition("\n4  ")[2].partition("\n5  ")[0]
     assert f"found     {lying.KEPT - 1} of {lying.TOLD} acknowledged notes; half ones: 1" in act

@@ -42,6 +42,13 @@ def look_into(home: Path | None, db: str | None = None) -> None:
     _named = home if db is None else checked_url(db, "--db")
 
 
+def refuse_place(expected: str) -> None:
+    """For a command that has one of its own; what the environment names is for all others."""
+    if _named is not None:
+        field, value = ("--home", str(_named)) if isinstance(_named, Path) else ("--db", shown_url(_named))
+        raise InvalidInput(field=field, value=value, expected=expected)
+
+
 def chosen_place() -> Path | str:
     """A home, or the URL of a database: as it was named, or else the usual one."""
     return _named or default_place()

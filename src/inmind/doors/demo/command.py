@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inmind.doors.cli.endings import FAILED, complain
-from inmind.doors.cli.terminal import AsJson, console, print_json
+from inmind.doors.cli.terminal import AsJson, console, print_json, refuse_place
 from inmind.memory import Memory
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def demo(
     The replies of the model are written beforehand; everything else happens. Nothing is fetched, and nothing is left
     behind. Where an act does not keep what it promises, the exit code is 1.
     """
+    refuse_place("none here: the demonstration plays in a folder of its own")
     screen = console()
     screen.quiet = as_json
     screen.width = min(screen.width, MOST_WIDTH)
