@@ -376,6 +376,8 @@ LINES: dict[str, tuple[Made, str]] = {
     "a dream that was gathered at no time": (gathered(at="2026-01-01T00:00:00"), "has no zone"),
     "a dream that has gathered what comes later": (gathered(position=10**6), "a dream of what comes later"),
     "a dream that has gathered itself": (gathered(upto=3), "a dream of what comes later, up to event 3"),
+    "an answer until nobody knows when": (body_of("dream_answered", dream=1, until="", text="x"), "line 3"),
+    "an answer of no words": (body_of("dream_answered", dream=1, until=AT, text=None), "text is of type NoneType"),
     "an edit that is none": (proposed(["burn"]), "'burn' is no edit"),
     "an edit of no section": (proposed(["add", [], "Nowhere", "x"]), "'Nowhere' is not a valid Section"),
     "an edit that is a text": (proposed("add"), "line 3"),
