@@ -13,6 +13,9 @@ from typing import Any, Final
 OPERATION: Final = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "dream"}
 """What a dream is, in the conventions for generative AI."""
 
+_PROVIDERS = ("anthropic", "openai")
+"""Which stand before the names of our models, and whose interface is spoken; as the conventions call them."""
+
 _SCOPE = "inmind"
 
 
@@ -33,10 +36,18 @@ def dreamt(
     instruments["inmind.dreams"].add(1, told)
     instruments["inmind.dream.duration"].record(seconds, told)
     if any(tokens):
-        asked = {**OPERATION, "gen_ai.request.model": by}
+        asked = {**OPERATION, **_model(by)}
         for kind, count in zip(("input", "output"), tokens, strict=True):
             instruments["inmind.dream.tokens"].record(count, {**asked, "gen_ai.token.type": kind})
         instruments["inmind.dream.price"].record(price, asked)
+
+
+def _model(by: str) -> dict[str, str]:
+    """Whose it is, and its own name. Of a host's own model nobody says whose it is."""
+    provider, _, name = by.partition(":")
+    if provider in _PROVIDERS and name:
+        return {"gen_ai.provider.name": provider, "gen_ai.request.model": name}
+    return {"gen_ai.request.model": by}
 
 
 def worked(*, task: str, outcome: str) -> None:

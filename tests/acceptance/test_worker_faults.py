@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -296,6 +296,16 @@ def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
     fill(url, "cy", "dee", "eve")
     with Memory.open(url, embedder=None) as memory:
         assert status_of(house_of(memory), jobs).due == 3
+
+
+def test_a_queue_is_not_told_of_once_its_worker_has_left(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever exports metrics asks for the last ones when the program ends."""
+    looks: list[Callable[[], Mapping[str, float]]] = []
+    monkeypatch.setattr("inmind.metrics.watch_queue", looks.append)
+    with a_worker(url) as worker, working(worker):
+        wait_until(lambda: bool(looks), "nobody is told of the queue", seconds=SECONDS)
+        assert looks[0]().keys() == {"waiting", "running", "lag"}
+    assert looks[0]() == {}
 
 
 # -- the engine --------------------------------------------------------------------------------------------

@@ -75,6 +75,27 @@ def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, r
     assert point.sum == pytest.approx(0.0018)
 
 
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [
+        ("openai:gpt-5-mini", {"gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5-mini"}),
+        ("anthropic:claude", {"gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude"}),
+        ("openai:qwen3:8b", {"gen_ai.provider.name": "openai", "gen_ai.request.model": "qwen3:8b"}),
+        ("mine:8b", {"gen_ai.request.model": "mine:8b"}),
+    ],
+)
+def test_a_model_is_told_by_its_own_name_and_whose_it_is(
+    reader: InMemoryMetricReader, by: str, told: dict[str, str]
+) -> None:
+    metrics.dreamt(outcome="done", by=by, trigger="asked", seconds=1, tokens=(9, 1))
+    found = collected(reader)
+    for name in ("inmind.dream.tokens", "inmind.dream.price"):
+        for point in found[name][1]:
+            assert {
+                key: value for key, value in point.attributes.items() if key.endswith((".provider.name", ".model"))
+            } == told
+
+
 def test_a_dream_that_fails_is_counted_by_the_code_of_that(tmp_path: Path, reader: InMemoryMetricReader) -> None:
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.note("ada", "Just so")

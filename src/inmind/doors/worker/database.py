@@ -110,8 +110,8 @@ class DatabaseWorker:
         return self._house.settings.worker.stalled_seconds
 
     def _gauges(self) -> dict[str, float]:
-        """Nothing, while the database is away."""
-        with suppress(StoreError):
+        """Nothing, while the database is away, or once this worker has left: somebody may collect at the very end."""
+        with suppress(StoreError, Closed):
             queue = self._jobs.queue(unheard=self._unheard)
             return {"waiting": queue.waiting, "running": queue.running, "lag": queue.waiting_seconds}
         return {}
