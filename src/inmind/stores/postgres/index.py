@@ -88,9 +88,9 @@ class PostgresIndex(Index):
         last = ""
         while behind := self.with_news(last, OWNERS_AT_A_TIME):
             for last in behind:
+                self._caught_up(_and_nobody([last]))
                 if until is not None and time.monotonic() > until:
                     return False
-                self._caught_up(_and_nobody([last]))
         return True
 
     def caught_up(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
