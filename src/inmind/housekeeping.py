@@ -40,6 +40,9 @@ log = logging.getLogger("inmind")
 AT_A_TIME = 2.0
 """Seconds of one round in the background: whoever closes a memory waits for little more."""
 
+BEHIND = 1_000
+"""Resources that a round goes to though there was no time to index them before: what is due for one begins with that."""
+
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -135,7 +138,8 @@ class Housekeeping:
         until = time.monotonic() + seconds
         deep = self.deep()
         done = Upkeep(finished=deep.catch_up(until=until))
-        everybody = sorted(filter(is_tended, deep.resources()))
+        behind = () if done.finished else deep.with_news(most=BEHIND)
+        everybody = sorted(filter(is_tended, {*deep.resources(), *behind}))
         for number, resource in enumerate(everybody[bisect_left(everybody, self._next) :]):
             left = until - time.monotonic()
             if left <= 0 and number:  # however short a round is, it comes to something

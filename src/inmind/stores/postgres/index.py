@@ -90,7 +90,7 @@ class PostgresIndex(Index):
             for last in behind:
                 self._caught_up(_and_nobody([last]))
                 if until is not None and time.monotonic() > until:
-                    return False
+                    return not self.with_news("", 1)
         return True
 
     def caught_up(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
