@@ -41,7 +41,7 @@ AT_A_TIME = 2.0
 """Seconds of one round in the background: whoever closes a memory waits for little more."""
 
 BEHIND = 1_000
-"""Resources that a round goes to though there was no time to index them before: what is due for one begins with that."""
+"""Resources that a round goes to though there was no time to index them before: what is due for one begins so."""
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
