@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from operator import itemgetter
 from pathlib import Path
 
@@ -105,6 +106,37 @@ def is_known(store: Store, resource: object) -> bool:
         return bool(store.streams("", owner=somebody(resource), most=1))
     except InvalidInput:
         return False
+
+
+AMONG = 1_000
+"""Names among which one is looked for that somebody may have meant: so many each time, however many there are."""
+
+
+def nearest_session(store: Store, id: str) -> str:
+    """The id that somebody may have meant who has mistyped it; empty where none resembles it."""
+    for begins in _beginnings(id):
+        streams = store.streams(SESSION + begins, most=AMONG)
+        if near := get_close_matches(id, [stream.removeprefix(SESSION) for stream in streams], n=1):
+            return near[0]
+    return ""
+
+
+def nearest_resource(store: Store, name: str) -> str:
+    """Likewise."""
+    for begins in _beginnings(name):
+        owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", most=AMONG)
+        there = [owner for owner in owners if owner.startswith(begins) and owner != NOBODY]
+        if near := get_close_matches(name, there, n=1):
+            return near[0]
+    return ""
+
+
+def _beginnings(name: str) -> Iterable[str]:
+    """That it may share with what was meant, the longest first. Nobody is called what cannot be printed."""
+    if not name.isprintable():
+        return ()
+    lengths = (len(name) - 1, len(name) - 2, len(name) - 4, len(name) // 2, 1)
+    return dict.fromkeys([*(name[: max(length, 0)] for length in lengths), name[:1].swapcase(), ""])
 
 
 def is_of(legacy: Legacy, cwd: str) -> bool:

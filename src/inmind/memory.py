@@ -55,7 +55,7 @@ from inmind.prompt.layer import DocumentLayer, EntityLayer, Layer, NotesLayer, S
 from inmind.prompt.plan import Limits
 from inmind.prompt.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.stores.abode import Abode, Files
-from inmind.stores.base import Clock
+from inmind.stores.base import Clock, Store
 from inmind.stores.files import make_private
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.in_folder import InFolder
@@ -868,6 +868,11 @@ def existing(
 ) -> Memory:
     """For whoever only looks: NotFound where there is none."""
     return Memory._at(where, embedder=embedder, settings=settings, make=False)  # pyright: ignore[reportPrivateUsage] -- hosts that want a memory have one made
+
+
+def meant(memory: Memory, name: str, *nearest: Callable[[Store, str], str]) -> str:
+    """What somebody may have meant who has mistyped a name: see `listing`. Empty where nothing resembles it."""
+    return next(filter(None, (look(memory._store, name) for look in nearest)), "")  # pyright: ignore[reportPrivateUsage] -- for the command line, whose users type
 
 
 def _in_folder(where: object, settings: object, make: bool) -> tuple[Abode, Settings]:

@@ -110,9 +110,10 @@ class InMemoryStore:
     def moment(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def owners(self) -> Sequence[str]:
+    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
         with self._open():
-            return sorted({owner for stream in self._events if (owner := self._owner(stream)) is not None})
+            names = sorted({owner for stream in self._events if (owner := self._owner(stream)) is not None})
+        return [name for name in names if after is None or name > after][:most]
 
     def version(self, stream: str) -> int:
         with self._open():

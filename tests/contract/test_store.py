@@ -516,6 +516,14 @@ def test_the_position_is_that_of_the_event_that_was_stored_last(store: Store) ->
     assert store.position() == store.since(0, kinds=WRITTEN, most=9)[-1][0]
 
 
+def test_owners_are_told_in_their_order_so_many_behind_a_name(store: Store) -> None:
+    for name in ("b", "a", "d", "c"):
+        append(store, "text", stream=f"resource/{name}")
+    assert list(store.owners()) == ["a", "b", "c", "d"]
+    assert list(store.owners(after="a", most=2)) == ["b", "c"]
+    assert list(store.owners(after="d")) == []
+
+
 def test_the_position_of_an_owner_is_that_of_its_last_event(store: Store) -> None:
     for stream in ("resource/ada", "resource/ben", "resource/ada"):
         append(store, "a", stream=stream)

@@ -216,8 +216,8 @@ class Store(Protocol):
         """All that this thread reads inside the block is of one moment, whatever others write meanwhile."""
         ...
 
-    def owners(self) -> Sequence[str]:
-        """Everybody whom streams with events belong to, sorted: see `owner_by`."""
+    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
+        """Everybody whom streams with events belong to, sorted: see `owner_by`. So many, behind a name."""
         ...
 
     def version(self, stream: str) -> int:

@@ -243,9 +243,10 @@ class SqliteStore(Connected):
         """All up to a position is of one moment by itself."""
         return contextlib.nullcontext()
 
-    def owners(self) -> Sequence[str]:
+    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
         with self._reading() as connection:
-            return [name for (name,) in connection.execute(_sql("owners")).fetchall()]
+            rows = connection.execute(_sql("owners"), (after, -1 if most is None else most)).fetchall()
+        return [name for (name,) in rows]
 
     def version(self, stream: str) -> int:
         with self._reading() as connection:

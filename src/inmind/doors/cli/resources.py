@@ -31,6 +31,8 @@ from inmind.dream.economics import Economics, money
 from inmind.dream.economics import told as told_in_short
 from inmind.errors import InvalidInput
 from inmind.feelings import LEAST_MINUTES
+from inmind.listing import nearest_resource, nearest_session
+from inmind.memory import meant
 from inmind.notes import notes_in
 from inmind.text import counted
 
@@ -176,12 +178,11 @@ def bar(level: str, value: float) -> Text:
 
 def _of_whom(memory: Memory, whose: str | None) -> str:
     """A resource by its name, or that of a session."""
-    there = memory.resources()
-    if whose is None or whose in there:
+    if whose is None or memory.knows(whose):
         return known_resource(memory, whose)
     if whose in memory:
         return known_resource(memory, memory.session(whose).resource)
-    raise unknown("resource or session", whose, [*there, *(info.id for info in memory.sessions())])
+    raise unknown("resource or session", whose, meant(memory, whose, nearest_resource, nearest_session))
 
 
 def _figures(one: Economics) -> Iterator[tuple[str, str]]:

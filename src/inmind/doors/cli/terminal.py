@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,8 @@ import typer
 
 from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.home import checked_url, default_place, shown_url
-from inmind.memory import Memory, existing
+from inmind.listing import nearest_resource, nearest_session
+from inmind.memory import Memory, existing, meant
 from inmind.settings import Settings, settings_of
 from inmind.text import printable
 
@@ -29,7 +29,10 @@ _MOST_LINE = 200
 """Characters of a line where each thing has one and no screen says how wide it is; --json has all of it."""
 
 MOST_OFFERED = 1_000
-"""Sessions among which one is looked for that somebody may mean: those last used."""
+"""Sessions that a shell completes: those last used."""
+
+_MOST_NAMED = 20
+"""Resources in one message."""
 
 _named: Path | str | None = None
 
@@ -97,17 +100,16 @@ def known_session(memory: Memory, id: str) -> Session:
 def check_known(memory: Memory, *, session: str | None = None, resource: str | None = None) -> None:
     """Whoever names one that is not there has mistyped it: to find nothing of it would say that there is nothing."""
     if session is not None and session not in memory:
-        raise unknown("session", session, (info.id for info in memory.sessions(limit=MOST_OFFERED)))
-    if resource is not None and not memory.knows(resource) and not memory.sessions(resource=resource):
-        raise unknown("resource", resource, memory.resources())
+        raise unknown("session", session, meant(memory, session, nearest_session))
+    if resource is not None and not memory.knows(resource) and not memory.sessions(resource=resource, limit=1):
+        raise unknown("resource", resource, meant(memory, resource, nearest_resource))
     if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
         raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, whose session {session!r} is")
 
 
-def unknown(what: str, name: str, there: Iterable[str]) -> NotFound:
+def unknown(what: str, name: str, near: str) -> NotFound:
     """What to say of a name that is not among those there are: the nearest of them, and where to read the others."""
-    near = get_close_matches(name, there, n=1)
-    asked = f"did you mean {near[0]!r}? " if near else ""
+    asked = f"did you mean {near!r}? " if near else ""
     return NotFound(what=what, name=name, hint=f"{asked}`inmind sessions` lists those there are")
 
 
@@ -115,13 +117,14 @@ def known_resource(memory: Memory, name: str | None) -> str:
     """The named one, if there is such a one; unnamed, the only one."""
     if name is not None:
         if not memory.knows(name):
-            raise unknown("resource", name, memory.resources())
+            raise unknown("resource", name, meant(memory, name, nearest_resource))
         return name
     there = memory.resources()
     if len(there) == 1:
         return there[0]
     if there:
-        raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(there)}")
+        more = f" or {len(there) - _MOST_NAMED:,} more" if len(there) > _MOST_NAMED else ""
+        raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(there[:_MOST_NAMED])}{more}")
     raise NotFound(what="resource in", name=memory.place, hint="no session names one yet")
 
 

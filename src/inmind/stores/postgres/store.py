@@ -105,8 +105,8 @@ class PostgresStore:
         with self.database.transaction(snapshot=True):
             yield
 
-    def owners(self) -> Sequence[str]:
-        return [name for (name,) in self._rows("owners")]
+    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
+        return [name for (name,) in self._rows("owners", (after, most))]
 
     def version(self, stream: str) -> int:
         rows = self._rows("version", (stream,))

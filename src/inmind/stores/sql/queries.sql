@@ -22,7 +22,7 @@ WHERE name >= ?1 AND name < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY latest.at
 UPDATE streams SET owner = ?2 WHERE id = ?1;
 
 -- name: owners
-SELECT DISTINCT owner FROM streams WHERE owner IS NOT NULL ORDER BY owner;
+SELECT DISTINCT owner FROM streams WHERE owner IS NOT NULL AND (?1 IS NULL OR owner > ?1) ORDER BY owner LIMIT ?2;
 
 -- name: version
 SELECT coalesce(max(seq), 0) FROM events WHERE stream = ?1;

@@ -41,7 +41,7 @@ ORDER BY events.owner, events.position LIMIT $5;
 SELECT coalesce(max(position), 0) FROM tenant.owners WHERE $1::text IS NULL OR name = $1;
 
 -- name: owners
-SELECT name FROM tenant.owners WHERE position > 0 ORDER BY name;
+SELECT name FROM tenant.owners WHERE position > 0 AND ($1::text IS NULL OR name > $1) ORDER BY name LIMIT $2;
 
 -- name: version
 SELECT version FROM tenant.streams WHERE name = $1;
