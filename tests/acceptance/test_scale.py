@@ -193,3 +193,18 @@ def test_a_folder_s_latest_is_looked_for_among_so_many_and_a_resource_s_among_al
     for found in (memory.latest(cwd="/old", resource="ada"), *memory.sessions(cwd="/old")):
         assert found is not None
         assert found.id == "s0"
+
+
+def test_everybody_s_last_sessions_are_listed_without_a_look_at_all_others(tenant_url: str) -> None:
+    with Memory.open(tenant_url, embedder=None) as memory:
+        lived(memory, "mine", "ada")
+        with psycopg.connect(tenant_url, autocommit=True) as connection:
+            schema = sql.Identifier(connection.info.user).as_string(None)
+            psycopg.ClientCursor(connection).execute(FILL.format(schema, STRANGERS).encode())
+            over_months = f"UPDATE {schema}.streams SET written = written * 1000000000 WHERE name LIKE 'session/of %'"
+            connection.execute(over_months.encode())
+            connection.execute(f"ANALYZE {schema}.streams".encode())
+        touched = Touched()
+        with touched.counting():
+            assert [info.id for info in memory.sessions(limit=2)] == ["mine", f"of {STRANGERS}"]
+    assert max(touched.rows.values()) < 3 * listing.LATELY

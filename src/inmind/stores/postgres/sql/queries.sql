@@ -54,16 +54,19 @@ WHERE name >= $1 AND name < $2
 ORDER BY name LIMIT $3;
 
 -- name: begun
--- Which they are is told by their own rows; only of those that are wanted, the first event is read.
+-- Which they are is told by their own rows; only of those that are wanted, the first event is read. Everybody's are gone
+-- through by the hour, from the last one back, until there are enough; one owner's are all looked at.
 SELECT lately.name, lately.version, lately.written, opening.seq, opening.at, opening.kind, opening.origin, opening.trust,
     opening.opens, opening.sources, opening.body
 FROM (
     SELECT id, owner, name, version, written FROM tenant.streams
     WHERE name >= $1 AND name < $2 AND version > 0
         AND ($4::text IS NULL OR owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
-    ORDER BY written DESC, name LIMIT $3
+    ORDER BY CASE WHEN $4::text IS NULL THEN hour END DESC, written DESC, name LIMIT $3
 ) AS lately
-JOIN tenant.events AS opening ON (opening.owner, opening.stream, opening.seq) = (lately.owner, lately.id, 1)
+CROSS JOIN LATERAL (
+    SELECT * FROM tenant.events WHERE (owner, stream, seq) = (lately.owner, lately.id, 1) LIMIT 1
+) AS opening
 ORDER BY lately.written DESC, lately.name;
 
 -- name: summary
