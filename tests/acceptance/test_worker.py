@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -19,7 +17,6 @@ import psycopg
 import pytest
 from dreamt import accounted, events_of, in_order, text_of
 from postgres import Tenants, wait_until
-from terminal import at_once, inmind
 from torture import workers
 from torture.harness import SECONDS, Running, run
 from torture.stages import BEHIND, Paid
@@ -28,7 +25,6 @@ from torture.workers import DONE, NOTES, QUICKLY, a_worker, asked, fill, leases_
 from inmind import Memory
 from inmind.documents import STATE
 from inmind.doors.worker.connector import TenantConnector
-from inmind.doors.worker.status import status_of
 from inmind.doors.worker.tasks import Work, quiet
 from inmind.errors import StoreBusy
 from inmind.journal import Dreamt, DreamTaken
@@ -292,25 +288,6 @@ def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at
     assert (dreams_in(url), asked(calls)) == (["done"], 1)
 
 
-@pytest.mark.spec("C08")
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_ends_in_good_order(url: str, which: signal.Signals) -> None:
-    from terminal import command
-
-    fill(url, "ada")
-    with Memory.open(url, embedder=None) as memory:
-        memory.edit(memory.page("config.toml"), "[dream]\nmin_crystals = 1\n[worker]\npoll_seconds = 0.1\n")
-    arguments = command("worker", "--db", url, "--every", "1", "--jobs", "2")
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        said = [process.stdout.readline(), process.stdout.readline()]
-        process.send_signal(which)
-        rest, complaints = process.communicate(timeout=SECONDS)
-    assert said[0].startswith("Looking after postgresql://")
-    assert "2 notes taken in" in said[1]
-    assert (process.returncode, rest, complaints) == (0, "Stopped.\n", "")
-
-
 @pytest.mark.spec("J9", "P33")
 def test_a_worker_outlives_connections_that_are_cut(
     url: str, postgres_admin: str, monkeypatch: pytest.MonkeyPatch
@@ -424,93 +401,7 @@ def test_a_schema_is_named_safely_in_each_statement() -> None:
     assert said == 'SELECT "a ""b"" 100%%\\1".procrastinate_finish_job_v1(%(job_id)s)'
 
 
-# -- looking -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.spec("J9")
-def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(url: str, jobs: Jobs) -> None:
-    fill(url, "ada", "ben")
-    now = datetime.now(UTC)
-    jobs.look(now)
-    jobs.tended("ben", seen=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
-    limited = {**QUICKLY, "limits.dreams_per_hour": 3, "limits.price_per_day": 1.5}
-    told: list[Any] = []
-
-    def watch(phase: str, _: str) -> None:
-        if phase == "propose":
-            told.append(status_of(house_of(memory), jobs))
-
-    with Memory.open(url, embedder=None, settings=limited) as memory:
-        memory.dream("ada", watch=watch)
-        (found,) = told
-    assert (found.queue.waiting, found.queue.running, found.queue.workers) == (2, 0, 0)
-    (dream,) = found.dreams
-    assert (dream.resource, dream.stage, dream.trigger, dream.holds) == ("ada", "gathered", "asked", True)
-    assert [(use.name, use.used, use.most) for use in found.limits] == [
-        ("price_per_day", 0.0, 1.5),
-        ("dreams_per_hour", 0.0, 3.0),
-    ]
-    (one,) = found.given_up
-    assert (one.resource, one.reason) == ("ben", "STORE: no room")
-    text = inmind("status", "--db", url).stdout.splitlines()
-    assert [line.split()[0] for line in text[1:]] == ["queue", "due", "index", "given"]
-    assert "2 waiting" in text[1]
-    as_json = json.loads(inmind("status", "--db", url, "--json").stdout)
-    assert (as_json["queue"]["waiting"], as_json["given_up"][0]["resource"]) == (2, "ben")
-
-
-def test_looking_makes_no_tables_for_jobs(url: str, sql: psycopg.Connection[Any]) -> None:
-    fill(url, "ada")
-    found = json.loads(inmind("status", "--db", url, "--json").stdout)
-    assert (found["due"], found["queue"]["workers"]) == (1, 0)
-    assert sql.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,)
-
-
-# -- the command -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.spec("J9", "G3")
-def test_once_does_what_is_due_and_leaves(url: str) -> None:
-    with Memory.open(url, embedder=None) as memory:
-        for number in range(6):
-            memory.note("ada", f"Fact number {number} about boats")
-    first = inmind("worker", "--db", url, "--once")
-    assert (first.returncode, first.stderr) == (0, "")
-    dream, done = first.stdout.splitlines()
-    assert dream.startswith("Dream ")
-    assert done == "All that was due is done."
-    assert inmind("worker", "--db", url, "--once").stdout == "All that was due is done.\n"
-
-
-@pytest.mark.spec("G3")
-def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with Memory.open(home, embedder=None) as memory:
-        for number in range(6):
-            memory.note("ada", f"Fact number {number} about boats")
-    first = at_once("worker", "--once", home=home)
-    assert first.output.splitlines()[-1] == "All that was due is done."
-    assert first.output.startswith("Dream ")
-    refused = at_once("worker", "--jobs", "2", home=home)
-    assert (refused.exit_code, "--jobs" in refused.output) == (2, True)
-    status = at_once("status", home=home).output.splitlines()
-    assert status[1] == "queue     0 waiting, 0 running, 0 stalled, 0 given up"
-
-
-@pytest.mark.spec("G3")
-def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    clock = ManualClock()
-    with (
-        Memory.open(home, embedder=None, clock=clock) as one,
-        Memory.open(home, embedder=None, clock=clock) as other,
-    ):
-        one.note("ada", "Just so")
-        done = [house_of(memory).run(60, shared=True) for memory in (one, other)]
-        assert [list(round.consolidated) for round in done] == [["ada"], []]
-        clock.advance(seconds=1_800)
-        done = [house_of(memory).run(60, shared=True) for memory in (other, one)]
-        assert [list(round.consolidated) for round in done] == [["ada"], []]
+# -- the queue -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("J9")

@@ -7,8 +7,9 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -19,9 +20,9 @@ from inmind.doors.cli.endings import complain
 from inmind.doors.cli.terminal import chosen_place, existing_memory, say, say_lines
 from inmind.doors.cli.upkeep import WITHOUT_DELAY, done_in_lines, plain
 from inmind.doors.signals import signals_go_to
-from inmind.errors import InvalidInput
+from inmind.errors import InvalidInput, ReadOnly
 from inmind.housekeeping import Upkeep
-from inmind.memory import LONGEST, house_of
+from inmind.memory import LONGEST, Memory, house_of
 
 MOST_JOBS = 64
 
@@ -91,8 +92,13 @@ def _on_a_home(out: _Out, *, every: float, once: bool) -> None:
 def _on_a_database(url: str, out: _Out, *, every: float, jobs: int, once: bool) -> None:
     from inmind.doors.worker.database import DatabaseWorker, later, queue_of
 
-    with existing_memory(WITHOUT_DELAY) as memory:
+    with ExitStack() as opened:
         _quieten()
+        try:
+            with signals_go_to(_stop, signal.SIGINT, signal.SIGTERM):
+                memory = _as_soon_as_it_is_there(opened, once=once)
+        except KeyboardInterrupt:
+            return out.remark("Stopped.")
         works = DatabaseWorker(
             house_of(memory), queue_of(house_of(memory)), url, most=jobs, told=lambda _, done: out.tell(done)
         )
@@ -107,7 +113,26 @@ def _on_a_database(url: str, out: _Out, *, every: float, jobs: int, once: bool) 
             else:
                 out.remark(f"Looking after {memory.place}, every {every:g} s, {jobs} at a time.")
                 works.run(every)
-            out.remark("Stopped." if works.is_leaving else "All that was due is done.")
+            return out.remark("Stopped." if works.is_leaving else "All that was due is done.")
+
+
+def _as_soon_as_it_is_there(opened: ExitStack, *, once: bool) -> Memory:
+    """A worker that comes before its database waits for it, as one that has lost it does."""
+    from inmind.doors.worker.database import WAIT
+    from inmind.doors.worker.outage import AWAY, Outage
+
+    outage = Outage()
+    while True:
+        try:
+            memory = opened.enter_context(existing_memory(WITHOUT_DELAY))
+        except AWAY as error:
+            if once or isinstance(error, ReadOnly):
+                raise
+            outage.met(error)
+            time.sleep(WAIT)
+        else:
+            outage.over()
+            return memory
 
 
 def _quieten() -> None:

@@ -1,8 +1,8 @@
 """A worker on a database: jobs until it is told to leave, or until nothing is left to do.
 
 procrastinate runs the jobs, each in a thread. A database that is away for a while ends its worker, and here another one
-is begun. Whoever is told to leave takes no more jobs, gives those that it has a moment, and lets go of the rest: dreams
-stay as far as they came, and their jobs go back into the queue.
+is begun when it is back. Whoever is told to leave takes no more jobs, gives those that it has a moment, and lets go of
+the rest: dreams stay as far as they came, and their jobs go back into the queue.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import psycopg
 from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 
 from inmind import metrics
 from inmind.doors.worker.connector import TenantConnector
+from inmind.doors.worker.outage import AWAY, Outage
 from inmind.doors.worker.tasks import QUEUE, Told, Work, app_for
-from inmind.errors import Closed, InmindError, StoreError
+from inmind.errors import Closed, InmindError, ReadOnly, StoreError
 from inmind.housekeeping import Housekeeping
 from inmind.stores.postgres import PostgresStore
 from inmind.stores.postgres.jobs import Jobs
@@ -33,6 +35,9 @@ log = logging.getLogger("inmind")
 
 GRACE = 1.5
 """Seconds that jobs have to end by themselves, once a worker has to leave."""
+
+PATIENCE = 4.0
+"""Seconds that the queue has to hear of it: then its connections are shut, since somebody may wait for one."""
 
 LOOKS = 0.1
 """Seconds between two looks at whether it has to leave."""
@@ -48,26 +53,32 @@ class DatabaseWorker:
     def __init__(self, house: Housekeeping, jobs: Jobs, url: str, *, most: int, told: Told) -> None:
         """`most`: jobs at a time."""
         self._house, self._jobs, self._url, self._most, self._told = house, jobs, url, most, told
-        self._leaving = threading.Event()
+        self._leaving, self._outage = threading.Event(), Outage()
         self._worker: int | None = None
         """Its number in the queue, while it is there."""
 
     def run(self, every: float) -> None:
         """Until somebody says `leave`: a look around every so many seconds."""
-        self._jobs.make()
         work = Work(self._house, self._jobs, self._told)
-        metrics.watch_queue(self._gauges)
         rounds = threading.Thread(target=self._go_round, args=(work, every), name="inmind-rounds", daemon=True)
-        rounds.start()
         while not self._leaving.is_set():
             try:
+                self._jobs.make()
+                if rounds.ident is None:
+                    metrics.watch_queue(self._gauges)
+                    rounds.start()
                 asyncio.run(self._work(work, wait=True))
                 if not self._leaving.is_set():
                     log.warning("the queue was left, though nobody said so: it is gone back to in %g s", WAIT)
-            except (StoreError, ConnectorException, OSError) as error:
-                log.warning("the database is away: %s", error)
+            except ReadOnly:  # the queue is another version's, and stays so
+                raise
+            except StoreError as error:
+                self._outage.met(error)
+            except (ConnectorException, psycopg.Error, OSError) as error:
+                self._queue_is_left(error)
             self._leaving.wait(WAIT)
-        rounds.join(GRACE)
+        if rounds.ident is not None:
+            rounds.join(GRACE)
 
     def run_once(self) -> None:
         """All that is due by now, and what waits in the queue; what has to be tried again later stays there."""
@@ -89,11 +100,40 @@ class DatabaseWorker:
         """Sweep, and look around, beside the queue: nothing that happens there keeps it from being looked at."""
         looks = time.monotonic()
         while not self._leaving.is_set():
-            _tried("sweep", lambda: work.sweep(self._worker))
+            self._try("sweep", lambda: work.sweep(self._worker))
             if time.monotonic() >= looks:
-                _tried("look around", lambda: self._look(work, every))
+                self._try("look around", lambda: self._look(work, every))
                 looks = time.monotonic() + every
             self._leaving.wait(min(looks - time.monotonic(), self._unheard / 2))
+
+    def _try(self, what: str, act: Callable[[], object]) -> None:
+        """What fails is told, and tried again at the next round."""
+        outcome = "failed"
+        try:
+            act()
+            outcome = "done"
+            self._outage.over()
+        except Closed:
+            return
+        except AWAY as error:
+            self._outage.met(error)
+        except InmindError as error:
+            log.warning("could not %s: %s", what, error)
+        except Exception:
+            log.exception("could not %s", what)
+        finally:
+            metrics.worked(task=what.replace(" ", "_"), outcome=outcome)
+
+    def _queue_is_left(self, error: Exception) -> None:
+        """The engine says that it had no connection, and not why: whoever asks for one of our own is told."""
+        if self._leaving.is_set():
+            return
+        try:
+            self._jobs.make()
+        except StoreError as reason:
+            self._outage.met(reason)
+        else:
+            self._outage.met(error)
 
     def leave(self) -> None:
         """From whichever thread, or from a signal."""
@@ -123,21 +163,24 @@ class DatabaseWorker:
         app = app_for(work, connector)
         async with app.open_async():
             worker = self._of(app, wait=wait)
-            stopping = asyncio.create_task(self._stop(worker))
+            stopping = asyncio.create_task(self._stop(worker, connector))
             try:
                 await worker.run()
             finally:
                 self._worker = None
                 stopping.cancel()
 
-    async def _stop(self, worker: Worker) -> None:
+    async def _stop(self, worker: Worker, connector: TenantConnector) -> None:
         """Whenever it is told to leave; and tell who it is in the queue. A signal cannot wake a loop by itself, and a
         worker that has only begun forgets that it was stopped: so somebody looks."""
-        while True:
+        while not self._leaving.is_set():
             await asyncio.sleep(LOOKS)
             self._worker = worker.worker_id
-            if self._leaving.is_set():
-                worker.stop()
+        until = time.monotonic() + (GRACE if self._outage.goes_on else PATIENCE)
+        while time.monotonic() < until:
+            worker.stop()
+            await asyncio.sleep(LOOKS)
+        await connector.pool.close()
 
     def _of(self, app: App, *, wait: bool) -> Worker:
         settings = self._house.settings.worker
@@ -154,22 +197,6 @@ class DatabaseWorker:
             update_heartbeat_interval=settings.stalled_seconds / 3,
             stalled_worker_timeout=settings.stalled_seconds,
         )
-
-
-def _tried(what: str, act: Callable[[], object]) -> None:
-    """What fails is told, and tried again at the next round."""
-    outcome = "failed"
-    try:
-        act()
-        outcome = "done"
-    except Closed:
-        return
-    except InmindError as error:
-        log.warning("could not %s: %s", what, error)
-    except Exception:
-        log.exception("could not %s", what)
-    finally:
-        metrics.worked(task=what.replace(" ", "_"), outcome=outcome)
 
 
 def queue_of(house: Housekeeping) -> Jobs:
