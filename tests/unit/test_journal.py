@@ -34,7 +34,7 @@ def test_an_event_has_a_number_an_id_a_time_a_kind_a_payload_an_origin_and_its_s
 
 
 def test_kinds_are_unique_and_short() -> None:
-    assert len(KINDS) == 47
+    assert len(KINDS) == 48
     assert all(kind.islower() and len(kind) <= 14 for kind in KINDS)
 
 
