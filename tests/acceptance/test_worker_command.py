@@ -18,6 +18,7 @@ from typing import IO, Any
 import postgres
 import psycopg
 import pytest
+from builders import Home
 from postgres import wait_until
 from terminal import INMIND, at_once, command, inmind
 from torture.harness import SECONDS
@@ -123,6 +124,37 @@ def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
     assert (refused.exit_code, "--jobs" in refused.output) == (2, True)
     status = at_once("status", home=home).output.splitlines()
     assert status[1] == "queue     0 waiting, 0 running, 0 stalled, 0 given up"
+
+
+@pytest.mark.spec("B47", "J9")
+@pytest.mark.parametrize("place", ["database", "home"])
+def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, url: str, tmp_path: Path) -> None:
+    home = url if place == "database" else tmp_path / "home"
+    with Memory.open(home, embedder=None, settings=QUICKLY) as memory:
+        for resource in ("ada", "ben", "cy"):
+            memory.note(resource, "Just so")
+    limits = "[dream]\nmin_crystals = 1\n[limits]\ndreams_per_hour = 1\n"
+    if isinstance(home, Path):
+        (home / "config.toml").write_text(limits)
+    else:
+        with Memory.open(home, embedder=None) as memory:
+            memory.edit(memory.page("config.toml"), limits)
+    while (now := datetime.now(UTC)).minute == 59:  # the next hour has room again
+        time.sleep(1)
+    dream, done, left = inmind("worker", "--once", home=home).stdout.splitlines()
+    assert dream.startswith("Dream ")
+    assert done == "All else that was due is done."
+    until = (now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:00:00Z")
+    assert left == f"Still to come: 2 dreams, dreams_per_hour is reached until {until}."
+
+
+def test_limits_are_told_in_digits_that_people_read(home: Home) -> None:
+    limits = "[limits]\ntokens_per_day = 2_000_000\nprice_per_day = 1.25\n"
+    with Memory.open(home, embedder=None) as memory:
+        memory.note("ada", "Just so")
+        memory.edit(memory.page("config.toml"), limits)
+    told = [line.split(", until")[0] for line in at_once("status", home=home).output.splitlines() if line.startswith("limit")]
+    assert told == ["limit     tokens_per_day: 0 of 2,000,000", "limit     price_per_day: 0 of 1.25"]
 
 
 @pytest.mark.spec("G3")

@@ -34,14 +34,14 @@ def status(as_json: AsJson = False) -> None:
 def _told(status: Status) -> Iterator[str]:
     yield _line("queue", _queue(status.queue))
     since = f", the first since {stamp(status.due_since)}" if status.due_since else ""
-    yield _line("due", f"{_some(status.due, 'resource')}{since if status.due else ''}")
+    yield _line("due", f"{some(status.due, 'resource')}{since if status.due else ''}")
     yield _line(
-        "index", f"{_some(status.behind, 'resource')} behind, {_number(status.without_vectors)} without vectors"
+        "index", f"{some(status.behind, 'resource')} behind, {_number(status.without_vectors)} without vectors"
     )
     for dream in status.dreams:
         yield _line("dream", _dream(dream))
     for use in status.limits:
-        yield _line("limit", f"{use.name}: {use.used:g} of {use.most:g}, until {stamp(use.until)}")
+        yield _line("limit", f"{use.name}: {_amount(use.used)} of {_amount(use.most)}, until {stamp(use.until)}")
     for one in status.given_up:
         until = f", until {stamp(one.until)}" if one.until else ""
         yield _line("given up", f"{one.resource}: {one.reason}{until}")
@@ -63,6 +63,11 @@ def _dream(dream: RunningDream) -> str:
     return f"{dream.resource}: {dream.stage}, by {dream.by}, since {stamp(dream.began)}, {said}"
 
 
+def _amount(number: float) -> str:
+    """Of calls and tokens, or of money to the millionth."""
+    return f"{number:,.6f}".rstrip("0").rstrip(".")
+
+
 def _line(what: str, text: str) -> str:
     return f"{what:<9} {text}"
 
@@ -71,5 +76,6 @@ def _number(count: int) -> str:
     return f"more than {MOST}" if count > MOST else str(count)
 
 
-def _some(count: int, what: str) -> str:
+def some(count: int, what: str) -> str:
+    """As many as are counted."""
     return f"more than {MOST} {what}s" if count > MOST else counted(count, what)

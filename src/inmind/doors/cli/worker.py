@@ -17,12 +17,16 @@ import typer
 
 from inmind.doors.cli import TERMINATED
 from inmind.doors.cli.endings import complain
+from inmind.doors.cli.status import some
 from inmind.doors.cli.terminal import chosen_place, existing_memory, say, say_lines
 from inmind.doors.cli.upkeep import WITHOUT_DELAY, done_in_lines, plain
 from inmind.doors.signals import signals_go_to
+from inmind.doors.worker.status import Left, left_of
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.housekeeping import Upkeep
 from inmind.memory import LONGEST, Memory, house_of
+from inmind.notes import stamp
+from inmind.text import counted
 
 MOST_JOBS = 64
 
@@ -69,6 +73,16 @@ class _Out:
                 say_lines(lines)
 
 
+    def end(self, left: Left) -> None:
+        waits = left.dreams or left.jobs
+        self.remark("All else that was due is done." if waits else "All that was due is done.")
+        if left.dreams:
+            limits = [f"{use.name} is reached until {stamp(use.until)}" for use in left.limits]
+            self.remark(f"Still to come: {some(left.dreams, 'dream')}, {' and '.join(limits) or 'as soon as asked'}.")
+        if left.jobs:
+            self.remark(f"To be tried again: {counted(left.jobs, 'job')} that failed.")
+
+
 def _on_a_home(out: _Out, *, every: float, once: bool) -> None:
     from inmind.doors.worker.home import round_after_round, until_all_is_done
 
@@ -84,7 +98,7 @@ def _on_a_home(out: _Out, *, every: float, once: bool) -> None:
         with suppress(KeyboardInterrupt):
             for done in rounds:
                 out.tell(done)
-            return out.remark("All that was due is done.")
+            return out.end(left_of(house, None))
         out.remark("Stopped.")
     return None
 
@@ -99,9 +113,9 @@ def _on_a_database(url: str, out: _Out, *, every: float, jobs: int, once: bool) 
                 memory = _as_soon_as_it_is_there(opened, once=once)
         except KeyboardInterrupt:
             return out.remark("Stopped.")
-        works = DatabaseWorker(
-            house_of(memory), queue_of(house_of(memory)), url, most=jobs, told=lambda _, done: out.tell(done)
-        )
+        house = house_of(memory)
+        queue = queue_of(house)
+        works = DatabaseWorker(house, queue, url, most=jobs, told=lambda _, done: out.tell(done))
 
         def leave(*_: object) -> None:
             works.leave()
@@ -113,7 +127,7 @@ def _on_a_database(url: str, out: _Out, *, every: float, jobs: int, once: bool) 
             else:
                 out.remark(f"Looking after {memory.place}, every {every:g} s, {jobs} at a time.")
                 works.run(every)
-            return out.remark("Stopped." if works.is_leaving else "All that was due is done.")
+            return out.remark("Stopped.") if works.is_leaving else out.end(left_of(house, queue))
 
 
 def _as_soon_as_it_is_there(opened: ExitStack, *, once: bool) -> Memory:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from inmind.allowance import Use
+from inmind.allowance import CALLS, DREAMS, Use
 from inmind.dream.dreaming import Running
 from inmind.dream.schedule import PATIENCE
 from inmind.frozen import frozen
@@ -95,6 +95,27 @@ def status_of(house: Housekeeping, jobs: Jobs | None) -> Status:
         limits=tuple(house.allowances.used()),
         given_up=given_up,
     )
+
+
+@frozen(kw_only=True)
+class Left:
+    """What was due, and could not be done yet."""
+
+    dreams: int
+    """That wait for room."""
+    limits: tuple[Use, ...]
+    """Those that have none left."""
+    jobs: int = 0
+    """That have failed, and are tried again after a while."""
+
+
+def left_of(house: Housekeeping, jobs: Jobs | None) -> Left:
+    """Once all is done that can be."""
+    full = tuple(use for use in house.allowances.used() if use.name in (CALLS, DREAMS) and use.used >= use.most)
+    if jobs is not None:
+        later = jobs.queue(unheard=house.settings.worker.stalled_seconds).later
+        return Left(dreams=jobs.waiting(MOST + 1), limits=full, jobs=later)
+    return Left(dreams=sum(map(house.is_due, filter(is_tended, house.store.owners()))) if full else 0, limits=full)
 
 
 def _running(house: Housekeeping, resources: Iterable[str]) -> Iterable[RunningDream]:

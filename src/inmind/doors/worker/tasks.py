@@ -124,13 +124,13 @@ class Work:
 
     def sweep(self, worker: int | None = None) -> int:
         """Jobs of workers that are dead, and of this one that it does not have; how many go on elsewhere."""
-        settings = self.house.settings
-        longest = max(TOO_LONG, 4 * settings.model.seconds)
-        again, given_up = self.jobs.sweep(
-            unheard=settings.worker.stalled_seconds, longest=longest, tries=self.tries, lost=self._lost(worker)
-        )
+        settings, lost = self.house.settings, self._lost(worker)
+        unheard, longest = settings.worker.stalled_seconds, max(TOO_LONG, 4 * settings.model.seconds)
+        again, given_up = self.jobs.sweep(unheard=unheard, longest=longest, tries=self.tries, lost=lost)
         for job in again:
-            log.warning("nobody has told the end of %s: others go on with it", _named(job.task, job.owner))
+            why = "its end could not be told" if job.id in lost else f"it took longer than {longest:g} s"
+            why = f"its worker was not heard of for {unheard:g} s" if job.unheard else why
+            log.warning("%s is begun again: %s", _named(job.task, job.owner), why)
             metrics.worked(task=job.task, outcome="stalled")
         for job in given_up:
             log.error("%s is given up: %d workers died of it", _named(job.task, job.owner), job.tries + 1)

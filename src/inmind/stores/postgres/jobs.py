@@ -54,12 +54,14 @@ class Standing:
 
 @frozen
 class Stalled:
-    """A job whose worker was not heard of."""
+    """A job that nobody does any more."""
 
     id: int
     task: str
     owner: str
     tries: int
+    unheard: bool
+    """Of its worker, for so long that it must be dead."""
 
 
 class Jobs:
@@ -196,6 +198,10 @@ class Jobs:
         """How many owners there is something to do for, of so many at most, and since when for the first."""
         count, since = self._row("due", microseconds(now), most)
         return count, None if since is None else moment(since)
+
+    def waiting(self, most: int) -> int:
+        """How many dreams wait for room, of so many at most."""
+        return self._row("waiting", most)[0]
 
     def failing(self, most: int) -> list[tuple[str, str, datetime]]:
         """Owners that were given up for a while, why, and until when."""

@@ -102,15 +102,13 @@ SET seen = excluded.seen, tended = excluded.tended, due = excluded.due, reason =
     waits = CASE WHEN $6 AND kept.waits > 0 THEN kept.waits ELSE excluded.waits END;
 
 -- name: stalled
--- Jobs of workers that are gone, or of which nothing was heard for $1 seconds; those that have taken $2 seconds; and $3,
--- which their workers know nothing of.
-SELECT jobs.id, jobs.task_name, coalesce(jobs.args ->> 'owner', ''), jobs.attempts
-FROM tenant.procrastinate_jobs AS jobs
+-- Jobs of workers that are gone, or of which nothing was heard for $1 seconds, which the last column tells; those that
+-- have taken $2 seconds; and $3, which their workers know nothing of.
+SELECT jobs.id, jobs.task_name, coalesce(jobs.args ->> 'owner', ''), jobs.attempts, workers.id IS NULL
+FROM tenant.procrastinate_jobs AS jobs LEFT JOIN tenant.procrastinate_workers AS workers
+    ON workers.id = jobs.worker_id AND workers.last_heartbeat >= now() - make_interval(secs => $1)
 WHERE jobs.status = 'doing' AND (
-    NOT EXISTS (
-        SELECT FROM tenant.procrastinate_workers AS workers
-        WHERE workers.id = jobs.worker_id AND workers.last_heartbeat >= now() - make_interval(secs => $1)
-    ) OR (
+    workers.id IS NULL OR (
         SELECT max(events.at) FROM tenant.procrastinate_events AS events
         WHERE events.job_id = jobs.id AND events.type = 'started'
     ) < now() - make_interval(secs => $2)
@@ -171,6 +169,10 @@ WITH found AS (
 SELECT (SELECT count(*) FROM (SELECT FROM found LIMIT $2) AS few),
     least((SELECT min(due) FROM tenant.tending WHERE waits = 0 AND due <= $1),
         (SELECT min(waits) FROM tenant.tending WHERE waits > 0));
+
+-- name: waiting
+-- How many dreams wait for room, of $1 at most.
+SELECT count(*) FROM (SELECT FROM tenant.tending WHERE waits > 0 LIMIT $1) AS few;
 
 -- name: failing
 SELECT owners.name, tending.reason, tending.due FROM tenant.tending JOIN tenant.owners ON owners.id = tending.owner
