@@ -153,7 +153,8 @@ def test_limits_are_told_in_digits_that_people_read(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.note("ada", "Just so")
         memory.edit(memory.page("config.toml"), limits)
-    told = [line.split(", until")[0] for line in at_once("status", home=home).output.splitlines() if line.startswith("limit")]
+    said = at_once("status", home=home).output.splitlines()
+    told = [line.split(", until")[0] for line in said if line.startswith("limit")]
     assert told == ["limit     tokens_per_day: 0 of 2,000,000", "limit     price_per_day: 0 of 1.25"]
 
 

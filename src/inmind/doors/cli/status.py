@@ -35,9 +35,7 @@ def _told(status: Status) -> Iterator[str]:
     yield _line("queue", _queue(status.queue))
     since = f", the first since {stamp(status.due_since)}" if status.due_since else ""
     yield _line("due", f"{some(status.due, 'resource')}{since if status.due else ''}")
-    yield _line(
-        "index", f"{some(status.behind, 'resource')} behind, {_number(status.without_vectors)} without vectors"
-    )
+    yield _line("index", f"{some(status.behind, 'resource')} behind, {_number(status.without_vectors)} without vectors")
     for dream in status.dreams:
         yield _line("dream", _dream(dream))
     for use in status.limits:

@@ -72,7 +72,6 @@ class _Out:
             elif lines:
                 say_lines(lines)
 
-
     def end(self, left: Left) -> None:
         waits = left.dreams or left.jobs
         self.remark("All else that was due is done." if waits else "All that was due is done.")
