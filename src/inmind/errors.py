@@ -24,7 +24,8 @@
         ├── ReadOnly        READ_ONLY          this store takes no writes: newer schema, an earlier NOT_DURABLE, or a
         │                                      scratchpad that was opened read-only
         ├── StoreBusy       STORE_BUSY         another writer held the store longer than the timeout
-        ├── StoreUnavailable STORE_UNAVAILABLE the database cannot be reached; nothing was stored
+        ├── StoreUnavailable STORE_UNAVAILABLE the database cannot be reached, or has this tenant no more;
+        │                                      nothing was stored
         ├── OutcomeUnknown  OUTCOME_UNKNOWN    the answer of the database got lost: the change may be there or not
         ├── UnsafeStorage   UNSAFE_STORAGE     the folder or the SQLite library cannot keep the promises
         └── Damaged         DAMAGED            stored bytes do not read back; nothing was changed
@@ -287,8 +288,12 @@ class StoreUnavailable(StoreError):
 
     code = "STORE_UNAVAILABLE"
 
-    def __init__(self, *, place: str, reason: str) -> None:
-        super().__init__(f"{place} cannot be reached ({reason}): nothing was stored; call again")
+    def __init__(self, *, place: str, reason: str, gone: bool = False) -> None:
+        """`gone`: it was reached, and has this tenant no more; then nothing recovers by itself."""
+        moved = "has no such tenant any more: it was moved or erased, or its password has changed"
+        said = f"{moved} ({reason})" if gone else f"cannot be reached ({reason})"
+        then = "its operator knows its address" if gone else "call again"
+        super().__init__(f"{place} {said}: nothing was stored; {then}")
         self.place, self.reason = place, reason
 
 

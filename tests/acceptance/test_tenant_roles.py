@@ -7,17 +7,26 @@ import re
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
 from pages import PROJECT
-from postgres import Run, Server
+from postgres import Run, Server, wait_until
 from tenanted import OPERATOR, PASSWORD, ask, lived, made, operators_url, tell
 
 from inmind import Memory
-from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+from inmind.errors import (
+    InmindError,
+    InvalidInput,
+    OutcomeUnknown,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    UnsafeStorage,
+)
 from inmind.stores.postgres.database import Database
 from inmind.stores.postgres.jobs import Jobs
 from inmind.stores.postgres.tenants import TenantRoles
@@ -149,7 +158,7 @@ def test_a_tenant_can_change_its_own_password_and_only_that(roles: TenantRoles) 
     address = made(roles, "ada")
     made(roles, "bob")
     tell(address, "ALTER ROLE ada PASSWORD 'another'")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(InvalidInput, match="lets in"):
         Memory.open(address, embedder=None)
     parts = urlsplit(address)
     Memory.open(address.replace(f":{parts.password}@", ":another@"), embedder=None).close()
@@ -215,11 +224,10 @@ def test_whoever_lacks_a_right_is_told_which_it_takes_and_nothing_is_left(
     tell(admin, f"CREATE ROLE weak LOGIN {rights} PASSWORD '{PASSWORD}'")
     if rights == "NOCREATEROLE":
         tell(admin, f"GRANT CREATE ON DATABASE {DATABASE} TO weak")
-    with TenantRoles(server.url("weak", password=PASSWORD, database=DATABASE, tcp=True)) as roles:
-        with pytest.raises(InvalidInput, match=r"CREATEROLE.*CREATE on the database") as refused:
+    with pytest.raises(InvalidInput, match=r"CREATEROLE.*CREATE on the database") as refused:  # noqa: SIM117
+        with TenantRoles(server.url("weak", password=PASSWORD, database=DATABASE, tcp=True)) as roles:
             made(roles, "ada")
-        assert PASSWORD not in str(refused.value)
-        assert roles.all() == []
+    assert PASSWORD not in str(refused.value)
     assert not is_there(admin, "ada")
     assert ask(admin, "SELECT 1 FROM pg_namespace WHERE nspname = 'ada'") == []
 
@@ -313,6 +321,83 @@ def test_connections_of_who_is_erased_are_ended_whatever_they_hold(roles: Tenant
                 connection.execute("SELECT 1")
             connection.close()
     assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'ada'") == [(0,)]
+
+
+def test_whoever_comes_back_all_the_time_while_it_is_erased_is_told_that_it_is_gone(
+    roles: TenantRoles, admin: str
+) -> None:
+    address = made(roles, "ada")
+    lived(address)
+    [(number,)] = ask(admin, "SELECT oid::bigint FROM pg_roles WHERE rolname = 'ada'")
+    begun: dict[int, int] = {}
+
+    def work(who: int) -> str:
+        with Memory.open(address, embedder=None) as memory:
+            for turn in count():
+                begun[who] = turn
+                try:
+                    memory.session(f"of {who}", resource="ada", cwd="/w").note(f"note {turn}")
+                except OutcomeUnknown:
+                    continue
+                except InmindError as error:
+                    return f"{error.code}: {error}"
+        raise AssertionError("it never ends")
+
+    with ThreadPoolExecutor(4) as several:
+        working = [several.submit(work, who) for who in range(4)]
+        wait_until(lambda: len(begun) == 4 and min(begun.values()) > 1, "nobody works")
+        roles.erase("ada")
+        told = [each.result(60) for each in working]
+    for each in told:
+        assert each.startswith("STORE_UNAVAILABLE"), each
+        assert "no such tenant any more: it was moved or erased" in each
+    assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usesysid = %s", number) == [(0,)]
+
+
+def test_what_is_left_of_a_connection_says_that_the_tenant_is_gone(roles: TenantRoles, admin: str) -> None:
+    """Somebody has dropped it by other means; its tables are not damaged."""
+    address = made(roles, "ada")
+    lived(address)
+    with Memory.open(address, embedder=None) as memory:
+        tell(admin, "DROP OWNED BY ada CASCADE", "DROP ROLE ada")
+        for act in (memory.sessions, lambda: memory.session("shop").note("one more")):
+            with pytest.raises(StoreUnavailable, match="no such tenant any more"):
+                act()
+
+
+def test_who_could_not_be_erased_is_let_in_as_before(roles: TenantRoles, admin: str) -> None:
+    address = made(roles, "ada")
+    lived(address)
+    tell(address, "GRANT USAGE ON SCHEMA ada TO PUBLIC", "GRANT SELECT ON ada.events TO PUBLIC")
+    tell(admin, "CREATE VIEW public.how_many AS SELECT count(*) FROM ada.events")
+    with pytest.raises(StoreError, match="nothing was erased"), roles.held("ada") as held:
+        held.erase()
+    lived(address, session="later")
+    with pytest.raises(StoreError, match="nothing was erased"):
+        roles.erase("ada")
+    lived(address, session="latest")
+    tell(admin, "DROP VIEW public.how_many")
+
+
+def test_a_tenant_is_told_of_no_other(roles: TenantRoles) -> None:
+    address = made(roles, "ada")
+    made(roles, "bob")
+    with pytest.raises(InvalidInput, match="a superuser, or a role that may create roles"):
+        TenantRoles(address)
+
+
+def test_a_url_by_which_nobody_is_let_in_says_so_and_not_to_call_again(roles: TenantRoles, server: Server) -> None:
+    address = made(roles, "ada")
+    for url, said in (
+        (server.url("ada", password="wrong", database=DATABASE, tcp=True), "password authentication failed"),
+        (server.url("ada", password="", database=DATABASE, tcp=True), "no password supplied"),
+        (f"{address}?sslmode=require", "SSL"),
+        (server.url(database="nowhere", tcp=True), 'database "nowhere" does not exist'),
+    ):
+        for opening in (lambda url=url: Memory.open(url, embedder=None), lambda url=url: TenantRoles(url)):
+            with pytest.raises(InvalidInput, match=r"~/\.pgpass") as refused:
+                opening()
+            assert (refused.value.field, said in str(refused.value)) == ("url", True), refused.value
 
 
 def test_what_others_have_made_of_a_tenants_things_is_not_erased_with_it(roles: TenantRoles, admin: str) -> None:
@@ -457,7 +542,7 @@ def test_a_delegate_is_gone_afterwards_and_one_that_was_left_is_taken_away(roles
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 tell(place, f"RESET ROLE; {power}")
     assert ask(admin, there) == []
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(InvalidInput, match="lets in"):
         Memory.open(place, embedder=None)
     tell(admin, "CREATE ROLE inmind_delegate_left LOGIN VALID UNTIL '2020-01-01' IN ROLE ada")
     tell(admin, "CREATE ROLE inmind_delegate_busy LOGIN VALID UNTIL '2120-01-01' IN ROLE ada")
@@ -483,8 +568,11 @@ def test_a_schema_that_somebody_else_has_made_under_a_name_is_not_written_to(ser
 
 
 def test_an_operator_who_cannot_be_let_in_is_told_without_the_password(server: Server) -> None:
-    for url in (server.url("nobody", password="hush-hush", tcp=True), "postgresql://a:hush-hush@127.0.0.1:1/x"):
-        with pytest.raises(StoreUnavailable) as refused:
+    for url, how in (
+        (server.url("nobody", password="hush-hush", tcp=True), InvalidInput),
+        ("postgresql://a:hush-hush@127.0.0.1:1/x", StoreUnavailable),
+    ):
+        with pytest.raises(how) as refused:
             TenantRoles(url)
         assert "hush-hush" not in str(refused.value)
     with pytest.raises(InvalidInput) as malformed:

@@ -34,7 +34,17 @@ from inmind.home import shown_url
 from inmind.stores.fork import tell_after_fork
 from inmind.stores.postgres.connection import Connection, connect, settings_of
 from inmind.stores.postgres.pool import Exhausted, Pool
-from inmind.stores.postgres.refusals import AGAIN, READ_ONLY, first_line, is_lost, never_sent, translated
+from inmind.stores.postgres.refusals import (
+    AGAIN,
+    GONE,
+    READ_ONLY,
+    first_line,
+    is_lost,
+    is_shut_out,
+    never_sent,
+    shut_out,
+    translated,
+)
 from inmind.stores.postgres.urls import limits_in
 from inmind.stores.statements import named, script
 
@@ -71,6 +81,7 @@ class Database:
         self._make = make
         self._pool = Pool(self._connected, most=self._most)
         self._bound = threading.local()
+        self.schema = ""
         self.refusal = ""
         """Why nothing is written here, where that is so for good."""
         try:
@@ -248,6 +259,8 @@ class Database:
             if error.sqlstate == READ_ONLY:  # another server may be the one that writes now
                 connection.close()
                 self._pool.drop_idle()
+            if error.sqlstate in GONE:
+                self._check_it_is_there()
             told = translated(error, place=self.place, seconds=self._seconds, writing=writing)
             if error.sqlstate in AGAIN and isinstance(told, StoreBusy) and writing:
                 raise _Again(place=self.place, seconds=self._seconds, reason=told.reason) from error
@@ -265,9 +278,28 @@ class Database:
         except psycopg.Error as error:
             if waited := never_sent(error, place=self.place, seconds=self._seconds):
                 raise waited from error
+            if is_shut_out(error):
+                raise self._shut_out(error) from error
             refused = StoreUnavailable if time.monotonic() < until else _Lost
             raise refused(place=self.place, reason=first_line(error)) from error
         return connection
+
+    def _shut_out(self, error: psycopg.Error) -> InvalidInput | StoreUnavailable:
+        """Who was let in before has made no mistake."""
+        if not self.schema:
+            return shut_out(error, place=self.place)
+        return StoreUnavailable(place=self.place, reason=first_line(error), gone=True)
+
+    def _check_it_is_there(self) -> None:
+        """By a connection of its own: one that is left of a role that was dropped is told nothing right."""
+        if not self.schema:
+            return
+        until = time.monotonic() + self._seconds
+        with suppress(psycopg.Error), self._connected(until) as connection, connection.until(until):
+            asked = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
+            if not connection.execute(asked, (self.schema,)).get:
+                reason = f"there is no schema {self.schema!r}"
+                raise StoreUnavailable(place=self.place, reason=reason, gone=True)
 
     # -- opening -------------------------------------------------------------------------------------------
 

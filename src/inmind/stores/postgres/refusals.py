@@ -6,9 +6,20 @@ ended, nobody can tell: the server may have committed before the answer got lost
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
-from inmind.errors import Damaged, ReadOnly, StorageFull, StoreBusy, StoreError, StoreUnavailable, UnsafeStorage
+from inmind.errors import (
+    Damaged,
+    InvalidInput,
+    ReadOnly,
+    StorageFull,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    UnsafeStorage,
+)
 
 AGAIN = ("40001", "40P01")
 """Two transactions stood in each other's way, and this one was chosen to give way."""
@@ -25,7 +36,16 @@ _BUSY = {
 }
 _POOLER_IS_BUSY = ("query_wait_timeout", "no more connections allowed")
 _POOLER_IS_ALONE = ("cannot connect to server", "server_login_retry", "client_login_timeout")
-_GONE = ("3F000", "42P01", "42703", "42883", "42704")
+_SHUT_OUT = re.compile(
+    r"authentication failed|no password supplied|(role|database|user) \".*\" does not exist|not permitted to log in"
+    r"|no pg_hba.conf entry|pg_hba.conf rejects|permission denied for database|no such (user|database)"
+    r"|does not support SSL|certificate verify failed|unsupported startup parameter"
+)
+"""Said while somebody connects, where the driver tells no code."""
+
+GONE = ("3F000", "42P01", "42703", "42883", "42704")
+"""Tables are not there, or not as they should be; or their tenant is not there any more."""
+
 _ENDS = ("57P01", "57P02", "57P03", "57P04", "57P05")
 
 
@@ -34,6 +54,17 @@ def is_lost(error: psycopg.Error, connection: psycopg.Connection[object]) -> boo
     state = error.sqlstate or ""
     ends = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state
     return connection.closed or ends or state.startswith("08") or state in _ENDS
+
+
+def is_shut_out(error: psycopg.Error) -> bool:
+    """Was the server reached, and lets nobody in by this URL? Then it does not help to call again."""
+    return not error.sqlstate and bool(_SHUT_OUT.search(first_line(error)))
+
+
+def shut_out(error: psycopg.Error, *, place: str) -> InvalidInput:
+    reason = re.sub(r"^.* failed: (FATAL: *)?", "", first_line(error))
+    expected = f"one that the server lets in ({reason}); see to the URL, to ~/.pgpass or to $PGPASSWORD"
+    return InvalidInput(field="url", value=place, expected=expected)
 
 
 def never_sent(error: psycopg.Error, *, place: str, seconds: float) -> StoreError | None:
@@ -60,7 +91,7 @@ def translated(error: psycopg.Error, *, place: str, seconds: float, writing: boo
         return ReadOnly(place=place, reason="the server takes no writes just now")
     if state == "42501":
         return UnsafeStorage(place=place, reason=f"this role may not do that ({reason})")
-    if state in _GONE:
+    if state in GONE:
         return Damaged(place=place, reason=f"its tables are not as they should be ({reason})")
     if state.startswith("XX") or state.startswith("58"):
         return Damaged(place=place, reason=reason)

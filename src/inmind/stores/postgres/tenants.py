@@ -13,12 +13,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, cast
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from inmind.errors import (
     InmindError,
@@ -33,7 +34,7 @@ from inmind.frozen import frozen
 from inmind.home import checked_url, shown_url
 from inmind.stores.postgres.connection import Connection, connect, settings_of
 from inmind.stores.postgres.database import LEAST_VERSION
-from inmind.stores.postgres.refusals import first_line, is_lost, translated
+from inmind.stores.postgres.refusals import first_line, is_lost, is_shut_out, shut_out, translated
 from inmind.stores.postgres.store import PostgresStore
 from inmind.stores.postgres.urls import acting_as, let_in
 from inmind.stores.statements import named
@@ -63,6 +64,9 @@ DELEGATE = "inmind_delegate_"
 _WAIT = "5s"
 """For a lock that a connection of the tenant holds, before that connection is ended."""
 
+_WORD = "inmind.operator"
+"""A setting of ours that PostgreSQL takes from whoever connects, and that means nothing to it."""
+
 _TRIES = 3
 _DEPENDED_ON, _NOT_ALLOWED = "2BP01", "42501"
 _IS_THERE = ("42710", "42P06", "23505")
@@ -75,20 +79,41 @@ class TenantRoles:
 
     def __init__(self, url: str, *, seconds: float = SECONDS) -> None:
         self._url, self.place, self._seconds = checked_url(url, "url"), shown_url(url), seconds
+        self._connection = self._connected()
         try:
-            self._connection = connect(settings_of(url), time.monotonic() + seconds)
-        except psycopg.Error as error:
-            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-        try:
-            self._is_superuser, self._database, number = self._row("operator")
+            self._is_superuser, may_create_roles, self._database, number = self._row("operator")
         except BaseException:
             self.close()
             raise
+        if not self._is_superuser and not may_create_roles:  # a tenant has no business with others
+            self.close()
+            raise InvalidInput(field="url", value=self.place, expected=RIGHTS)
         self._version = number // 10_000
         if self._version < LEAST_VERSION:
             self.close()
             reason = f"it is PostgreSQL {self._version}, and {LEAST_VERSION} is needed"
             raise UnsafeStorage(place=self.place, reason=reason)
+
+    def _connected(self) -> Connection:
+        """With a word of its own for the server, which a pooler does not take, or keeps to itself."""
+        told = conninfo_to_dict(settings := settings_of(self._url))
+        options = f"{told.get('options') or ''} -c {_WORD}=said"
+        try:
+            connection = connect(make_conninfo(settings, options=options.strip()), time.monotonic() + self._seconds)
+        except psycopg.Error as error:
+            if "unsupported startup parameter" in first_line(error):
+                raise self._pooled() from error
+            if is_shut_out(error):
+                raise shut_out(error, place=self.place) from error
+            raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
+        if connection.execute("SELECT current_setting($1, true)", (_WORD,)).get != "said":
+            connection.close()
+            raise self._pooled()
+        return connection
+
+    def _pooled(self) -> InvalidInput:
+        expected = "an operator's URL that leads to the server itself, and not to a pooler"
+        return InvalidInput(field="url", value=self.place, expected=expected)
 
     # -- those there are -----------------------------------------------------------------------------------
 
@@ -218,11 +243,20 @@ class TenantRoles:
 
     @contextmanager
     def held(self, name: str) -> Generator[_Held]:
-        with self.entered(name) as place, self._holding(name) as connection:
-            yield _Held(place, lambda: self._counted(place, name), lambda: self._drop(connection, name))
+        with self.entered(name) as place, ExitStack() as until_erased, self._holding(name) as connection:
+
+            def erase() -> None:
+                until_erased.enter_context(self._shut_out(name))
+                self._drop(connection, name)
+
+            yield _Held(place, lambda: self._counted(place, name), erase)
 
     def erase(self, name: str) -> Inventory:
-        with self.entered(name) as place, self._holding(name, alone=True) as connection:
+        with (
+            self.entered(name) as place,
+            self._shut_out(name),
+            self._holding(name) as connection,
+        ):
             try:
                 was = self._counted(place, name)
             except StoreError:
@@ -231,24 +265,50 @@ class TenantRoles:
         return was
 
     @contextmanager
-    def _holding(self, name: str, *, alone: bool = False) -> Generator[Connection]:
-        """By a lock that goes with this transaction, whatever ends it. Whoever holds another for too long is cut off;
-        `alone`: everybody is, at once."""
+    def _shut_out(self, name: str) -> Generator[None]:
+        """Nobody comes in any more, and who was in is out. What is not erased then is let in again.
+
+        By a connection of its own: others see it at once, and not when a transaction ends that may be waiting for them.
+        """
+        was_let_in = self._known(name).admitted
+        try:
+            with closing(self._connected()) as other, self._told(other):
+                other.execute(_put("ALTER ROLE {} NOLOGIN", name))
+                self._empty(other, name)
+            yield
+        except BaseException:
+            if was_let_in:
+                with suppress(InmindError), self._told() as connection:
+                    connection.execute(_put("ALTER ROLE {} LOGIN", name))
+            raise
+
+    def _empty(self, connection: Connection, name: str) -> None:
+        until, found = time.monotonic() + self._seconds, True
+        while found:
+            with connection.transaction():
+                self._become(connection, name)
+                found = self._end_connections(connection, name)
+            if found and time.monotonic() > until:
+                raise StoreBusy(place=self.place, seconds=self._seconds, reason="connections of it do not end")
+
+    @contextmanager
+    def _holding(self, name: str) -> Generator[Connection]:
+        """By a lock that goes with its transaction, whatever ends it. Whoever holds another for too long is cut off."""
+        with self._transaction() as connection:
+            self._may_become(connection, name)
         for _ in range(_TRIES):
             with self._transaction() as connection:
-                if self._hold(connection, name, alone=alone):
+                if self._hold(connection, name):
                     yield connection
                     self._go_on(connection)
                     return
         raise StoreBusy(place=self.place, seconds=self._seconds)
 
-    def _hold(self, connection: Connection, name: str, *, alone: bool) -> bool:
+    def _hold(self, connection: Connection, name: str) -> bool:
         for limit in ("idle_in_transaction_session_timeout", *(["transaction_timeout"] if self._version >= 17 else [])):
             connection.execute(f"SET LOCAL {limit} = 0")  # others work meanwhile, and this one waits for them
         connection.execute(f"SET LOCAL lock_timeout = '{_WAIT}'")
         self._become(connection, name)
-        if alone:
-            self._end_connections(connection, name)
         try:
             if self._has_tables(connection, name):
                 with connection.transaction():
@@ -274,8 +334,9 @@ class TenantRoles:
         if left:
             raise StoreError(f"nothing was erased: {', '.join(left)} of {role!r} would be left")
 
-    def _end_connections(self, connection: Connection, role: str) -> None:
-        connection.execute(_sql("end_connections"), (role,)).fetchall()
+    def _end_connections(self, connection: Connection, role: str) -> bool:
+        """Were there any?"""
+        return bool(connection.execute(_sql("end_connections"), (role,)).fetchall())
 
     def _counted(self, place: str, name: str) -> Inventory:
         """By a delegate: here, and only here, something of the tenant's own could run."""
@@ -329,20 +390,20 @@ class TenantRoles:
             yield connection
 
     @contextmanager
-    def _told(self) -> Generator[Connection]:
-        connection = self._connection
+    def _told(self, other: Connection | None = None) -> Generator[Connection]:
+        connection = other or self._connection
         try:
             with connection.until(time.monotonic() + self._seconds):
                 yield connection
         except psycopg.Error as error:
-            raise self._translated(error) from error
+            raise self._translated(error, connection) from error
 
     def _go_on(self, connection: Connection) -> None:
         """The next step has its own time."""
         connection.deadline = time.monotonic() + self._seconds
 
-    def _translated(self, error: psycopg.Error) -> InvalidInput | StoreError:
-        if is_lost(error, self._connection):
+    def _translated(self, error: psycopg.Error, connection: Connection) -> InvalidInput | StoreError:
+        if is_lost(error, connection):
             return OutcomeUnknown(place=self.place, reason=first_line(error))
         if error.sqlstate == _NOT_ALLOWED:
             return InvalidInput(field="url", value=self.place, expected=f"{RIGHTS} ({first_line(error)})")

@@ -2,7 +2,7 @@
 
 -- name: operator
 -- Who asks, and what of a server that is.
-SELECT rolsuper, current_database(), current_setting('server_version_num')::integer
+SELECT rolsuper, rolcreaterole, current_database(), current_setting('server_version_num')::integer
 FROM pg_catalog.pg_roles WHERE rolname = current_user;
 
 -- name: tenants
