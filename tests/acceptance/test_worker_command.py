@@ -287,3 +287,15 @@ def test_a_database_that_is_away_is_waited_for_and_told_of_when_it_goes_and_come
             assert worker.leave() < 6
             assert (worker.process.returncode, worker.said[-1]) == (0, "Stopped."), worker.told
             assert len(worker.of_the_database) == 5
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["worker", "--db", "A", "--db", "B"], ["worker", "--db=A", "--db=B"], ["--db", "A", "--db", "B", "worker"]],
+)
+def test_a_worker_serves_one_memory_and_a_second_is_refused(arguments: list[str]) -> None:
+    urls = {"A": "postgresql://ada@db.internal/memory", "B": "postgresql://ben@db.internal/memory"}
+    given = [one.replace("A", urls["A"]).replace("B", urls["B"]) for one in arguments]
+    ran = inmind(*given)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("inmind: USAGE: --db stands twice: a command is about one memory.")

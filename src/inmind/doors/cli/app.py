@@ -6,9 +6,10 @@ What stands here beside a name is the first sentence of the command's own help; 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -100,6 +101,10 @@ class Group(_TakesThoseOfAll, TyperGroup):
 class Command(_TakesThoseOfAll, TyperCommand):
     """One command. What the library refuses is named here as it was typed: --limit and not limit, TEXT and not text."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _check_one_place(ctx, args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -126,6 +131,11 @@ class Commands(TyperGroup):
         if not standalone_mode:
             return code
         sys.exit(code)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        commands = self.list_commands(ctx)
+        _check_one_place(ctx, takewhile(lambda one: one not in commands, args))
+        return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         with ending():  # help and version are printed here
@@ -207,6 +217,14 @@ def options(
     ] = False,
 ) -> None:
     _heed(home, db, debugging)
+
+
+def _check_one_place(ctx: Any, args: Iterable[str]) -> None:
+    """A second one would be heeded and the first forgotten, which nobody means who writes both side by side."""
+    said = [one.partition("=")[0] for one in takewhile(lambda one: one != "--", args)]
+    for option in ("--home", "--db"):
+        if said.count(option) > 1:
+            raise UsageError(f"{option} stands twice: a command is about one memory", ctx)
 
 
 def _heed(home: Path | str | None, db: str | None, debugging: bool) -> None:
