@@ -14,9 +14,9 @@ from tenanted import PASSWORD, lived, made, operators_url
 
 from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, NotFound, PartedWays
-from inmind.journal import NoteTaken
+from inmind.journal import Configured, NoteTaken
 from inmind.stores.postgres.tenants import TenantRoles
-from inmind.stores.tenants import Inventory, Tenants
+from inmind.stores.tenants import Tenants
 from inmind.tenancy.homes import TenantHomes
 from inmind.tenancy.moving import Copied, Moved, move, opened
 
@@ -76,10 +76,6 @@ def names(tenants: Tenants) -> list[str]:
     return [one.name for one in tenants.all()]
 
 
-def without_settings(inventory: Inventory) -> dict[str, int]:
-    return {stream: version for stream, version in inventory.versions.items() if stream != "settings"}
-
-
 @WAYS
 def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
@@ -87,14 +83,18 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
     address = made(source, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory:
-        memory.edit(memory.page("config.toml"), "[search]\nsources = ['memory']\n")
+        for source_of_words in ("sessions", "memory"):
+            memory.edit(memory.page("config.toml"), f"[search]\nsources = ['{source_of_words}']\n")
         before = [message.wire for message in memory.session("shop").mind.line]
         texts = [memory.session("shop").read(path) for path in ("detail/harbour.md", "overview.md")]
     was, told = source.inventory("ada"), Told()
     done = moved(source, target, told)
     assert (done.erased, done.copied.left_out) == (True, ())
     assert (names(source), names(target)) == (["bob"], ["ada"])
-    assert without_settings(target.inventory("ada")) == without_settings(was)
+    arrived = target.inventory("ada").versions
+    assert arrived.items() >= was.versions.items()
+    assert set(arrived) - set(was.versions) <= {"settings"}, "those of a file are written down"
+    assert done.copied.inventory == was
     assert target.inventory("ada").keys == was.keys
     [(new, _)] = told
     with Memory.open(new, embedder=None) as memory:
@@ -265,6 +265,40 @@ def test_as_long_as_a_file_has_no_place_there_nothing_is_erased(at: Opening, tmp
     assert damaged.read_bytes() == b"somebody's only copy"
     damaged.rename(damaged.with_name("MEMORY.md.seed-backup"))  # which is in the journal as well
     assert moved(source, target).erased
+
+
+def test_what_settings_ever_were_comes_along_by_way_of_a_folder_too(at: Opening) -> None:
+    source, between, target = at("server"), at("homes"), at("server of another")
+    lived(address := made(source, "ada"))
+
+    def write(address: str, text: str) -> None:
+        with Memory.open(address, embedder=None) as memory:
+            memory.edit(memory.page("config.toml"), text)
+
+    for number in (1, 2, 3):
+        write(address, f"[model]\ndaily_tokens = {number}\n")
+    told = Told()
+    moved(source, between, told)
+    write(told[0][0], "[model]\ndaily_tokens = 4\n")
+    moved(between, target, told)
+    with target.entered("ada") as place, opened(place) as store:
+        texts = [event.what.text for event in store.read("settings") if isinstance(event.what, Configured)]
+    assert texts == [f"[model]\ndaily_tokens = {number}\n" for number in (1, 2, 3, 4)]
+
+
+def test_settings_that_have_gone_on_in_both_places_are_left_as_they_are(at: Opening) -> None:
+    source, target = at("server"), at("server of another")
+    lived(address := made(source, "ada"))
+    told = Told()
+    moved(source, target, told, keep=True)
+    for number, place in enumerate((address, told[0][0]), start=1):
+        with Memory.open(place, embedder=None) as memory:
+            memory.edit(memory.page("config.toml"), f"[model]\ndaily_tokens = {number}\n")
+    done = moved(source, target)
+    assert (done.erased, done.copied.left_out) == (False, ("config.toml",))
+    for number, place in enumerate((address, told[0][0]), start=1):
+        with Memory.open(place, embedder=None) as memory:
+            assert memory.page("config.toml").text == f"[model]\ndaily_tokens = {number}\n"
 
 
 def test_settings_that_cannot_be_read_come_along_for_a_person_to_look_at(at: Opening, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from inmind.bundle.aside import aside
 from inmind.bundle.bundle import Watch
 from inmind.bundle.exporting import export
 from inmind.editing import SETTINGS as TEXTS
-from inmind.errors import Damaged, InvalidInput, NotFound
+from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.frozen import frozen
 from inmind.home import CONFIG, DATABASE, SETTINGS
 from inmind.journal import Event, HasRead, microseconds, to_json
@@ -140,7 +140,7 @@ def _copied(name: str, source: Tenants, target: Tenants, watch: Watch) -> _Copy:
         target.arriving(name, continues=lambda there: _is_copy(here, there)) as there,
     ):
         left_out = _carried(here, there, watch)
-        digests = _compared(here, there, inventory, inventory.versions)
+        digests = _compared(here, there, inventory, inventory.versions, parted=CONFIG in left_out)
     return _Copy(inventory=inventory, digests=digests, left_out=left_out)
 
 
@@ -150,7 +150,8 @@ def _brought_up(name: str, held: Held, target: Tenants, copy: _Copy) -> _Copy:
     grown = inventory.grown_since(copy.inventory)
     with target.arriving(name, continues=lambda _: True) as there:  # it was made, or told from others, a moment ago
         left_out = _carried_since(held.place, there, grown)
-        digests = {**copy.digests, **_compared(held.place, there, inventory, grown)}
+        compared = _compared(held.place, there, inventory, grown, parted=CONFIG in left_out)
+        digests = {**copy.digests, **compared}
     return _Copy(inventory=inventory, digests=digests, left_out=left_out)
 
 
@@ -163,9 +164,9 @@ def _carried(here: Where, there: Where, watch: Watch) -> tuple[str, ...]:
     ):
         exported = ours.export(folder / "tenant.inmind", watch=lambda done, total: watch(done, 2 * total))
         texts = {path: ours.page(path).text for path in TEXTS}
-        _settle(theirs, texts)
+        parted = _settle(here, there, theirs, texts)
         imported = theirs.import_(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
-        return (*exported.left_out, *filter(_is_only_there, imported.left_out), *_unsettled(theirs, texts))
+        return (*exported.left_out, *filter(_is_only_there, imported.left_out), *(parted or _unsettled(theirs, texts)))
 
 
 def _carried_since(here: Where, there: Where, grown: Iterable[str]) -> tuple[str, ...]:
@@ -183,8 +184,8 @@ def _carried_since(here: Where, there: Where, grown: Iterable[str]) -> tuple[str
             left_out += (*exported.left_out, *filter(_is_only_there, imported.left_out))
             file.unlink()
         texts = {path: ours.config(path).text for path in TEXTS}
-        _settle(theirs, texts)
-        return (*left_out, *_unsettled(theirs, texts))
+        parted = _settle(here, there, theirs, texts)
+        return (*left_out, *(parted or _unsettled(theirs, texts)))
 
 
 def _owners(store: Store, streams: Iterable[str]) -> list[str]:
@@ -197,13 +198,23 @@ def _owners(store: Store, streams: Iterable[str]) -> list[str]:
     return [""] if "" in found else sorted(found)
 
 
-def _settle(theirs: Memory, texts: Mapping[str, str]) -> None:
-    """Settings come along as they are: it is the same tenant who made them."""
+def _settle(here: Where, there: Where, theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Settings come along as they are, with all that they ever were: it is the same tenant who made them. Answers with
+    what cannot, since they have gone on in both places."""
+    with opened(here) as ours, opened(there) as new:
+        try:
+            with new.adopting() as adoption:
+                for event in ours.read(SETTINGS):
+                    adoption.add(event)
+        except Conflict:
+            return (CONFIG,)
+        is_alike = isinstance(there, str) and ours.version(SETTINGS) == new.version(SETTINGS)
     for path, text in texts.items():
         page = theirs.page(path)
-        if text and not page.version:
+        if text != page.text and (not page.version or is_alike):
             with suppress(InvalidInput):  # one that cannot be read is put beside, as that of any bundle
                 theirs.edit(page, text)
+    return ()
 
 
 def _unsettled(theirs: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
@@ -216,16 +227,19 @@ def _is_only_there(name: str) -> bool:
     return name != CONFIG and not name.rpartition("/")[2].startswith(BACKUP)
 
 
-def _compared(here: Where, there: Where, inventory: Inventory, streams: Iterable[str]) -> dict[str, str]:
-    """Read streams in both places, up to where they were when they were copied. Either may have gone on since."""
+def _compared(
+    here: Where, there: Where, inventory: Inventory, streams: Iterable[str], *, parted: bool
+) -> dict[str, str]:
+    """Read streams in both places, up to where they were when they were copied. Either may have gone on since.
+    `parted`: it is known that settings have, and not alike."""
     digests: dict[str, str] = {}
     with opened(here) as ours, opened(there) as theirs:
         for stream in streams:
             digests[stream], copied = (_digest(store, stream, inventory.versions[stream]) for store in (ours, theirs))
-            if stream != SETTINGS and digests[stream] != copied:
+            if digests[stream] != copied and not (parted and stream == SETTINGS):
                 raise Damaged(place=f"the copy of {stream}", reason="it is not what it was made of")
             known, held = set(_keys(ours, stream)), set(_keys(theirs, stream))
-            if stream != SETTINGS and len(known) == inventory.keys_of.get(stream, 0) and known - held:
+            if len(known) == inventory.keys_of.get(stream, 0) and known - held:
                 raise Damaged(place=f"the copy of {stream}", reason=f"it lacks {len(known - held)} keys")
     return digests
 
