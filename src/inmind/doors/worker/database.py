@@ -36,7 +36,7 @@ log = logging.getLogger("inmind")
 GRACE = 1.5
 """Seconds that jobs have to end by themselves, once a worker has to leave."""
 
-PATIENCE = 4.0
+PATIENCE = 5.0
 """Seconds that the queue has to hear of it: then its connections are shut, since somebody may wait for one."""
 
 LOOKS = 0.1
