@@ -45,6 +45,7 @@ aio
 replay clients doctor tenancy
 inmind
 doors adapters
+__main__
 """
 RANK = {room: rank for rank, line in enumerate(ORDER.split("\n")) for room in line.split()}
 

@@ -40,7 +40,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 _SHOWN = 120
-_UNSAID = object()
+UNSAID = object()
+"""In the place of a value that is not named: there is none, or it may be a secret, and messages end up in logs."""
 
 
 class InmindError(Exception):
@@ -57,8 +58,8 @@ class InvalidInput(InmindError):
 
     code = "INVALID_INPUT"
 
-    def __init__(self, *, field: str, value: object = _UNSAID, expected: str) -> None:
-        super().__init__(f"{field}: expected {expected}" + ("" if value is _UNSAID else f", got {shown(value)}"))
+    def __init__(self, *, field: str, value: object = UNSAID, expected: str) -> None:
+        super().__init__(f"{field}: expected {expected}" + ("" if value is UNSAID else f", got {shown(value)}"))
         self.field, self.value, self.expected = field, value, expected
 
 

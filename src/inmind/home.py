@@ -34,6 +34,10 @@ MOST_NAME = 200
 DATABASES = ("postgresql://", "postgres://")
 """How the URLs of databases begin."""
 
+_PAIR = r"(host|hostaddr|port|dbname|user|sslmode)\s*=\s*\S*\s*"
+_CALLED = re.compile(rf"postgres(ql)?:|(.*\s)?password\s*=|\s*({_PAIR}){{2,}}$")
+"""How anything begins that leads to a database, in one of the ways that others take."""
+
 _TOLD_OF_A_URL = frozenset(["host", "hostaddr", "port", "user", "dbname", "sslmode"])
 _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^:@/?#,\[\]]*)(?::[0-9]*)?"
 _URL = re.compile(
@@ -43,7 +47,10 @@ _URL = re.compile(
 
 
 def default_home() -> Path:
-    return Path(os.environ.get("INMIND_HOME") or Path.home() / ".inmind").expanduser()
+    if not (named := os.environ.get("INMIND_HOME")):
+        return Path.home() / ".inmind"
+    refuse_database(named, "$INMIND_HOME", "$INMIND_DB")
+    return Path(named).expanduser()
 
 
 def default_place() -> Path | str:
@@ -61,8 +68,16 @@ def is_database(place: object) -> bool:
     return isinstance(place, str) and place.startswith(DATABASES)
 
 
+def refuse_database(folder: str, field: str, instead: str) -> None:
+    """What leads to a database is the name of no folder, and may have a password in it, which is not repeated."""
+    if _CALLED.match(folder):
+        raise InvalidInput(field=field, expected=f"a folder on this machine: a database is given by {instead}")
+
+
 def checked_url(url: object, field: str) -> str:
     """One of which it can be told what is a password: what a driver says of others may well be part of it."""
+    if isinstance(url, str) and "://" not in url and os.path.isdir(os.path.expanduser(url)):
+        raise InvalidInput(field=field, value=url, expected="the URL of a database; a folder is given by --home")
     if not isinstance(url, str) or not is_database(url) or not url.isprintable() or not _URL.fullmatch(url):
         value = shown_url(url) if isinstance(url, str) else url
         expected = "the URL of a database, like postgresql://user:password@host/name, special characters as %XX"
@@ -146,6 +161,8 @@ def somebody(resource: object) -> str:
 def checked_home(home: object) -> Path:
     if isinstance(home, Path) and str(home).startswith(("postgresql:/", "postgres:/")):
         raise InvalidInput(field="home", expected="the URL of a database as a text: a Path takes a slash away from it")
+    if isinstance(home, str | Path):
+        refuse_database(str(home), "home", "its URL, like postgresql://user:password@host/name")
     if not isinstance(home, str | Path) or not str(home) or "://" in str(home):
         value = shown_url(str(home)) if isinstance(home, str | Path) and str(home) else home
         raise InvalidInput(field="home", value=value, expected="a folder on this machine, or the URL of a database")

@@ -207,11 +207,11 @@ def _checked(name: str, value: Any) -> Any:
         known = f"did you mean {near[0]}?" if near else f"one of {', '.join(defaults)}"
         if isinstance(value, str) and any(word in name.lower() for word in _SECRET):
             known = "a key is never written down here: model.key_env names the variable that has it"
-        raise InvalidInput(field=f"settings.{name}", value=WITHHELD, expected=f"a setting that there is; {known}")
+        raise InvalidInput(field=f"settings.{name}", expected=f"a setting that there is: {known}")
     if isinstance(value, Mapping):
-        raise InvalidInput(field=f"settings.{name}", value=WITHHELD, expected="a value, not a table")
+        raise InvalidInput(field=f"settings.{name}", expected="a value, not a table")
     if name == "model.key_env" and isinstance(value, str) and value and not value.isidentifier():
-        raise InvalidInput(field=f"settings.{name}", value=WITHHELD, expected="the name of a variable, never a key")
+        raise InvalidInput(field=f"settings.{name}", expected="the name of a variable, never a key")
     if name == "search.sources":
         given = [value] if isinstance(value, str) else value
         if not isinstance(given, list | tuple) or not given or any(one not in SOURCES for one in given):  # pyright: ignore[reportUnknownVariableType] -- from a file
@@ -232,15 +232,6 @@ def _checked(name: str, value: Any) -> Any:
         raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")
     return value if whole else float(value)
 
-
-class _Withheld:
-    """In the place of a value that nobody has asked for: it may be a secret, and messages end up in logs."""
-
-    def __repr__(self) -> str:
-        return "one that is not shown here"
-
-
-WITHHELD = _Withheld()
 
 _SECRET = ("key", "token", "secret", "password")
 """In the names of what should not be in a file."""

@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 from inmind import Memory
 from inmind.doors.cli.app import app
 from inmind.doors.mcp.token import VARIABLE
-from inmind.errors import InmindError
+from inmind.errors import InmindError, InvalidInput
 from inmind.home import checked_url, default_place, shown_url
 from inmind.stores.postgres import database
 from inmind.stores.postgres.connection import Connection, connect
@@ -178,6 +178,61 @@ def test_no_message_shows_a_password(url: str, debug: list[str], caplog: pytest.
         Memory.open(url)
     assert "ter2" not in str(told.value)
     assert "ter2" not in str(inmind("doctor", "--db", url, "--json").output)
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:hunter2@127.0.0.1:1/db",
+        "postgres://ada:hunter2@there/db",
+        "host=127.0.0.1 dbname=memory password=hunter2",
+        "password = hunter2",
+        "host=there port=5432 user=ada",
+    ],
+)
+def test_what_leads_to_a_database_is_no_folder_and_its_password_is_not_repeated(
+    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = in_one_line(inmind("--home", url, "sessions"))
+    assert said == "inmind: INVALID_INPUT: --home: expected a folder on this machine: a database is given by --db\n"
+    for opened in (Path(url), *([] if "://" in url else [url])):
+        with pytest.raises(InvalidInput) as refused:
+            Memory.open(opened)
+        assert "hunter2" not in str(refused.value)
+    monkeypatch.setenv("INMIND_HOME", url)
+    assert "$INMIND_HOME: expected a folder on this machine: a database is given by $INMIND_DB" in in_one_line(
+        inmind("sessions")
+    )
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("inmind_conections=4", "did you mean 'inmind_connections'?, got 'inmind_conections'"),
+        ("ssslmode=require", "did you mean 'sslmode'?, got 'ssslmode'"),
+    ],
+)
+def test_a_parameter_that_is_mistyped_is_named(asked: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"postgresql://ada:hunter2@127.0.0.1:1/db?{asked}"
+    assert in_one_line(inmind("--db", url, "sessions")) == (
+        f"inmind: INVALID_INPUT: --db: expected parameters that there are: {said}\n"
+    )
+    assert f"--db: expected parameters that there are: {said}" in in_one_line(inmind("tenant", "list", "--db", url))
+    monkeypatch.setenv("INMIND_DB", url)
+    assert "INVALID_INPUT: $INMIND_DB: expected parameters" in in_one_line(inmind("sessions"))
+
+
+def test_a_module_is_the_command_too() -> None:
+    ran = subprocess.run([sys.executable, "-m", "inmind", "--version"], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout[:7]) == (0, "inmind ")
+
+
+def test_a_folder_is_no_database(tmp_path: Path) -> None:
+    said = in_one_line(inmind("--db", str(tmp_path), "sessions"))
+    assert "--db: expected the URL of a database; a folder is given by --home, got " in said
 
 
 def test_a_url_is_shown_with_who_where_and_which() -> None:

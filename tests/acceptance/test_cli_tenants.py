@@ -152,7 +152,7 @@ def test_a_name_that_is_taken_is_refused(at: tuple[list[str], Tenants]) -> None:
 def test_where_nobody_can_be_asked_nothing_is_erased_unsaid(at: tuple[list[str], Tenants]) -> None:
     where, tenants = at
     made(tenants, "ada")
-    assert "--yes" in refused(here("erase", "ada", *where, stdin="y\n"))
+    assert "say --yes: nobody can be asked here" in refused(here("erase", "ada", *where, stdin="y\n"))
     assert [one.name for one in tenants.all()] == ["ada"]
 
 
@@ -186,12 +186,17 @@ def typed(answer: str, *arguments: str) -> str:
 # -- passwords ------------------------------------------------------------------------------------------------
 
 
-def test_a_password_can_be_given_where_nobody_else_sees_it(server: Server) -> None:
+def test_a_password_can_be_given_where_nobody_else_sees_it(server: Server, tmp_path: Path) -> None:
     url = server.url(tcp=True)
     with TenantRoles(url) as roles:
         ran = inmind("tenant", "create", "ada", "--password-stdin", "--db", url, stdin="of my choice\n")
         assert urlsplit(ran.stdout.strip()).password == "of%20my%20choice"
-        assert "password" in refused(here("create", "bob", "--password-stdin", "--db", url, stdin="\n"))
+        ran = here("create", "bob", "--password-stdin", "--db", url, stdin="\n")
+        assert ("password" in refused(ran), ran.stdout) == (True, "")
+        lived(made(homes := TenantHomes(tmp_path / "homes"), "bob"))
+        ran = here("move", "bob", "--password-stdin", "--to", url, "--home", homes.place, stdin="\n")
+        assert ("password" in refused(ran), ran.stdout) == (True, "")
+        assert [one.name for one in roles.all()] == ["ada"]
         roles.erase("ada")
         for one in roles.all():
             roles.erase(one.name)

@@ -10,10 +10,10 @@ import shlex
 from pathlib import Path
 
 from inmind.doctor.finding import Check, Finding, Subject
-from inmind.errors import InmindError, InvalidInput
+from inmind.errors import UNSAID, InmindError, InvalidInput
 from inmind.home import CONFIG
 from inmind.models import Question, configured
-from inmind.settings import WITHHELD, ModelSettings, Settings, settings_of
+from inmind.settings import ModelSettings, Settings, settings_of
 
 CONFIGURED = Check(Subject.PLACE, CONFIG)
 ENDPOINT = Check(Subject.MODEL, "endpoint")
@@ -43,7 +43,7 @@ def settings(home: Path) -> tuple[Settings | None, Finding]:
 def refused(error: InvalidInput) -> str:
     """Which setting it is, and what it should be."""
     name = error.field.removeprefix("settings.")
-    what = error.value if name == CONFIG else name if error.value is WITHHELD else f"{name} = {error.value!r}"
+    what = error.value if name == CONFIG else name if error.value is UNSAID else f"{name} = {error.value!r}"
     return f"{what}: expected {error.expected}"
 
 

@@ -31,7 +31,7 @@ from inmind.stores.base import Store, owner_by
 from inmind.stores.in_folder import BACKUP, InFolder
 from inmind.stores.rows import as_row
 from inmind.stores.sqlite import SqliteStore
-from inmind.stores.tenants import Held, Inventory, Tenants, Where
+from inmind.stores.tenants import Held, Inventory, Tenants, Where, checked_password
 
 AT_A_TIME = 1_000
 
@@ -62,9 +62,9 @@ Tell = Callable[[str, Copied], None]
 
 def create(name: str, tenants: Tenants, *, password: str | None = None, tell: Callable[[str], None]) -> None:
     """A tenant with nothing in it. `tell` is given its address, in which is its password: once, and by no other way."""
+    chosen = secrets.token_urlsafe(24) if password is None else checked_password(password)
     with tenants.arriving(name) as place:
         Memory.open(place, settings=Settings(), embedder=None).close()
-    chosen = secrets.token_urlsafe(24) if password is None else password
     tell(tenants.address(name, chosen))
     tenants.admit(name, chosen)
 
@@ -82,6 +82,8 @@ def move(
     """`keep`: the old place stays as it is, and goes on being used. Where the target lets the tenant in already and no
     password is given, the one that it has goes on to be right.
     """
+    if password is not None:
+        checked_password(password)
     _refuse_the_same(name, source, target)
     copy = _copied(name, source, target, watch)
     if keep or copy.left_out:

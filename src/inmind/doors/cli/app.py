@@ -112,6 +112,10 @@ class Command(_TakesThoseOfAll, TyperCommand):
             typed = {
                 param.name: param.opts[0] if param.opts[0].startswith("-") else _bare(param) for param in self.params
             }
+            if error.field == "url":
+                from inmind.doors.cli.terminal import named_by
+
+                typed.setdefault("url", named_by())
             if error.field not in typed:
                 raise
             raise type(error)(field=typed[error.field], value=error.value, expected=error.expected) from error

@@ -105,8 +105,8 @@ def move_(
     """Move a tenant to another database or folder: copied, read back, let in there, and only then erased here.
 
     Prints its new address before anything is erased. Whatever happens meanwhile, one of the two has all of it: call
-    again, and it goes on. What the tenant writes meanwhile is copied too; for the last of it who writes has to wait, and
-    is then told that it is gone. Its agents have to be told the new address.
+    again, and it goes on. What the tenant writes meanwhile is copied too; for the last of it who writes has to wait,
+    and is then told that it is gone. Its agents have to be told the new address.
     """
 
     def tell(address: str, copied: Copied) -> None:
@@ -182,7 +182,7 @@ def _password(*, tenants_have_some: bool, asked: bool) -> str | None:
 
 def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInput(field="--yes", expected="where nobody can be asked")
+        leave("INVALID_INPUT", "say --yes: nobody can be asked here")
     print(printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inmind.errors import InmindError, InvalidInput, NotFound
-from inmind.home import checked_url, default_place, shown_url
+from inmind.home import checked_url, default_place, refuse_database, shown_url
 from inmind.listing import nearest_resource, nearest_session
 from inmind.memory import Memory, existing, meant
 from inmind.settings import Settings, settings_of
@@ -42,6 +42,8 @@ def look_into(home: Path | None, db: str | None = None) -> None:
     global _named
     if home is not None and db is not None:
         raise InvalidInput(field="--db", value=shown_url(db), expected="nothing beside --home")
+    if home is not None:
+        refuse_database(str(home), "--home", "--db")
     _named = home if db is None else checked_url(db, "--db")
 
 
@@ -55,6 +57,11 @@ def refuse_place(expected: str) -> None:
 def chosen_place() -> Path | str:
     """A home, or the URL of a database: as it was named, or else the usual one."""
     return _named or default_place()
+
+
+def named_by() -> str:
+    """What has named a database: an option, or the environment."""
+    return "$INMIND_DB" if _named is None else "--db"
 
 
 @contextmanager

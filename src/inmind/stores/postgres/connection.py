@@ -17,7 +17,7 @@ import psycopg
 from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 
-from inmind.stores.postgres.urls import for_the_driver
+from inmind.stores.postgres.urls import for_the_driver, unfit
 
 T = TypeVar("T")
 
@@ -114,11 +114,12 @@ def leads_somewhere(connection: Connection, until: float) -> bool:
 
 def settings_of(url: str) -> str:
     """What a URL tells the driver, with what it leaves open."""
-    url = for_the_driver(url)
-    told = conninfo_to_dict(url)
-    timeout_from_conninfo(told)
-    usual = {key: value for key, value in {**NETWORK, "application_name": "inmind"}.items() if key not in told}
-    return make_conninfo(url, **{**usual, "client_encoding": "UTF8"})
+    with suppress(psycopg.Error):
+        told = conninfo_to_dict(plain := for_the_driver(url))
+        timeout_from_conninfo(told)
+        usual = {key: value for key, value in {**NETWORK, "application_name": "inmind"}.items() if key not in told}
+        return make_conninfo(plain, **{**usual, "client_encoding": "UTF8"})
+    raise unfit(url)
 
 
 def connect(conninfo: str, until: float) -> Connection:

@@ -72,10 +72,7 @@ class Database:
     def __init__(self, url: str, *, seconds: float | None = None, most: int | None = None, make: bool = True) -> None:
         """`seconds` that a call may take and `most` connections, if it is not for the URL to say. `make`: a schema,
         where there is none; else that is NotFound."""
-        try:
-            self._conninfo, self.place = settings_of(url), shown_url(url)
-        except psycopg.Error:  # whose words may be the whole of the URL, with its password
-            raise InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…") from None
+        self._conninfo, self.place = settings_of(url), shown_url(url)
         limits = limits_in(url)
         self._seconds, self._most = seconds or limits.seconds or SECONDS, most or limits.connections or MOST
         self._make = make

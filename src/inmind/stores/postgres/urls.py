@@ -6,12 +6,15 @@ They are written so that `home.checked_url` can tell what in them is a password,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from urllib.parse import quote, urlencode
 
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 
 from inmind.errors import InvalidInput
 from inmind.frozen import frozen
+from inmind.home import checked_url
 
 _CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
 _OURS = (_CONNECTIONS, _SECONDS)
@@ -32,6 +35,17 @@ class Limits:
 def limits_in(url: str) -> Limits:
     told = _ours(url)
     return Limits(connections=_number(told, _CONNECTIONS, 1_000), seconds=_number(told, _SECONDS, 86_400))
+
+
+def unfit(url: str) -> InvalidInput:
+    """What to say of one that the driver does not take: its own words may be the whole of it, with the password."""
+    known = [*_OURS, *(option.keyword.decode() for option in Conninfo.get_defaults())]
+    for name in (pair.partition("=")[0] for pair in checked_url(url, "url").partition("?")[2].split("&")):
+        if name and name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            return InvalidInput(field="url", value=name, expected=f"parameters that there are{hint}")
+    return InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…")
 
 
 def for_the_driver(url: str) -> str:
