@@ -17,11 +17,14 @@ from typing import Any
 
 import homes
 import postgres
+import psycopg
 import pytest
 from builders import Home
 from hypothesis import HealthCheck, settings
 
 from inmind import Memory, Session
+from inmind.stores.postgres import PostgresStore
+from inmind.stores.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 
 _UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -150,3 +153,20 @@ def tenant_url(tenants: postgres.Tenants) -> Generator[str]:
     """A tenant of the test's own, with nothing in it."""
     with tenants.fresh() as url:
         yield url
+
+
+@pytest.fixture
+def jobs(tenant_url: str) -> Generator[Jobs]:
+    """Its queue, which is made by that."""
+    store = PostgresStore.open(tenant_url)
+    made = Jobs(store.database)
+    made.make()
+    yield made
+    store.close()
+
+
+@pytest.fixture
+def sql(tenant_url: str) -> Generator[psycopg.Connection[Any]]:
+    """As the tenant, in its own schema."""
+    with psycopg.connect(tenant_url, autocommit=True) as connection:
+        yield connection

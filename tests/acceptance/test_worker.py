@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -36,29 +35,8 @@ from inmind.testing import ManualClock
 
 
 @pytest.fixture
-def url(tenant_url: str) -> str:
-    return tenant_url
-
-
-@pytest.fixture
 def calls(tmp_path: Path) -> Path:
     return tmp_path / "calls"
-
-
-@pytest.fixture
-def jobs(url: str) -> Iterator[Jobs]:
-    store = PostgresStore.open(url)
-    made = Jobs(store.database)
-    made.make()
-    yield made
-    store.close()
-
-
-@pytest.fixture
-def sql(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """As the tenant, in its own schema."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
 
 
 def user_of(url: str) -> str:
@@ -87,28 +65,28 @@ def done_once(url: str, *, model: Any = None) -> None:
 
 
 @pytest.mark.spec("J9", "G3")
-def test_a_worker_does_what_is_due_and_no_more(url: str) -> None:
-    fill(url, "ada", "ben", "cy")
-    done_once(url)
-    assert [dreams_in(url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
-    done_once(url)
-    assert [dreams_in(url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
+def test_a_worker_does_what_is_due_and_no_more(tenant_url: str) -> None:
+    fill(tenant_url, "ada", "ben", "cy")
+    done_once(tenant_url)
+    assert [dreams_in(tenant_url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
+    done_once(tenant_url)
+    assert [dreams_in(tenant_url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
 
 
 @pytest.mark.spec("J9")
-def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(url: str, tmp_path: Path) -> None:
+def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(tenant_url: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     clock = ManualClock()
     pages: list[str] = []
-    for place in (url, home):
+    for place in (tenant_url, home):
         with Memory.open(place, embedder=None, settings=QUICKLY, clock=clock) as memory:
             for note in (*NOTES, NOTES[0]):
                 memory.note("ada", note)
-    with a_worker(url, clock=clock) as worker:
+    with a_worker(tenant_url, clock=clock) as worker:
         worker.run_once()
     with Memory.open(home, embedder=None, settings=QUICKLY, clock=clock) as memory:
         memory.upkeep()
-    for place in (url, home):
+    for place in (tenant_url, home):
         with Memory.open(place, embedder=None) as memory:
             (dream,) = memory.dreams("ada")
             pages.append(text_of(memory, STATE))
@@ -118,18 +96,18 @@ def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(url: str, tmp_path: Path)
 
 
 @pytest.mark.spec("J9", "G3")
-def test_a_schedule_outlives_those_who_keep_it(url: str) -> None:
+def test_a_schedule_outlives_those_who_keep_it(tenant_url: str) -> None:
     clock = ManualClock()
-    fill(url, "ada")
+    fill(tenant_url, "ada")
 
     def worked() -> int:
-        with a_worker(url, clock=clock) as worker:
+        with a_worker(tenant_url, clock=clock) as worker:
             worker.run_once()
-        return len(dreams_in(url))
+        return len(dreams_in(tenant_url))
 
     assert worked() == 1
     clock.advance(seconds=3_600)
-    with Memory.open(url, embedder=None, clock=clock) as memory:
+    with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
         memory.note("ada", "Ben is on holiday")
     assert worked() == 1
     clock.advance(seconds=3_000)
@@ -139,24 +117,24 @@ def test_a_schedule_outlives_those_who_keep_it(url: str) -> None:
 
 
 @pytest.mark.spec("J9")
-def test_whoever_is_looked_after_is_left_alone_until_something_happens_or_is_due(url: str, jobs: Jobs) -> None:
+def test_whoever_is_looked_after_is_left_alone_until_something_happens_or_is_due(tenant_url: str, jobs: Jobs) -> None:
     now = datetime.now(UTC)
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     assert jobs.look(now) == 1
     assert jobs.look(now) == 0  # its job waits
-    done_once(url)
+    done_once(tenant_url)
     assert jobs.look(now) == 0
     assert jobs.due(now) == (0, None)
-    fill(url, "ada", "ben")
+    fill(tenant_url, "ada", "ben")
     assert jobs.look(now) == 2
     later = now + timedelta(days=40)
-    done_once(url)
+    done_once(tenant_url)
     assert jobs.look(later) == 2
     assert jobs.standing("ada").seen > 0
 
 
-def test_what_belongs_to_nobody_is_no_job(url: str, jobs: Jobs) -> None:
-    with Memory.open(url, embedder=None) as memory:
+def test_what_belongs_to_nobody_is_no_job(tenant_url: str, jobs: Jobs) -> None:
+    with Memory.open(tenant_url, embedder=None) as memory:
         memory.session("alone").note("Just so")
     assert jobs.look(datetime.now(UTC)) == 0
 
@@ -174,22 +152,22 @@ def test_who_has_been_quiet_for_long_is_looked_at_more_seldom() -> None:
 
 @pytest.mark.spec("J9", "K22")
 @pytest.mark.parametrize("stage", [*BEHIND, DONE])
-def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(url: str, calls: Path, stage: str) -> None:
-    fill(url, "ada")
-    ended = run(workers.killed_behind, url=url, calls=str(calls), stage=stage)
+def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str, calls: Path, stage: str) -> None:
+    fill(tenant_url, "ada")
+    ended = run(workers.killed_behind, url=tenant_url, calls=str(calls), stage=stage)
     assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.said
     until = time.monotonic() + SECONDS
-    with leases_are_short(), a_worker(url, model=Paid(str(calls))) as worker:
+    with leases_are_short(), a_worker(tenant_url, model=Paid(str(calls))) as worker:
         while True:
             worker.run_once()
-            with Memory.open(url, embedder=None) as memory:
-                if [dream.status for dream in memory.dreams("ada")] == ["done"] and not left_over(url):
+            with Memory.open(tenant_url, embedder=None) as memory:
+                if [dream.status for dream in memory.dreams("ada")] == ["done"] and not left_over(tenant_url):
                     break
             assert time.monotonic() < until, "nobody went on with it"
             time.sleep(0.1)
-    assert dreams_in(url) == ["done"]
+    assert dreams_in(tenant_url) == ["done"]
     assert asked(calls) == 1
-    with Memory.open(url, embedder=None) as memory:
+    with Memory.open(tenant_url, embedder=None) as memory:
         happened = [event.what for event in events_of(memory)]
         assert sum(isinstance(what, Dreamt) for what in happened) == 1
         assert sum(isinstance(what, DreamTaken) for what in happened) == (stage in BEHIND and stage != "committed")
@@ -205,11 +183,11 @@ def left_over(url: str) -> int:
 @pytest.mark.spec("J9", "K20")
 @pytest.mark.parametrize("many", [30, pytest.param(200, marks=pytest.mark.torture)])
 def test_two_workers_of_which_one_dies_again_and_again_dream_once_for_everybody(
-    url: str, calls: Path, sql: psycopg.Connection[Any], many: int
+    tenant_url: str, calls: Path, sql: psycopg.Connection[Any], many: int
 ) -> None:
     resources = [f"r{number:03}" for number in range(many)]
-    fill(url, *resources)
-    running = [Running(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
+    fill(tenant_url, *resources)
+    running = [Running(workers.goes_on, url=tenant_url, calls=str(calls)) for _ in range(2)]
     killed = seen = 0
     began = time.monotonic()
     try:
@@ -220,7 +198,7 @@ def test_two_workers_of_which_one_dies_again_and_again_dream_once_for_everybody(
                 doomed = running.pop(0)
                 doomed.kill()
                 doomed.finish()
-                running.append(Running(workers.goes_on, url=url, calls=str(calls)))
+                running.append(Running(workers.goes_on, url=tenant_url, calls=str(calls)))
                 killed, seen = killed + 1, done
         # What is left in the queue could dream once more.
         wait_until(lambda: not _left(sql), "the queue does not run empty", seconds=SECONDS)
@@ -230,7 +208,7 @@ def test_two_workers_of_which_one_dies_again_and_again_dream_once_for_everybody(
             one.finish()
     assert killed > 1
     for one in resources:
-        assert dreams_in(url, one) == ["done"]
+        assert dreams_in(tenant_url, one) == ["done"]
     assert asked(calls) <= len(resources) + killed  # whom it had just answered was killed before it could say so
 
 
@@ -245,11 +223,11 @@ def _dreamt(sql: psycopg.Connection[Any]) -> int:
 
 @pytest.mark.spec("J9")
 def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
-    url: str, jobs: Jobs, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+    tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     jobs.look(datetime.now(UTC))
-    with Memory.open(url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
+    with Memory.open(tenant_url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
         work = Work(house_of(memory), jobs, workers.unheard)
         for tries in range(3):
             fetch = "SELECT procrastinate_fetch_job_v2(NULL, worker_id) FROM procrastinate_register_worker_v1()"
@@ -272,47 +250,49 @@ def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
 
 
 @pytest.mark.spec("C08", "J9")
-def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at_once(url: str, calls: Path) -> None:
-    fill(url, "ada")
-    leaving = Running(workers.leaves_in_the_middle, url=url)
+def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at_once(
+    tenant_url: str, calls: Path
+) -> None:
+    fill(tenant_url, "ada")
+    leaving = Running(workers.leaves_in_the_middle, url=tenant_url)
     leaving.hear_until("asked")
     began = time.monotonic()
     os.kill(leaving.pid, signal.SIGTERM)
     leaving.hear_until("left")
     assert time.monotonic() - began < 5
     leaving.finish()
-    with Memory.open(url, embedder=None) as memory:
+    with Memory.open(tenant_url, embedder=None) as memory:
         running = memory.belongings("ada").dreams.running
         assert running is not None
         assert (running.stage, running.holds(datetime.now(UTC))) == ("gathered", False)
-    done_once(url, model=Paid(str(calls)))
-    with Memory.open(url, embedder=None) as memory:
+    done_once(tenant_url, model=Paid(str(calls)))
+    with Memory.open(tenant_url, embedder=None) as memory:
         (dream,) = memory.dreams("ada")
         assert (dream.id, dream.status, dream.by) == (running.dream, "done", "paid")
-    assert (dreams_in(url), asked(calls)) == (["done"], 1)
+    assert (dreams_in(tenant_url), asked(calls)) == (["done"], 1)
 
 
 @pytest.mark.spec("J9", "P33")
 def test_a_worker_outlives_connections_that_are_cut(
-    url: str, postgres_admin: str, monkeypatch: pytest.MonkeyPatch
+    tenant_url: str, postgres_admin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.doors.worker.database.WAIT", 0.1)
-    fill(url, "ada")
-    with a_worker(url) as worker:
+    fill(tenant_url, "ada")
+    with a_worker(tenant_url) as worker:
         thread = threading.Thread(target=worker.run, args=(1.0,))
         thread.start()
         try:
-            wait_until(lambda: has_dreamt(url, "ada"), "no dream", seconds=SECONDS)
+            wait_until(lambda: has_dreamt(tenant_url, "ada"), "no dream", seconds=SECONDS)
             cutting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
             with psycopg.connect(postgres_admin, autocommit=True) as admin:
-                assert admin.execute(cutting, [user_of(url)]).fetchall()
-            fill(url, "ben")
-            wait_until(lambda: has_dreamt(url, "ben"), "it does not go on", seconds=SECONDS)
+                assert admin.execute(cutting, [user_of(tenant_url)]).fetchall()
+            fill(tenant_url, "ben")
+            wait_until(lambda: has_dreamt(tenant_url, "ben"), "it does not go on", seconds=SECONDS)
         finally:
             worker.leave()
             thread.join(SECONDS)
     assert not thread.is_alive()
-    assert [dreams_in(url, one) for one in ("ada", "ben")] == [["done"]] * 2
+    assert [dreams_in(tenant_url, one) for one in ("ada", "ben")] == [["done"]] * 2
 
 
 # -- what fails --------------------------------------------------------------------------------------------
@@ -320,10 +300,10 @@ def test_a_worker_outlives_connections_that_are_cut(
 
 @pytest.mark.spec("J9", "G3")
 def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
-    url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(url, "ada", "ben")
-    with a_worker(url, settings={"worker.tries": 2}) as worker:
+    fill(tenant_url, "ada", "ben")
+    with a_worker(tenant_url, settings={"worker.tries": 2}) as worker:
         house = worker._house  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
         tend = house.tend
 
@@ -334,7 +314,7 @@ def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
 
         monkeypatch.setattr(house, "tend", broken)
         worker.run_once()
-        assert (dreams_in(url, "ada"), dreams_in(url, "ben")) == ([], ["done"])
+        assert (dreams_in(tenant_url, "ada"), dreams_in(tenant_url, "ben")) == ([], ["done"])
         queue = jobs.queue(unheard=30)
         assert (queue.waiting, queue.later, queue.failed) == (0, 1, 0)
         assert left_of(house, jobs) == Left(dreams=0, limits=(), jobs=1)
@@ -343,37 +323,38 @@ def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
         assert jobs.queue(unheard=30).failed == 1
         ((owner, reason, _),) = jobs.failing(10)
         assert (owner, reason.startswith("STORE_BUSY: ")) == ("ada", True)
-    done_once(url)
-    assert dreams_in(url, "ada") == []
+    done_once(tenant_url)
+    assert dreams_in(tenant_url, "ada") == []
 
 
 @pytest.mark.spec("K20")
-def test_a_dream_of_somebody_else_is_waited_for_and_no_failure(url: str, jobs: Jobs) -> None:
-    fill(url, "ada")
+def test_a_dream_of_somebody_else_is_waited_for_and_no_failure(tenant_url: str, jobs: Jobs) -> None:
+    fill(tenant_url, "ada")
     seen: list[int] = []
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
-            done_once(url)
+            done_once(tenant_url)
             seen.append(jobs.queue(unheard=30).failed)
 
-    with Memory.open(url, embedder=None) as memory:
+    with Memory.open(tenant_url, embedder=None) as memory:
         memory.dream("ada", watch=watch)
         due, _ = jobs.due(datetime.now(UTC) + timedelta(minutes=2))
     assert (seen, due) == ([0], 1)
-    assert dreams_in(url) == ["done"]
+    assert dreams_in(tenant_url) == ["done"]
 
 
 # -- limits ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("B47", "J9")
-def test_eight_processes_at_once_keep_to_one_limit(url: str, calls: Path) -> None:
+def test_eight_processes_at_once_keep_to_one_limit(tenant_url: str, calls: Path) -> None:
     names = [[f"r{process}-{n}" for n in range(2)] for process in range(8)]
-    fill(url, *(name for some in names for name in some))
+    fill(tenant_url, *(name for some in names for name in some))
     limits = {"limits.model_calls_per_minute": 5}
     running = [
-        Running(workers.dreams_within, url=url, calls=str(calls), resources=some, limits=limits) for some in names
+        Running(workers.dreams_within, url=tenant_url, calls=str(calls), resources=some, limits=limits)
+        for some in names
     ]
     for one in running:
         one.hear_until("waiting")
@@ -410,10 +391,10 @@ def test_a_schema_is_named_safely_in_each_statement() -> None:
 
 
 @pytest.mark.spec("J9")
-def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, url: str) -> None:
+def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, tenant_url: str) -> None:
     task = "embed"
     jobs.defer(task)
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(tenant_url, autocommit=True) as connection:
         connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
         jobs.defer(task)
         jobs.defer("another")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,38 +27,15 @@ from torture.workers import QUICKLY, fill
 from inmind import Memory
 from inmind.doors.worker.status import status_of
 from inmind.memory import house_of
-from inmind.stores.postgres import PostgresStore
 from inmind.stores.postgres.jobs import Jobs
 from inmind.testing import ManualClock
-
-
-@pytest.fixture
-def url(tenant_url: str) -> str:
-    return tenant_url
-
-
-@pytest.fixture
-def jobs(url: str) -> Iterator[Jobs]:
-    store = PostgresStore.open(url)
-    made = Jobs(store.database)
-    made.make()
-    yield made
-    store.close()
-
-
-@pytest.fixture
-def sql(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """As the tenant, in its own schema."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
-
 
 # -- looking -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("J9")
-def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(url: str, jobs: Jobs) -> None:
-    fill(url, "ada", "ben")
+def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(tenant_url: str, jobs: Jobs) -> None:
+    fill(tenant_url, "ada", "ben")
     now = datetime.now(UTC)
     jobs.look(now)
     jobs.tended("ben", seen=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
@@ -69,7 +46,7 @@ def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(url: str
         if phase == "propose":
             told.append(status_of(house_of(memory), jobs))
 
-    with Memory.open(url, embedder=None, settings=limited) as memory:
+    with Memory.open(tenant_url, embedder=None, settings=limited) as memory:
         memory.dream("ada", watch=watch)
         (found,) = told
     assert (found.queue.waiting, found.queue.running, found.queue.workers) == (2, 0, 0)
@@ -81,16 +58,16 @@ def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(url: str
     ]
     (one,) = found.given_up
     assert (one.resource, one.reason) == ("ben", "STORE: no room")
-    text = inmind("status", "--db", url).stdout.splitlines()
+    text = inmind("status", "--db", tenant_url).stdout.splitlines()
     assert [line.split()[0] for line in text[1:]] == ["queue", "due", "index", "given"]
     assert "2 waiting" in text[1]
-    as_json = json.loads(inmind("status", "--db", url, "--json").stdout)
+    as_json = json.loads(inmind("status", "--db", tenant_url, "--json").stdout)
     assert (as_json["queue"]["waiting"], as_json["given_up"][0]["resource"]) == (2, "ben")
 
 
-def test_looking_makes_no_tables_for_jobs(url: str, sql: psycopg.Connection[Any]) -> None:
-    fill(url, "ada")
-    found = json.loads(inmind("status", "--db", url, "--json").stdout)
+def test_looking_makes_no_tables_for_jobs(tenant_url: str, sql: psycopg.Connection[Any]) -> None:
+    fill(tenant_url, "ada")
+    found = json.loads(inmind("status", "--db", tenant_url, "--json").stdout)
     assert (found["due"], found["queue"]["workers"]) == (1, 0)
     assert sql.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,)
 
@@ -99,16 +76,16 @@ def test_looking_makes_no_tables_for_jobs(url: str, sql: psycopg.Connection[Any]
 
 
 @pytest.mark.spec("J9", "G3")
-def test_once_does_what_is_due_and_leaves(url: str) -> None:
-    with Memory.open(url, embedder=None) as memory:
+def test_once_does_what_is_due_and_leaves(tenant_url: str) -> None:
+    with Memory.open(tenant_url, embedder=None) as memory:
         for number in range(6):
             memory.note("ada", f"Fact number {number} about boats")
-    first = inmind("worker", "--db", url, "--once")
+    first = inmind("worker", "--db", tenant_url, "--once")
     assert (first.returncode, first.stderr) == (0, "")
     dream, done = first.stdout.splitlines()
     assert dream.startswith("Dream ")
     assert done == "All that was due is done."
-    assert inmind("worker", "--db", url, "--once").stdout == "All that was due is done.\n"
+    assert inmind("worker", "--db", tenant_url, "--once").stdout == "All that was due is done.\n"
 
 
 @pytest.mark.spec("G3")
@@ -128,8 +105,8 @@ def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.spec("B47", "J9")
 @pytest.mark.parametrize("place", ["database", "home"])
-def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, url: str, tmp_path: Path) -> None:
-    home = url if place == "database" else tmp_path / "home"
+def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, tenant_url: str, tmp_path: Path) -> None:
+    home = tenant_url if place == "database" else tmp_path / "home"
     with Memory.open(home, embedder=None, settings=QUICKLY) as memory:
         for resource in ("ada", "ben", "cy"):
             memory.note(resource, "Just so")
@@ -179,11 +156,11 @@ def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
 
 @pytest.mark.spec("C08")
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_ends_in_good_order(url: str, which: signal.Signals) -> None:
-    fill(url, "ada")
-    with Memory.open(url, embedder=None) as memory:
+def test_the_command_ends_in_good_order(tenant_url: str, which: signal.Signals) -> None:
+    fill(tenant_url, "ada")
+    with Memory.open(tenant_url, embedder=None) as memory:
         memory.edit(memory.page("config.toml"), "[dream]\nmin_crystals = 1\n[worker]\npoll_seconds = 0.1\n")
-    arguments = command("worker", "--db", url, "--every", "1", "--jobs", "2")
+    arguments = command("worker", "--db", tenant_url, "--every", "1", "--jobs", "2")
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = [process.stdout.readline(), process.stdout.readline()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,27 +33,6 @@ from inmind.testing import ManualClock
 FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)"
 
 
-@pytest.fixture
-def url(tenant_url: str) -> str:
-    return tenant_url
-
-
-@pytest.fixture
-def jobs(url: str) -> Iterator[Jobs]:
-    store = PostgresStore.open(url)
-    made = Jobs(store.database)
-    made.make()
-    yield made
-    store.close()
-
-
-@pytest.fixture
-def sql(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """As the tenant, in its own schema."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection
-
-
 @contextmanager
 def working(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
     thread = threading.Thread(target=worker.run, args=(every,))
@@ -77,22 +56,22 @@ def is_dreamt(url: str, resource: str = "ada") -> Callable[[], bool]:
 
 @pytest.mark.spec("J9")
 def test_a_worker_that_died_of_everything_it_could_have_keeps_nobody_from_working(
-    url: str, jobs: Jobs, sql: psycopg.Connection[Any]
+    tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any]
 ) -> None:
     """All that stands in the queue is held by somebody dead: jobs of one owner, and those of the whole tenant."""
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     jobs.look(datetime.now(UTC))
     jobs.defer("embed")
     (dead,) = sql.execute("SELECT worker_id FROM procrastinate_register_worker_v1()").fetchall()[0]
     assert all(sql.execute(FETCH, [dead]).fetchall()[0][0] for _ in range(2))
     sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
-    with a_worker(url) as worker, working(worker):
-        wait_until(is_dreamt(url), "nobody goes on", seconds=SECONDS)
+    with a_worker(tenant_url) as worker, working(worker):
+        wait_until(is_dreamt(tenant_url), "nobody goes on", seconds=SECONDS)
 
 
 @pytest.mark.spec("J9", "P33")
 def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
-    url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.doors.worker.tasks.TO_TELL", 0.3)
     cut: list[str] = []
@@ -105,31 +84,31 @@ def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
         await telling(connector, query, **arguments)
 
     monkeypatch.setattr(TenantConnector, "execute_query_async", cutting)
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     left = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
     settings = {"worker.stalled_seconds": 60.0}  # it is alive, and nobody else would look
     monkeypatch.setattr(DatabaseWorker, "_unheard", 0.4)
-    with a_worker(url, settings=settings) as worker, working(worker):
+    with a_worker(tenant_url, settings=settings) as worker, working(worker):
         wait_until(lambda: bool(cut), "no job came to its end", seconds=SECONDS)
         wait_until(lambda: sql.execute(left).fetchone() == (0,), "it is never told", seconds=SECONDS)
-    assert dreamt(url) == ["done"]
+    assert dreamt(tenant_url) == ["done"]
 
 
 @pytest.mark.spec("J9")
 @pytest.mark.usefixtures("jobs")
 def test_what_fails_outside_the_queue_is_told(
-    url: str, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+    tenant_url: str, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     sql.execute("ALTER TABLE tending RENAME COLUMN reason TO why")
 
     def told() -> bool:
         return any("could not look around" in record.getMessage() for record in caplog.records)
 
-    with caplog.at_level(logging.WARNING, "inmind"), a_worker(url) as worker, working(worker):
+    with caplog.at_level(logging.WARNING, "inmind"), a_worker(tenant_url) as worker, working(worker):
         wait_until(told, "nobody is told", seconds=SECONDS)
         sql.execute("ALTER TABLE tending RENAME COLUMN why TO reason")
-        wait_until(is_dreamt(url), "it does not go on", seconds=SECONDS)
+        wait_until(is_dreamt(tenant_url), "it does not go on", seconds=SECONDS)
 
 
 def test_of_all_who_look_around_one_does_and_the_next_after_as_long_as_was_said(jobs: Jobs) -> None:
@@ -138,9 +117,9 @@ def test_of_all_who_look_around_one_does_and_the_next_after_as_long_as_was_said(
 
 @pytest.mark.spec("J8", "J9")
 def test_nobody_outside_the_schema_can_hold_up_its_jobs(
-    url: str, jobs: Jobs, postgres_admin: str, sql: psycopg.Connection[Any]
+    tenant_url: str, jobs: Jobs, postgres_admin: str, sql: psycopg.Connection[Any]
 ) -> None:
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     with psycopg.connect(postgres_admin) as stranger:
         stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"inmind {jobs.schema}"])
         sql.execute("SET lock_timeout = '1s'")
@@ -150,12 +129,12 @@ def test_nobody_outside_the_schema_can_hold_up_its_jobs(
 
 @pytest.mark.spec("J9")
 def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
-    url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.stores.postgres.jobs.MOST_WAITING", 1)
-    fill(url, "ada")
+    fill(tenant_url, "ada")
     assert jobs.look(datetime.now(UTC)) == 1
-    fill(url, "ben")
+    fill(tenant_url, "ben")
     assert jobs.look(datetime.now(UTC)) == 0
     sql.execute("UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 hour'")
     assert jobs.look(datetime.now(UTC)) == 1
@@ -165,40 +144,40 @@ def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
 
 
 @pytest.mark.spec("B47", "J9")
-def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(url: str) -> None:
+def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(tenant_url: str) -> None:
     clock, owners = ManualClock(), "abc"
     for hour in range(3):
-        with Memory.open(url, embedder=None, clock=clock) as memory:
+        with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
             for owner in owners:
                 memory.note(owner, f"Fact {hour} about {owner} and its boats")
-        with a_worker(url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
+        with a_worker(tenant_url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
             worker.run_once()
         clock.advance(seconds=3_600)
-    assert [len(dreamt(url, owner)) for owner in owners] == [1] * 3
+    assert [len(dreamt(tenant_url, owner)) for owner in owners] == [1] * 3
 
 
 @pytest.mark.spec("B47", "J9")
 def test_where_calls_of_a_minute_are_limited_dreams_wait_their_turn_and_none_goes_by_rules(
-    url: str, tmp_path: Path
+    tenant_url: str, tmp_path: Path
 ) -> None:
     clock, owners, model = ManualClock(), ["ada", "ben", "cy"], Paid(str(tmp_path / "calls"))
-    with Memory.open(url, embedder=None, clock=clock) as memory:
+    with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
         for owner in owners:
             memory.note(owner, f"Just so, {owner}")
     for minute in range(1, 4):
-        with a_worker(url, clock=clock, model=model, settings={"limits.model_calls_per_minute": 1}) as worker:
+        with a_worker(tenant_url, clock=clock, model=model, settings={"limits.model_calls_per_minute": 1}) as worker:
             worker.run_once()
         assert asked(tmp_path / "calls") == minute
         clock.advance(seconds=60)
-    with Memory.open(url, embedder=None) as memory:
+    with Memory.open(tenant_url, embedder=None) as memory:
         made = [(dream.by, dream.status) for owner in owners for dream in memory.dreams(owner)]
     assert made == [("paid", "done")] * 3
 
 
 @pytest.mark.spec("B47", "J9")
-def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(url: str, jobs: Jobs) -> None:
+def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(tenant_url: str, jobs: Jobs) -> None:
     now = datetime.now(UTC)
-    fill(url, "ada", "ben", "cy")
+    fill(tenant_url, "ada", "ben", "cy")
     for minutes, owner in enumerate(("cy", "ada", "ben")):
         at = now - timedelta(minutes=9 - minutes)
         jobs.tended(owner, seen=10**9, at=at, due=now, waits=True)
@@ -226,13 +205,13 @@ def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end
 
 @pytest.mark.spec("G3", "J9")
 def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_comes_next(
-    url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.consolidator.AT_A_TIME", 2)
     clock, settings = ManualClock(), {"dream.enabled": False}
     with (
-        Memory.open(url, embedder=None, settings=settings, clock=clock) as one,
-        Memory.open(url, embedder=None, settings=settings, clock=clock) as other,
+        Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as one,
+        Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as other,
     ):
         one.session("talk", resource="ada").add([{"role": "user", "content": f"The boat {n} is red"} for n in range(6)])
         house_of(one).deep().catch_up(["ada"])
@@ -243,17 +222,17 @@ def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_
 
 
 @pytest.mark.spec("J9")
-def test_a_worker_sees_settings_that_are_changed_while_it_works(url: str) -> None:
-    with Memory.open(url, embedder=None) as memory:
+def test_a_worker_sees_settings_that_are_changed_while_it_works(tenant_url: str) -> None:
+    with Memory.open(tenant_url, embedder=None) as memory:
         memory.edit(memory.page("config.toml"), "[dream]\nenabled = false\n")
-    fill(url, "ada")
-    with a_worker(url) as worker, working(worker):
-        wait_until(lambda: not looked_after(url), "nobody looks after her", seconds=SECONDS)
-        assert dreamt(url) == []
-        with Memory.open(url, embedder=None) as memory:
+    fill(tenant_url, "ada")
+    with a_worker(tenant_url) as worker, working(worker):
+        wait_until(lambda: not looked_after(tenant_url), "nobody looks after her", seconds=SECONDS)
+        assert dreamt(tenant_url) == []
+        with Memory.open(tenant_url, embedder=None) as memory:
             memory.edit(memory.page("config.toml"), "[dream]\nenabled = true\n")
-        fill(url, "ada")
-        wait_until(is_dreamt(url), "it has not read them", seconds=SECONDS)
+        fill(tenant_url, "ada")
+        wait_until(is_dreamt(tenant_url), "it has not read them", seconds=SECONDS)
 
 
 def looked_after(url: str) -> int:
@@ -287,22 +266,22 @@ def test_a_machine_whose_clock_is_wrong_goes_by_that_of_the_server(off: int, cap
 
 
 def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
-    url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    tenant_url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.doors.worker.status.MOST", 2)
-    fill(url, "ada", "ben")
-    with Memory.open(url, embedder=None) as memory:
+    fill(tenant_url, "ada", "ben")
+    with Memory.open(tenant_url, embedder=None) as memory:
         assert status_of(house_of(memory), jobs).due == 2
-    fill(url, "cy", "dee", "eve")
-    with Memory.open(url, embedder=None) as memory:
+    fill(tenant_url, "cy", "dee", "eve")
+    with Memory.open(tenant_url, embedder=None) as memory:
         assert status_of(house_of(memory), jobs).due == 3
 
 
-def test_a_queue_is_not_told_of_once_its_worker_has_left(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever exports metrics asks for the last ones when the program ends."""
     looks: list[Callable[[], Mapping[str, float]]] = []
     monkeypatch.setattr("inmind.metrics.watch_queue", looks.append)
-    with a_worker(url) as worker, working(worker):
+    with a_worker(tenant_url) as worker, working(worker):
         wait_until(lambda: bool(looks), "nobody is told of the queue", seconds=SECONDS)
         assert looks[0]().keys() == {"waiting", "running", "lag"}
     assert looks[0]() == {}
