@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from builders import Home
 from torture import statements, writers
 from torture.harness import Running, ask, together
 
@@ -110,10 +111,11 @@ def test_a_decision_is_taken_again_for_long(tmp_path: Path) -> None:
     count_up(str(tmp_path / "home"), each=150)
 
 
+@pytest.mark.spec("K17", "A3", "J2", "J8")
 @pytest.mark.parametrize("path", ["overview.md", "MEMORY.md", "detail/plan.md"])
-def test_of_two_writers_on_one_version_one_wins_and_the_other_gets_both_texts(tmp_path: Path, path: str) -> None:
-    """K17, A3, J2: and the winner's text is what everybody reads."""
-    home = str(tmp_path / "home")
+def test_of_two_writers_on_one_version_one_wins_and_the_other_gets_both_texts(home: Home, path: str) -> None:
+    """And the winner's text is what everybody reads."""
+    home = str(home)
     base = ask(writers.begin_document, home=home, path=path, text="base\n")
     for turn in range(4):
         texts = [f"{turn} left\n", f"{turn} right\n"]

@@ -66,27 +66,6 @@ def test_eight_processes_a_command_line_and_a_server_take_1600_notes(tenant_url:
     crowd(tenant_url, tmp_path, processes=8, each=200, doors=20)
 
 
-@pytest.mark.spec("K17", "A3", "J2", "J8")
-@pytest.mark.parametrize("path", ["overview.md", "MEMORY.md", "detail/plan.md"])
-def test_of_two_writers_on_one_version_one_wins_and_the_other_gets_both_texts(tenant_url: str, path: str) -> None:
-    base = ask(writers.begin_document, home=tenant_url, path=path, text="base\n")
-    for turn in range(2):
-        texts = [f"{turn} left\n", f"{turn} right\n"]
-        pair = [Running(writers.write_once, home=tenant_url, path=path, text=text, base=base) for text in texts]
-        answers = [ended.answer for ended in together(pair)]
-        (won,) = [index for index, answer in enumerate(answers) if "version" in answer]
-        lost = answers[1 - won]
-        assert lost == {
-            "conflict": "CONFLICT",
-            "mine": texts[1 - won],
-            "theirs": texts[won],
-            "expected": base,
-            "actual": answers[won]["version"],
-        }
-        assert ask(writers.read_once, home=tenant_url, path=path) == {"text": texts[won], "version": lost["actual"]}
-        base = lost["actual"]
-
-
 @pytest.mark.spec("K20", "G7", "J9")
 def test_of_five_who_begin_at_once_one_dreams_and_nobody_who_writes_meanwhile_waits(tenant_url: str) -> None:
     ask(memories.begin, url=tenant_url)
