@@ -102,7 +102,7 @@ class Allowances:
                 if window.name == CALLS:
                     raise NoRoom(window.end)
                 free = f"{window.name} has no room for one more answer before {stamp(window.end)}"
-                raise ModelFailed(reason=f"{LIMITED}{free}, so this dream goes by rules")
+                raise ModelFailed(reason=f"{LIMITED}{free}")
             held.append((window, amount))
         return held
 

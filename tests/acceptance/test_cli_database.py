@@ -305,11 +305,51 @@ def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -
     assert json.loads(ran.stdout)["home"] == shown_url(tenant_url)
 
 
+def test_a_doctor_says_that_a_database_takes_no_writes(db: str) -> None:
+    asked = f"{db}{'&' if '?' in db else '?'}options=-c%20default_transaction_read_only%3Don"
+    ran = inmind("--db", asked, "doctor", "--offline", "--json")
+    told = ("trouble", "default_transaction_read_only is on: it takes no writes")
+    assert (ran.exit_code, findings(ran)["writing"]) == (5, told)
+
+
+def test_a_doctor_says_of_vectors_who_makes_them(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
+    assert told["vectors"] == ("ok", "found by pgvector")
+    monkeypatch.setattr("inmind.doctor.search.embedder_of", lambda _: None)
+    told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
+    assert told["vectors"] == ("ok", "none are made here; those that others make, pgvector finds")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["edit", "overview.md", "--session", "support-4"],
+        ["show", "page", "overview.md", "--session", "support-4"],
+        ["show", "page", "MEMORY.md", "--resource", "adda"],
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(db: str, arguments: list[str]) -> None:
+    with Memory.open(db, embedder=None) as memory:
+        memory.session("support-42", resource="ada").note("Ada prefers tabs")
+    meant = "ada" if "adda" in arguments else "support-42"
+    assert f"did you mean {meant!r}?" in in_one_line(inmind("--db", db, *arguments, stdin="# New\n"))
+
+
+def test_a_resource_that_begins_with_a_page_is_said_to_be_new(db: str) -> None:
+    said = [
+        inmind("--db", db, "edit", "MEMORY.md", "--resource", "ned", stdin=text).stdout for text in ("# A\n", "# B\n")
+    ]
+    assert said == ["MEMORY.md is written. ned is a new resource.\n", "MEMORY.md is written.\n"]
+
+
 def test_a_doctor_says_what_keeps_a_database_from_being_one(postgres_run: Run) -> None:
     with postgres_run.server(fsync="off") as server:
         server.start()
         ran = inmind("--db", server.url(), "doctor", "--offline", "--json")
         assert (ran.exit_code, findings(ran)["durability"]) == (5, ("trouble", "off: fsync"))
+        assert findings(ran)["schema"] == ("warning", "postgres is an operator, and has no memory of its own")
+        checks = [one["check"] for one in json.loads(ran.stdout)["findings"]]
+        assert len(checks) == len(set(checks)), "one thing is told twice"
         url = server.url()
     ran = inmind("--db", url, "doctor", "--offline", "--json")
     assert (ran.exit_code, findings(ran)["connection"][0]) == (5, "trouble")

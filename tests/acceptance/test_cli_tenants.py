@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from postgres import Run, Server
-from tenanted import PASSWORD, lived, made, operators_url
+from tenanted import PASSWORD, lived, made, operators_url, tell
 from terminal import command, fitting, inmind
 from typer.testing import CliRunner, Result
 
@@ -138,6 +138,48 @@ def test_who_is_not_there_is_not_found(at: tuple[list[str], Tenants]) -> None:
     where, _ = at
     for arguments in (["export", "ada", "x"], ["erase", "ada", "--yes"], ["move", "ada", "--to", "y"]):
         assert "NOT_FOUND: no tenant 'ada'" in refused(here(*arguments, *where))
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest(at: tuple[list[str], Tenants]) -> None:
+    where, tenants = at
+    made(tenants, "Fish & Sons")
+    assert "did you mean 'Fish & Sons'?" in refused(here("export", "Fish & Son", "x", *where))
+
+
+def test_whoever_is_let_in_already_is_told_which_password_holds(server: Server, tmp_path: Path) -> None:
+    homes, url = TenantHomes(tmp_path / "homes"), server.url(tcp=True)
+    lived(made(homes, "ada"))
+    first = here("move", "ada", "--keep", "--to", url, "--home", homes.place)
+    assert ("password" in first.stderr, bool(urlsplit(first.stdout.split()[0]).password)) == (False, True)
+    again = here("move", "ada", "--to", url, "--home", homes.place)
+    assert "its password is the one that was printed then" in again.stderr
+    lived(first.stdout.split()[0], session="later")
+    with TenantRoles(url) as roles:
+        roles.erase("ada")
+
+
+def test_a_move_within_a_server_says_which_way_there_is(server: Server, tmp_path: Path) -> None:
+    url = server.url(tcp=True)
+    tell(url, "CREATE DATABASE elsewhere")
+    with TenantRoles(url) as roles, TenantRoles(server.url(database="elsewhere", tcp=True)) as others:
+        lived(made(roles, "ada"))
+        to = ["--to", server.url(database="elsewhere", tcp=True)]
+        assert "is moved into a folder first" in refused(here("move", "ada", *to, "--db", url))
+        assert here("move", "ada", "--to", str(tmp_path / "homes"), "--db", url).exit_code == 0
+        assert here("move", "ada", *to, "--home", str(tmp_path / "homes")).exit_code == 0
+        others.erase("ada")
+    tell(url, "DROP DATABASE elsewhere")
+
+
+def test_who_has_to_do_without_vectors_is_told_by_whom_they_come(server: Server) -> None:
+    """The operator is no superuser, and the extension is not there."""
+    tell(server.url(), "CREATE DATABASE plain", "GRANT CREATE ON DATABASE plain TO operator")
+    where = ["--db", server.url("operator", password=PASSWORD, database="plain", tcp=True)]
+    ran = here("create", "ada", *where)
+    assert (ran.exit_code, ran.stdout.count("\n")) == (0, 1)
+    assert "has no pgvector: search goes by words until a superuser says CREATE EXTENSION vector" in ran.stderr
+    assert here("erase", "ada", "--yes", *where).exit_code == 0
+    tell(server.url(), "DROP DATABASE plain")
 
 
 def test_a_name_that_is_taken_is_refused(at: tuple[list[str], Tenants]) -> None:

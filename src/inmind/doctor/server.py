@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inmind.doctor import model, software
+from inmind.doctor import model, search, software
 from inmind.doctor.finding import Check, Examination, Finding, Subject, in_order
 from inmind.errors import InvalidInput, StoreError
 from inmind.home import CONFIG, shown_url
@@ -16,7 +16,9 @@ from inmind.settings import settings_in
 from inmind.text import counted
 
 CONNECTION = Check(Subject.PLACE, "connection")
+OPENS = Check(Subject.JOURNAL, "database")
 DURABLE = Check(Subject.JOURNAL, "durability")
+WRITING = Check(Subject.JOURNAL, "writing")
 SCHEMA = Check(Subject.JOURNAL, "schema")
 
 INDEXED = Check(Subject.SEARCH, "index")
@@ -25,6 +27,7 @@ VECTORS = Check(Subject.SEARCH, "vectors")
 SECONDS = 5
 """That somebody waits for a server."""
 
+_AGAIN = "see to the server, or to the URL, and examine it again"
 _DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -42,21 +45,26 @@ def _looked_at(url: str, *, online: bool) -> Iterator[Finding]:
     except ImportError:
         yield CONNECTION.trouble("no database can be asked from here", '`pip install "inmind[postgres]"`')
         return
+    let_in: Finding | None = None
     try:
         with psycopg.connect(settings_of(url), autocommit=True, connect_timeout=SECONDS) as connection:
-            yield _let_in(connection, url, LEAST_VERSION)
-            yield _durability(connection)
+            let_in = _let_in(connection, url, LEAST_VERSION)
+            kept = _durability(connection)
             schema = _schema(connection, len(MIGRATIONS))
-            yield schema
-            if schema.verdict == "ok":
-                yield from _search(connection)
-        if schema.verdict == "ok":
+            yield from (let_in, kept, _writing(connection), schema)
+            is_whole = all(one.verdict == "ok" for one in (let_in, kept, schema))
+            if is_whole:
+                yield from _search(connection, online=online)
+        if is_whole:
             yield from _settings(url, online=online)
-    except (psycopg.Error, StoreError) as error:
+    except psycopg.Error as error:
         reason = str(error).strip().partition("\n")[0]
-        yield CONNECTION.trouble(
-            f"{shown_url(url)}: {reason}", "see to the server, or to the URL, and examine it again"
-        )
+        if let_in is None:
+            yield CONNECTION.trouble(f"{shown_url(url)}: {reason}", _AGAIN)
+        else:
+            yield OPENS.trouble(reason, _AGAIN)
+    except StoreError as error:
+        yield OPENS.trouble(str(getattr(error, "reason", error)), _AGAIN)
 
 
 def _let_in(connection: Any, url: str, least: int) -> Finding:
@@ -77,9 +85,27 @@ def _durability(connection: Any) -> Finding:
     return DURABLE.ok(", ".join(f"{name} {told[name]}" for name in _DURABLE if name in told))
 
 
+def _writing(connection: Any) -> Finding:
+    asked = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')"
+    (follows, read_only) = connection.execute(asked).fetchone()
+    if follows:
+        return WRITING.trouble("it only follows another server, and takes no writes", "name the one that it follows")
+    if read_only == "on":
+        mend = (
+            "as its administrator, ALTER ROLE … RESET default_transaction_read_only; or for the database, or the server"
+        )
+        return WRITING.trouble("default_transaction_read_only is on: it takes no writes", mend)
+    return WRITING.ok("it takes writes")
+
+
 def _schema(connection: Any, known: int) -> Finding:
     (there,) = connection.execute("SELECT to_regclass(quote_ident(current_user) || '.inmind_steps')").fetchone()
     if there is None:
+        powers = "SELECT rolsuper OR rolcreaterole, rolname FROM pg_catalog.pg_roles WHERE rolname = current_user"
+        (is_operator, role) = connection.execute(powers).fetchone()
+        if is_operator:
+            seen = f"{role} is an operator, and has no memory of its own"
+            return SCHEMA.warning(seen, "examine a tenant by its own URL; `inmind tenant create NAME` makes one")
         return SCHEMA.warning("no memory yet: whoever opens it first makes it", "`inmind --db URL chat`")
     (have,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {there}").fetchone()  # noqa: S608 -- as the server spells it
     if have > known:
@@ -92,7 +118,7 @@ def _schema(connection: Any, known: int) -> Finding:
     return SCHEMA.ok(str(have))
 
 
-def _search(connection: Any) -> Iterator[Finding]:
+def _search(connection: Any, *, online: bool) -> Iterator[Finding]:
     """What is behind is taken in by whoever asks next, so nothing is wrong with that."""
     (owners,) = connection.execute("SELECT quote_ident(current_user) || '.owners'").fetchone()
     asked = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- as the server spells it
@@ -100,8 +126,10 @@ def _search(connection: Any) -> Iterator[Finding]:
     seen = f"{counted(behind, 'owner')} of {all_of_them:,} with news, which their next search takes in"
     yield INDEXED.ok(seen if behind else "all is taken in")
     (vector,) = connection.execute("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'vector'").fetchone()
+    found, told = search.embedder("auto", online=online)
+    yield told
     if vector:
-        yield VECTORS.ok("found by pgvector")
+        yield VECTORS.ok("found by pgvector" if found else "none are made here; those that others make, pgvector finds")
     else:
         yield VECTORS.ok("none: found by words alone", "as its administrator, CREATE EXTENSION vector")
 

@@ -7,8 +7,9 @@ credential.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -119,6 +120,10 @@ class Tenants(Protocol):
         """From now on that address lets it in."""
         ...
 
+    def lacks(self, name: str) -> str:
+        """What a tenant there has to do without, and how that is mended; nothing where it has all there is."""
+        ...
+
     def held(self, name: str) -> AbstractContextManager[Held]:
         """A tenant, for a short time: it can be read, and who writes to it waits, or is told that the store is busy.
 
@@ -161,8 +166,10 @@ def taken(name: str) -> InvalidInput:
     return InvalidInput(field="name", value=name, expected="a name that nobody has there yet")
 
 
-def unknown(name: str, place: str) -> NotFound:
-    return NotFound(what="tenant", name=name, hint=f"`inmind tenant list` lists those in {place}")
+def unknown(name: str, place: str, there: Iterable[str]) -> NotFound:
+    near = get_close_matches(name, there, n=1)
+    asked = f"did you mean {near[0]!r}? " if near else ""
+    return NotFound(what="tenant", name=name, hint=f"{asked}`inmind tenant list` lists those in {place}")
 
 
 def _is_reserved(name: str) -> bool:

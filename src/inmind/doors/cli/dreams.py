@@ -30,6 +30,7 @@ from inmind.doors.cli.terminal import (
     say_lines,
 )
 from inmind.doors.signals import signals_go_to
+from inmind.dream.dreaming import LIMITED
 from inmind.dreams import Dream
 from inmind.errors import DreamOvertaken, NotFound
 from inmind.notes import stamp
@@ -157,7 +158,9 @@ def told(dream: Dream) -> Iterator[str]:
             )
             yield from (f"+ {line}" for line in new)
             yield from (f"- {line}" for line in gone)
-            if dream.reason:
+            if dream.reason.startswith(LIMITED):
+                yield f"By rules, and no model was asked: {on_one_line(dream.reason)}"
+            elif dream.reason:
                 yield f"By rules, since the model was of no use: {on_one_line(dream.reason)}"
     yield from (f"Guard {one.guard}: {on_one_line(one.detail)}" for one in dream.verdicts if not one.passed)
     yield from (f"Not done: {on_one_line(reason)}" for reason in dream.refused)

@@ -23,6 +23,7 @@ from inmind.doors.cli.terminal import (
     AsJson,
     OfResource,
     OfSession,
+    check_known,
     chosen_place,
     existing_memory,
     print_json,
@@ -67,6 +68,8 @@ def edit(
     it meanwhile nothing is overwritten, and what you have written is kept in a file that is named then.
     """
     with _opened(path, resource) as memory:
+        check_known(memory, session=session)
+        is_new = resource is not None and not memory.knows(resource)
         named = session is not None or resource is not None or path in SETTINGS
         page = memory.page(path, session=session if named else last_used(memory), resource=resource)
     typed = source is None and sys.stdin.isatty()
@@ -83,7 +86,8 @@ def edit(
     changed = edited.text != page.text
     if as_json:
         return print_json({"path": page.path, "version": edited.version, "changed": changed})
-    say(f"{page.path} is written." if changed else "Unchanged: nothing was written.")
+    begun = f" {resource} is a new resource." if is_new else ""
+    say(f"{page.path} is written.{begun}" if changed else "Unchanged: nothing was written.")
     return None
 
 

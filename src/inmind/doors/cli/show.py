@@ -19,6 +19,7 @@ from inmind.doors.cli.terminal import (
     OfResource,
     OfSession,
     SessionId,
+    check_known,
     console,
     existing_memory,
     existing_session,
@@ -138,6 +139,7 @@ def show_page(
 ) -> None:
     """A page of a session or a resource, or config.toml. As it stands now, word for word."""
     with existing_memory(Settings() if path in SETTINGS else None, embedder=None) as memory:
+        check_known(memory, session=session, resource=resource)
         named = session is not None or resource is not None or path in SETTINGS
         page = memory.page(path, session=session if named else last_used(memory), resource=resource)
         if not page.version:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -61,6 +62,7 @@ def create_(
 
     with _tenants() as tenants:
         create(name, tenants, password=_password(tenants_have_some=_in_a_database(), asked=password_stdin), tell=tell)
+        _say_what_lacks(name, tenants)
 
 
 @tenant.command("list")
@@ -110,6 +112,9 @@ def move_(
     """
 
     def tell(address: str, copied: Copied) -> None:
+        if is_database(address) and not urlsplit(address).password:
+            said = "it was let in there before: its password is the one that was printed then, or set another"
+            print(f"inmind: {said} by --password-stdin", file=sys.stderr, flush=True)
         if not as_json:
             return print(printable(address), flush=True)
         told = {"streams": len(copied.inventory.versions), "events": copied.inventory.events}
@@ -120,6 +125,7 @@ def move_(
         password = _password(tenants_have_some=is_database(to), asked=password_stdin)
         moved = move(name, source, target, keep=keep, password=password, tell=tell, watch=watch)
         places = source.place, target.place
+        _say_what_lacks(name, target)
     if moved.copied.left_out and not keep:
         files = ", ".join(moved.copied.left_out)
         leave("FAILED", f"all but {files} is in {places[1]}; these have no place there, so nothing was erased here")
@@ -164,6 +170,11 @@ def _tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
         raise InvalidInput(field=flag, value=error.value, expected=error.expected) from error
     with opened as tenants:
         yield tenants
+
+
+def _say_what_lacks(name: str, tenants: Tenants) -> None:
+    if lacks := tenants.lacks(name):
+        print(printable(f"inmind: {lacks}"), file=sys.stderr, flush=True)
 
 
 def _in_a_database() -> bool:

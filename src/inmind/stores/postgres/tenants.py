@@ -69,6 +69,10 @@ _WORD = "inmind.operator"
 
 _TRIES = 3
 _DEPENDED_ON, _NOT_ALLOWED = "2BP01", "42501"
+_NO_ROLE = (
+    "a name that no role of this server has: roles are a server's, so a tenant of another database of it is moved "
+    "into a folder first, and from there"
+)
 _IS_THERE = ("42710", "42P06", "23505")
 _WITHOUT_VECTORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A000", "58P01", "3F000", *_IS_THERE))
 _sql = named("tenants", package="inmind.stores.postgres")
@@ -157,7 +161,7 @@ class TenantRoles:
     def _known(self, name: str) -> Tenant:
         found = self._find(name)
         if found is None:
-            raise unknown(name, self.place)
+            raise unknown(name, self.place, (one.name for one in self.all()))
         return found
 
     # -- one more ------------------------------------------------------------------------------------------
@@ -167,7 +171,10 @@ class TenantRoles:
         found = self._find(name)
         if found is not None and not self._goes_on(found, continues):
             raise taken(name)
-        if found is None and self._rows("is_taken", name) != [(False,)]:
+        [(has_role, has_schema)] = self._rows("is_taken", name)
+        if found is None and has_role and not has_schema:
+            raise InvalidInput(field="name", value=name, expected=_NO_ROLE)
+        if found is None and has_schema:
             raise taken(name)
         try:
             with self._transaction() as connection:
@@ -200,6 +207,11 @@ class TenantRoles:
         self._known(name)
         with self._told() as connection:
             connection.execute(_with("ALTER ROLE {} LOGIN PASSWORD", name, self._proof(name, password)))
+
+    def lacks(self, name: str) -> str:
+        if any(usable for _, usable in self._rows("vectors", name)):
+            return ""
+        return f"{self.place} has no pgvector: search goes by words until a superuser says CREATE EXTENSION vector"
 
     def _proof(self, name: str, password: str) -> str:
         given = checked_password(password).encode()

@@ -36,8 +36,8 @@ SELECT rolname FROM pg_catalog.pg_roles WHERE rolname LIKE $1 AND rolvaliduntil 
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = rolname);
 
 -- name: is_taken
-SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)
-    OR EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1);
+SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1),
+    EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1);
 
 -- name: may_become_16
 SELECT pg_catalog.pg_has_role(current_user, $1::name, 'SET');
