@@ -20,6 +20,7 @@ from terminal import command, fitting
 from typer.testing import CliRunner, Result
 
 from inmind import Memory
+from inmind.doctor import search
 from inmind.doors.cli.app import app
 from inmind.doors.mcp.token import VARIABLE
 from inmind.errors import InmindError, InvalidInput
@@ -315,7 +316,7 @@ def test_a_doctor_says_that_a_database_takes_no_writes(db: str) -> None:
 def test_a_doctor_says_of_vectors_who_makes_them(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
     assert told["vectors"] == ("ok", "found by pgvector")
-    monkeypatch.setattr("inmind.doctor.search.embedder_of", lambda _: None)
+    monkeypatch.setattr(search, "embedder_of", {}.get)
     told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
     assert told["vectors"] == ("ok", "none are made here; those that others make, pgvector finds")
 
@@ -336,9 +337,8 @@ def test_a_mistyped_name_is_answered_with_the_nearest(db: str, arguments: list[s
 
 
 def test_a_resource_that_begins_with_a_page_is_said_to_be_new(db: str) -> None:
-    said = [
-        inmind("--db", db, "edit", "MEMORY.md", "--resource", "ned", stdin=text).stdout for text in ("# A\n", "# B\n")
-    ]
+    edit = ["--db", db, "edit", "MEMORY.md", "--resource", "ned"]
+    said = [inmind(*edit, stdin=text).stdout for text in ("# A\n", "# B\n")]
     assert said == ["MEMORY.md is written. ned is a new resource.\n", "MEMORY.md is written.\n"]
 
 

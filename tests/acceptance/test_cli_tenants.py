@@ -40,6 +40,7 @@ def server(postgres_run: Run) -> Generator[Server]:
     with postgres_run.server() as own:
         own.start()
         operators_url(own)
+        tell(own.url(), "CREATE EXTENSION vector")
         yield own
 
 

@@ -91,9 +91,7 @@ def _writing(connection: Any) -> Finding:
     if follows:
         return WRITING.trouble("it only follows another server, and takes no writes", "name the one that it follows")
     if read_only == "on":
-        mend = (
-            "as its administrator, ALTER ROLE … RESET default_transaction_read_only; or for the database, or the server"
-        )
+        mend = "as its administrator, RESET that where it was set: ALTER ROLE, ALTER DATABASE or ALTER SYSTEM"
         return WRITING.trouble("default_transaction_read_only is on: it takes no writes", mend)
     return WRITING.ok("it takes writes")
 
