@@ -316,7 +316,10 @@ def test_a_doctor_says_that_a_database_takes_no_writes(db: str) -> None:
 def test_a_doctor_says_of_vectors_who_makes_them(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
     assert told["vectors"] == ("ok", "found by pgvector")
-    monkeypatch.setattr(search, "embedder_of", {}.get)
+
+    def none_is_installed(_: object) -> None: ...
+
+    monkeypatch.setattr(search, "embedder_of", none_is_installed)
     told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
     assert told["vectors"] == ("ok", "none are made here; those that others make, pgvector finds")
 
