@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -17,6 +18,8 @@ from terminal import at_once, command, fitting, inmind, on_a_screen
 
 from inmind import Memory
 from inmind.doors.cli.diffs import coloured
+from inmind.doors.cli.dreams import told
+from inmind.dream.dreaming import LIMITED
 from inmind.testing import ManualClock
 
 TABS = "Ada prefers tabs over spaces."
@@ -68,6 +71,14 @@ def test_a_dream_says_its_phases_and_what_it_took_in(noted: Home) -> None:
     assert f"+ The Bond: {TABS}\n" in ran.stdout
     assert f"\n- {TABS}\n" in state_of(noted)
     assert TABS not in waiting_in(noted)
+
+
+def test_a_dream_for_which_no_model_was_asked_says_so_once(noted: Home) -> None:
+    with Memory.open(noted, embedder=None) as memory:
+        dream = replace(memory.dream("ada"), reason=f"{LIMITED}tokens_per_day has no room for one more answer")
+    assert [line for line in told(dream) if line.startswith("By rules")] == [
+        "By rules, and no model was asked: limit reached: tokens_per_day has no room for one more answer"
+    ]
 
 
 @pytest.mark.spec("G13")

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
+import pooling
 import psycopg
 import pytest
 from pages import PROJECT
@@ -565,6 +567,23 @@ def test_a_schema_that_somebody_else_has_made_under_a_name_is_not_written_to(ser
     tell(admin, "CREATE SCHEMA ada AUTHORIZATION spy", "GRANT ALL ON SCHEMA ada TO ada")
     with pytest.raises(UnsafeStorage, match="another role's"):
         Memory.open(server.url("ada", password=PASSWORD, database=DATABASE, tcp=True), embedder=None)
+
+
+@pytest.mark.parametrize("ignored", ["extra_float_digits", "options"], ids=["refused", "ignored"])
+def test_an_operators_url_that_leads_to_a_pooler_is_refused(server: Server, postgres_run: Run, ignored: str) -> None:
+    """It would hand the role that a delegate has become to whoever comes next."""
+    port = pooling.free_port()
+    with TemporaryDirectory(dir=postgres_run.folder) as folder:
+        config = (
+            f"[databases]\n* = host={server.folder} port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {folder}/users\n"
+            f"pool_mode = transaction\nignore_startup_parameters = {ignored}\n"
+        )
+        with (
+            pooling.pooler(Path(folder), config, port=port, users='"postgres" ""\n'),
+            pytest.raises(InvalidInput, match="leads to the server itself, and not to a pooler"),
+        ):
+            TenantRoles(f"postgresql://postgres@127.0.0.1:{port}/{DATABASE}?sslmode=disable")
 
 
 def test_an_operator_who_cannot_be_let_in_is_told_without_the_password(server: Server) -> None:
