@@ -44,6 +44,7 @@ from inmind.stores.postgres.refusals import (
     never_sent,
     shut_out,
     translated,
+    why_shut_out,
 )
 from inmind.stores.postgres.urls import limits_in
 from inmind.stores.statements import named, script
@@ -285,7 +286,7 @@ class Database:
         """Who was let in before has made no mistake."""
         if not self.schema:
             return shut_out(error, place=self.place)
-        return StoreUnavailable(place=self.place, reason=first_line(error), gone=True)
+        return StoreUnavailable(place=self.place, reason=why_shut_out(error), gone=True)
 
     def _check_it_is_there(self) -> None:
         """By a connection of its own: one that is left of a role that was dropped is told nothing right."""

@@ -61,9 +61,13 @@ def is_shut_out(error: psycopg.Error) -> bool:
     return not error.sqlstate and bool(_SHUT_OUT.search(first_line(error)))
 
 
+def why_shut_out(error: psycopg.Error) -> str:
+    """In the server's own words, without the driver's before them."""
+    return re.sub(r"^.* failed: (FATAL: *)?", "", first_line(error))
+
+
 def shut_out(error: psycopg.Error, *, place: str) -> InvalidInput:
-    reason = re.sub(r"^.* failed: (FATAL: *)?", "", first_line(error))
-    expected = f"one that the server lets in ({reason}); see to the URL, to ~/.pgpass or to $PGPASSWORD"
+    expected = f"one that the server lets in ({why_shut_out(error)}); see to the URL, to ~/.pgpass or to $PGPASSWORD"
     return InvalidInput(field="url", value=place, expected=expected)
 
 
