@@ -157,12 +157,14 @@ class Housekeeping:
         shared: bool = False,
         key: str | None = None,
         ahead: Callable[[int], int] | None = None,
+        settled: Callable[[], None] = lambda: None,
     ) -> Tended:
         """What is due for one resource: its index, its moods, a consolidation for about so long, a dream.
 
         `shared`: of all who do this, one consolidates in a while; who else might have done so leaves no trace in the
         journal where there was nothing to do. `key`: of the dream, for whoever repeats this after it was cut off.
-        `ahead`: how many dreams of others, of so many at most, have waited longer for room.
+        `ahead`: how many dreams of others, of so many at most, have waited longer for room. `settled` is called when
+        all is written, and before it is decided from all that there is when to look again.
         """
         every = timedelta(minutes=self.settings.consolidation.interval_minutes)
         done, waits = Upkeep(), None
@@ -173,10 +175,12 @@ class Housekeeping:
                 gone_through = self.consolidate(resource, seconds)
                 done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
         if not self.settings.dream.enabled:
+            settled()
             return Tended(done=done, again=_first(waits, None if done.finished else self.clock()))
         dream, later = self._dreamt_if_due(resource, shared=shared, key=key, ahead=ahead)
         if dream is not None:
             done = done.and_then(Upkeep(dreams=(dream,)))
+        settled()
         again = later or self._next_dream(resource)
         again = _first(waits, again, None if done.finished else self.clock())
         return Tended(done=done, again=again, waits=later is not None)

@@ -73,6 +73,34 @@ def test_a_worker_does_what_is_due_and_no_more(tenant_url: str) -> None:
     assert [dreams_in(tenant_url, one) for one in ("ada", "ben", "cy")] == [["done"]] * 3
 
 
+@pytest.mark.spec("J9", "G3")
+def test_what_a_job_has_done_itself_is_no_reason_to_look_again(tenant_url: str, jobs: Jobs) -> None:
+    """Or for each dream there would be two jobs."""
+    fill(tenant_url, "ada")
+    with a_worker(tenant_url) as worker:
+        worker.run_once()
+    assert dreams_in(tenant_url) == ["done"]
+    assert jobs.standing("ada").has_news is False
+    assert jobs.look(datetime.now(UTC)) == 0
+    fill(tenant_url, "ada")
+    assert jobs.look(datetime.now(UTC)) == 1
+
+
+@pytest.mark.spec("J9", "G3")
+def test_whose_time_has_come_goes_before_those_who_have_news(
+    tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any]
+) -> None:
+    """However many these are: a dream that was cut off does not wait for all of them."""
+    fill(tenant_url, "ada", "ben", "cy")
+    now = datetime.now(UTC)
+    assert jobs.look(now) == 3
+    sql.execute("DELETE FROM procrastinate_jobs WHERE lock = 'tend cy'")
+    jobs.tended("cy", seen=10**9, at=now, due=now)
+    assert jobs.look(now) == 1
+    asked = "SELECT args ->> 'owner' FROM procrastinate_jobs ORDER BY priority DESC, id"
+    assert [owner for (owner,) in sql.execute(asked).fetchall()] == ["cy", "ada", "ben"]
+
+
 @pytest.mark.spec("J9")
 def test_the_same_comes_of_jobs_as_of_upkeep_in_a_home(tenant_url: str, tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -89,7 +89,7 @@ class DatabaseWorker:
         found = 1
         while found and not self._leaving.is_set():
             asyncio.run(self._work(work, wait=False))
-            found = work.look(now)  # what a job has done is news of its owner too
+            found = work.look(now)  # what has come meanwhile
 
     def _look(self, work: Work, every: float) -> None:
         if isinstance(self._house.store, PostgresStore):

@@ -94,6 +94,7 @@ class Work:
 
     def tend(self, owner: str, job: Job) -> None:
         standing, began = self.jobs.standing(owner), self.house.clock()
+        seen = [standing.position]
         try:
             tended = self.house.tend(
                 owner,
@@ -101,6 +102,7 @@ class Work:
                 shared=True,
                 key=f"job {job.id} of {self.jobs.identity}",
                 ahead=partial(self.jobs.ahead, owner),
+                settled=lambda: seen.append(self.jobs.standing(owner).position),  # what it has written is no news
             )
         except LeftOff:
             raise
@@ -110,7 +112,7 @@ class Work:
                 self._give_up(owner, standing, _in_words(error))
             raise
         again = tended.again or began + quiet(standing, began)
-        self.jobs.tended(owner, seen=standing.position, at=began, due=again, waits=tended.waits)
+        self.jobs.tended(owner, seen=seen[-1], at=began, due=again, waits=tended.waits)
         self.told(owner, tended.done)
 
     def embed(self) -> None:

@@ -31,8 +31,8 @@ WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now());
 
 -- name: look
 -- A job for each owner that is due, or has news, and has none yet. $1: now; $2: so many at most; $3: of those whose dreams
--- wait for room, so many. All kinds are found by an index, and no further than that. Who has waited for a dream comes first,
--- and who has waited longest before the others.
+-- wait for room, so many. All kinds are found by an index, and no further than that. Whose time has come goes before
+-- those who have news, however many these are; who has waited for a dream before them, and the longest before the others.
 WITH by_waiting AS (
     SELECT owner AS id FROM tenant.tending WHERE waits > 0 ORDER BY waits, owner LIMIT $3
 ), by_the_clock AS (
@@ -60,7 +60,8 @@ WITH by_waiting AS (
     ORDER BY nullif(coalesce(tending.waits, 0), 0) NULLS LAST, tending.due NULLS FIRST, owners.id LIMIT $2
 ), deferred AS (
     SELECT unnest(tenant.procrastinate_defer_jobs_v1(array_agg(
-        ROW('inmind', 'tend', 0, lock, lock, jsonb_build_object('owner', name), NULL)
+        ROW('inmind', 'tend', (waits > 0 OR coalesce(due <= $1, false))::integer, lock, lock,
+            jsonb_build_object('owner', name), NULL)
         ::tenant.procrastinate_job_to_defer_v1 ORDER BY nullif(waits, 0) NULLS LAST, due NULLS FIRST, id
     ))) FROM found HAVING count(*) > 0
 ) SELECT count(*) FROM deferred;
