@@ -6,6 +6,7 @@ import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
@@ -69,7 +70,8 @@ def migrate_together(voice: Voice, *, home: str, name: str) -> None:
 def migrate_and_die(voice: Voice, *, home: str, steps: int) -> list[int]:
     """Before each statement that a migration runs, one after another: a child that dies right there.
 
-    The children are forked from here, where nothing is open; each gets an old store of its own.
+    The children are forked from here, where nothing is open; each gets an old store of its own. From the oldest on all
+    steps are gone through. From any other it is the first one: whoever died in a later one left a store of that age.
     """
     died: list[int] = []
     old, new = Path(home, "old"), Path(home, "new.db")
@@ -81,10 +83,18 @@ def migrate_and_die(voice: Voice, *, home: str, steps: int) -> list[int]:
         if code == 0:
             break
         assert code == 9, f"statement {number}: {code}"
+        if steps and _age(place) > steps:
+            break
         died.append(number)
         looked = ask_child(lambda place=place: look(voice, home=str(place), steps=steps, new=new))
         assert looked == 0, f"died before statement {number} and then: {looked}"
     return died
+
+
+def _age(place: Path) -> int:
+    """Looked up in a copy: whoever opens it next is to find it as it was left."""
+    with TemporaryDirectory() as folder:
+        return describe(shutil.copytree(place, Path(folder, "copy")) / "inmind.db")[1]
 
 
 def _die_at_statement(voice: Voice, place: Path, number: int) -> None:

@@ -6,6 +6,7 @@ The tables of faults call this P31 and, for those who come first or late to a sc
 from __future__ import annotations
 
 import threading
+import re
 import time
 from collections.abc import Callable
 
@@ -166,7 +167,9 @@ def test_who_always_has_to_give_way_is_told_that_the_store_is_busy(own: Own, cod
 
     with pytest.raises(StoreBusy) as caught:
         boxes.database.write(act)
-    assert (caught.type, "others were changing the same: not now" in str(caught.value)) == (StoreBusy, True)
+    assert caught.type is StoreBusy
+    # The last try may have had no more time than to be cut off.
+    assert re.search("others were changing the same: not now|the answer took too long", str(caught.value))
     assert time.monotonic() - began < 4
     assert 5 < boxes.calls <= 20
     with pytest.raises(StoreBusy) as caught, boxes.database.transaction() as connection:
