@@ -5,8 +5,8 @@ The tables of faults call this P31 and, for those who come first or late to a sc
 
 from __future__ import annotations
 
-import threading
 import re
+import threading
 import time
 from collections.abc import Callable
 
