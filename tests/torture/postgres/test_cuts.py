@@ -18,7 +18,7 @@ from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailabl
 from inmind.stores.base import Appended, Key
 from inmind.stores.postgres import PostgresStore, connection, pool
 
-APPEND = ".append("
+APPEND = ".append"
 MOMENTS: list[tuple[Where, How]] = [
     (where, how) for where in ("before", "after", "reply") for how in ("closed", "reset")
 ]

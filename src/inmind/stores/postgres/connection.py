@@ -59,6 +59,8 @@ class Connection(psycopg.Connection[Any]):
     used: float = 0.0
     level: str = ""
     """Of isolation, that a transaction has here for which none is named."""
+    mailbox: select.poll
+    """Has something in it where nothing was asked: the server has left."""
 
     def __del__(self, *_: Any) -> None:
         """Without a warning: a memory that nobody has closed ends with its process, also where that is in a folder."""
@@ -91,16 +93,15 @@ class Connection(psycopg.Connection[Any]):
         try:
             yield
         finally:
-            self.deadline, self.used = None, time.monotonic()
+            self.rest()
+
+    def rest(self) -> None:
+        self.deadline, self.used = None, time.monotonic()
 
 
 def leads_somewhere(connection: Connection, until: float) -> bool:
     """One whose server has left has that in its mailbox. One that was silent for long is asked."""
-    if connection.closed:
-        return False
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
-    if poll.poll(0):
+    if connection.closed or connection.mailbox.poll(0):
         return False
     now = time.monotonic()
     if now - connection.used > IDLE:
@@ -127,6 +128,8 @@ def connect(conninfo: str, until: float) -> Connection:
     wanted, left = timeout_from_conninfo(conninfo_to_dict(conninfo)), max(2, math.ceil(until - time.monotonic()))
     connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(wanted, left))
     connection.made = connection.used = time.monotonic()
+    connection.mailbox = select.poll()
+    connection.mailbox.register(connection.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     return connection
 

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import count
 from typing import Any, TypeVar, cast
@@ -116,8 +116,7 @@ class Database:
         for tries in range(_READS):
             is_last = tries == _READS - 1
             try:
-                with self._connection(until=until if tries else _most_of(until)) as connection:
-                    return ask(connection)
+                return self._asked(ask, until=until if tries else _most_of(until))
             except (_Lost, StoreBusy) as error:
                 if is_last or self._is_over(until):
                     raise _as_told(error) from error.__cause__
@@ -133,8 +132,7 @@ class Database:
         for tries in range(_TRIES):
             try:
                 allowed = until if tries or not safe else _most_of(until)
-                with self._connection(writing=True, until=allowed) as connection:
-                    return act(connection)
+                return self._asked(act, writing=True, until=allowed)
             except _Again as again:
                 if tries == _TRIES - 1 or self._is_over(until):
                     raise unknown or _as_told(again) from again.__cause__
@@ -185,19 +183,24 @@ class Database:
         """The connection of the transaction that this thread is in."""
         return getattr(self._bound, "connection", None)
 
-    @contextmanager
-    def _connection(self, *, writing: bool = False, until: float | None = None) -> Generator[Connection]:
-        """One of the pool, where each statement is a transaction; inside a `transaction` of this thread, that one's."""
+    def _asked(self, act: Callable[[Connection], T], *, until: float, writing: bool = False) -> T:
+        """With one of the pool, where each statement is a transaction; inside a `transaction` of this thread, with that
+        one's. Every append comes by here, so it is done by hand and not by contexts in contexts."""
         if (held := self.held) is not None:
             self.go_on()
-            yield held
-            return
-        with (
-            self._lent(writing=writing, until=until) as connection,
-            self._told(connection, writing=writing),
-            connection.transaction() if connection.level != _LEVEL else nullcontext(),
-        ):
-            yield connection
+            return act(held)
+        connection = self._lend(until, writing=writing)
+        try:
+            connection.deadline, connection.grace = until, self._grace
+            if connection.level == _LEVEL:
+                return act(connection)
+            with connection.transaction():
+                return act(connection)
+        except psycopg.Error as error:
+            raise self._refused(error, connection, writing=writing) from error
+        finally:
+            connection.rest()
+            self._pool.take_back(connection)
 
     @contextmanager
     def _holding(self, connection: Connection) -> Generator[None]:
@@ -213,20 +216,23 @@ class Database:
             bound.connection = None
 
     @contextmanager
-    def _lent(self, *, writing: bool, until: float | None = None) -> Generator[Connection]:
-        if writing and self.refusal:
-            raise ReadOnly(place=self.place, reason=self.refusal)
-        until = time.monotonic() + self._seconds if until is None else until
-        try:
-            connection = self._pool.lend(until)
-        except Exhausted as error:
-            reason = f"all {self._most} connections of this process were in use for {self._seconds:g} s"
-            raise StoreBusy(place=self.place, seconds=self._seconds, reason=reason) from error
+    def _lent(self, *, writing: bool) -> Generator[Connection]:
+        until = time.monotonic() + self._seconds
+        connection = self._lend(until, writing=writing)
         try:
             with connection.until(until, grace=self._grace):
                 yield connection
         finally:
             self._pool.take_back(connection)
+
+    def _lend(self, until: float, *, writing: bool) -> Connection:
+        if writing and self.refusal:
+            raise ReadOnly(place=self.place, reason=self.refusal)
+        try:
+            return self._pool.lend(until)
+        except Exhausted as error:
+            reason = f"all {self._most} connections of this process were in use for {self._seconds:g} s"
+            raise StoreBusy(place=self.place, seconds=self._seconds, reason=reason) from error
 
     def _timed(self, connection: Connection) -> AbstractContextManager[None]:
         return connection.until(time.monotonic() + self._seconds, grace=self._grace)
@@ -241,28 +247,31 @@ class Database:
 
     @contextmanager
     def _told(self, connection: Connection, *, writing: bool, undecided: bool = True) -> Generator[None]:
-        """`undecided`: when the connection ends here, what was told may stand or not."""
         try:
             yield
         except psycopg.Error as error:
-            reason = first_line(error)
-            if is_lost(error, connection):
-                connection.close()
-                self._pool.drop_idle()
-                if waited := never_sent(error, place=self.place, seconds=self._seconds):
-                    raise waited from error
-                if writing and undecided:
-                    raise OutcomeUnknown(place=self.place, reason=reason) from error
-                raise _Lost(place=self.place, reason=reason) from error
-            if error.sqlstate == READ_ONLY:  # another server may be the one that writes now
-                connection.close()
-                self._pool.drop_idle()
-            if error.sqlstate in GONE:
-                self._check_it_is_there()
-            told = translated(error, place=self.place, seconds=self._seconds, writing=writing)
-            if error.sqlstate in AGAIN and isinstance(told, StoreBusy) and writing:
-                raise _Again(place=self.place, seconds=self._seconds, reason=told.reason) from error
-            raise told from error
+            raise self._refused(error, connection, writing=writing, undecided=undecided) from error
+
+    def _refused(
+        self, error: psycopg.Error, connection: Connection, *, writing: bool, undecided: bool = True
+    ) -> StoreError:
+        """In words of ours. `undecided`: when the connection ends here, what was told may stand or not."""
+        reason = first_line(error)
+        if is_lost(error, connection):
+            connection.close()
+            self._pool.drop_idle()
+            if waited := never_sent(error, place=self.place, seconds=self._seconds):
+                return waited
+            return (OutcomeUnknown if writing and undecided else _Lost)(place=self.place, reason=reason)
+        if error.sqlstate == READ_ONLY:  # another server may be the one that writes now
+            connection.close()
+            self._pool.drop_idle()
+        if error.sqlstate in GONE:
+            self._check_it_is_there()
+        told = translated(error, place=self.place, seconds=self._seconds, writing=writing)
+        if error.sqlstate in AGAIN and isinstance(told, StoreBusy) and writing:
+            return _Again(place=self.place, seconds=self._seconds, reason=told.reason)
+        return told
 
     def _connected(self, until: float) -> Connection:
         try:
@@ -356,7 +365,7 @@ class Database:
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = '{_MOMENT}'")
             if have:
-                connection.execute(self.in_schema("LOCK TABLE tenant.inmind_steps IN SHARE ROW EXCLUSIVE MODE"))
+                connection.execute(self.in_schema("LOCK TABLE tenant.inmind_steps IN ACCESS EXCLUSIVE MODE"))
             if self._steps(connection) != have:
                 return
             if not have:

@@ -35,8 +35,8 @@ class Pool:
     def __init__(self, make: Callable[[float], Connection], *, most: int) -> None:
         """`make`: a connection, by a deadline."""
         self._make, self._most = make, most
-        self._lock = threading.Lock()
-        self._free = threading.Semaphore(most)
+        self._changed = threading.Condition(threading.Lock())
+        self._lent = 0
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
         self._inherited: set[Connection] = set()
@@ -44,30 +44,34 @@ class Pool:
 
     def lend(self, until: float) -> Connection:
         """Raises Exhausted, or whatever `make` raises."""
-        if not self._free.acquire(timeout=max(0.0, until - time.monotonic())):
-            raise Exhausted
+        with self._changed:
+            while self._lent >= self._most:
+                if not self._changed.wait(until - time.monotonic()):
+                    raise Exhausted
+            self._lent += 1
         try:
             return self._idling(until) or self._made(until)
         except BaseException:
-            self._free.release()
+            with self._changed:
+                self._give_room()
             raise
 
     def take_back(self, connection: Connection) -> None:
         """Kept for the next one, unless it is closed, was left in the middle of something, or is old."""
         idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        with self._lock:
+        with self._changed:
             kept = idle and not self._closed and not _is_old(connection)
             if kept:
                 self._idle.append(connection)
             gone = [*self._unneeded(), *([] if kept else [connection])]
             self._all.difference_update(gone)
+            self._give_room()
         for one in gone:
             one.close()
-        self._free.release()
 
     def drop_idle(self) -> None:
         """Where one connection turns out to lead nowhere, the others lead there too."""
-        with self._lock:
+        with self._changed:
             idle = [*self._idle]
             self._idle.clear()
             self._all.difference_update(idle)
@@ -76,7 +80,7 @@ class Pool:
 
     def close(self) -> None:
         """Those that are lent are closed when they come back."""
-        with self._lock:
+        with self._changed:
             self._closed = True
         self.drop_idle()
 
@@ -93,12 +97,12 @@ class Pool:
                 nobody.close()
                 os.dup2(ours.fileno(), connection.fileno(), inheritable=False)
                 ours.close()
-        self._lock, self._free = threading.Lock(), threading.Semaphore(self._most)
+        self._changed, self._lent = threading.Condition(threading.Lock()), 0
         self._idle, self._inherited, self._all = deque(), self._all, set()
 
     def _idling(self, until: float) -> Connection | None:
         """The one that was used last: so the others rest, and are given back."""
-        with self._lock:
+        with self._changed:
             if self._closed:
                 raise Closed
             gone = self._unneeded()
@@ -110,11 +114,15 @@ class Pool:
             one.close()
         if connection is None or leads_somewhere(connection, until):
             return connection
-        with self._lock:
+        with self._changed:
             self._all.discard(connection)
         connection.close()
         self.drop_idle()
         return None
+
+    def _give_room(self) -> None:
+        self._lent -= 1
+        self._changed.notify()
 
     def _unneeded(self) -> list[Connection]:
         """Those that have rested for long. They are in the order in which they came back."""
@@ -125,7 +133,7 @@ class Pool:
 
     def _made(self, until: float) -> Connection:
         connection = self._make(until)
-        with self._lock:
+        with self._changed:
             self._all.add(connection)
         return connection
 

@@ -64,6 +64,11 @@ class PostgresStore:
         beside: Batch | None = None,
     ) -> Appended:
         stamp = microseconds(at)
+        if key is None and beside is None and expected > 0 and len(drafts) == 1:
+            ((_, _, kind, origin, trust, _, sources, body),) = rows_of(Batch(stream, drafts, expected), stamp)
+            values = [len(MIGRATIONS), stream, expected, stamp, kind, origin, trust, sources, body]
+            if self.database.write(lambda connection: connection.execute(self._sql("append_one"), values).get):
+                return Appended(first=expected + 1, last=expected + 1, at=moment(stamp), repeated=False)
         name, owner, version, events = _told(Batch(stream, drafts, expected), stamp)
         values = [len(MIGRATIONS), name, owner, version, stamp, key and key.value, key and key.request, events]
         if beside is None:
@@ -134,8 +139,11 @@ class PostgresStore:
     @contextmanager
     def adopting(self) -> Generator[Adopting]:
         with self.database.transaction() as connection:
-            with self._refusing_older():
+            try:
                 connection.execute(self._sql("refuse_older"), (len(MIGRATIONS),))
+            except psycopg.Error as error:
+                self._refuse_if_outgrown(error)
+                raise
             adoption = self._bound.adoption = Adopting(self.database, connection, self._sql)
             try:
                 yield adoption
@@ -199,9 +207,9 @@ class PostgresStore:
 
         def tell(connection: Connection) -> tuple[Any, ...]:
             try:
-                with self._refusing_older():
-                    return connection.execute(self._sql(statement), values).fetchall()[0]
+                return connection.execute(self._sql(statement), values).fetchall()[0]
             except psycopg.Error as error:
+                self._refuse_if_outgrown(error)
                 if error.sqlstate != _OVERTAKEN:
                     raise
                 actual, _, stream = (error.diag.message_detail or "").partition(" ")
@@ -210,14 +218,9 @@ class PostgresStore:
 
         return self.database.write(tell, safe=safe)
 
-    @contextmanager
-    def _refusing_older(self) -> Generator[None]:
+    def _refuse_if_outgrown(self, error: psycopg.Error) -> None:
         """Whether a newer inmind has come meanwhile is told by the very statement that would write."""
-        try:
-            yield
-        except psycopg.Error as error:
-            if error.sqlstate != _OUTGROWN:
-                raise
+        if error.sqlstate == _OUTGROWN:
             self.database.outgrown(int(error.diag.message_detail or 0))
             raise ReadOnly(place=self.database.place, reason=self.database.refusal) from error
 

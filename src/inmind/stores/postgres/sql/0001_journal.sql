@@ -59,11 +59,10 @@ CREATE TABLE tenant.live_files (
 );
 
 -- Whoever knows fewer steps than this schema has taken writes nothing: IM002, with how many there are. And no step is
--- taken until whoever was let through here is done.
+-- taken until whoever was let through here is done: who has read this table to its end holds off those who lock it.
 CREATE FUNCTION tenant.refuse_older(known integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE taken integer;
 BEGIN
-    LOCK TABLE tenant.inmind_steps IN ROW EXCLUSIVE MODE;
     SELECT max(number) INTO taken FROM tenant.inmind_steps;
     IF taken > known THEN
         RAISE EXCEPTION USING ERRCODE = 'IM002', MESSAGE = 'a newer inmind was here', DETAIL = taken;
@@ -134,6 +133,30 @@ BEGIN
         INSERT INTO tenant.keys (stream, key, request, first, last, at)
         VALUES (met.id, wanted_key, wanted_request, append.first, append.last, stamp);
     END IF;
+END $$;
+
+-- What is appended most: one event, without a key, to a stream that stands where it was decided on. Rows are held by being
+-- changed; an owner's that others hold is changed when they let go, and its position is taken then. False where it is
+-- none of that, and nothing was done: `append` does it, or says why not.
+CREATE FUNCTION tenant.append_one(
+    known integer, stream_name text, expected bigint, stamp bigint,
+    kind text, origin text, trust smallint, sources text, body text
+) RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '25s' AS $$
+#variable_conflict use_variable
+BEGIN
+    WITH met AS (
+        UPDATE tenant.streams SET version = expected + 1, written = stamp
+        WHERE name = stream_name AND version = expected
+            AND NOT EXISTS (SELECT FROM tenant.inmind_steps WHERE number > known)
+        RETURNING streams.id, streams.owner
+    ), placed AS (
+        UPDATE tenant.owners SET position = nextval('tenant.positions') FROM met WHERE owners.id = met.owner
+        RETURNING owners.id AS owner, owners.position, met.id AS stream
+    )
+    INSERT INTO tenant.events (owner, position, stream, seq, at, kind, origin, trust, opens, sources, body)
+    SELECT placed.owner, placed.position, placed.stream, expected + 1, stamp, kind, origin, trust, true, sources, body
+    FROM placed;
+    RETURN FOUND;
 END $$;
 
 -- Two of them, together or not at all; the key is the first one's. Rows are held in one order, whoever appends what

@@ -2,6 +2,9 @@
 SELECT repeated, request, first, last, at
 FROM tenant.append($1::integer, $2, $3, $4::bigint, $5::bigint, $6, $7, $8::jsonb);
 
+-- name: append_one
+SELECT tenant.append_one($1::integer, $2, $3::bigint, $4::bigint, $5, $6, $7::smallint, $8, $9);
+
 -- name: append_beside
 SELECT repeated, request, first, last, at
 FROM tenant.append_beside(
