@@ -1,0 +1,281 @@
+"""What inmind 0.1 has written is read by the code of today: a home, a database and a bundle.
+
+The fixtures and what 0.1 itself said about them lie in tests/fixtures/written_by_0_1. They are never made again: a
+version that reads them differently has broken the memories of those who upgrade.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from inmind import Memory, ScratchpadLayer, Session, default_layers
+
+WRITTEN = Path(__file__).parents[1] / "fixtures" / "written_by_0_1"
+NOW = datetime(2026, 5, 7, 20, tzinfo=UTC)
+"""Shortly after the last of it."""
+
+RESOURCES = ("ada", "ben", "lin")
+OBJECT_PADS = ("task", "parent", "child", "viewer", "quiet")
+"""Sessions whose scratchpad holds an object."""
+IN_FULL = (("shop", 6), ("billing", 1))
+"""Prompts that are compared word for word, and not by their digest."""
+QUERIES = (
+    ("tabs or spaces", None),
+    ("quails and the boat", "ada"),
+    ("refund of Mei", "ada"),
+    ("deadline of the harbour project", "lin"),
+    ("barometer", "lin"),
+    ("靠窗的座位", "lin"),
+)
+
+
+# -- what a memory says ----------------------------------------------------------------------------------------
+
+
+def opened(place: Path | str) -> Memory:
+    return Memory.open(place, clock=lambda: NOW, embedder=None)
+
+
+def session_of(memory: Memory, id: str) -> Session:
+    if id == "shared":
+        return memory.session(id, layers=[ScratchpadLayer(schema={"type": "object"}, scope="resource")])
+    if id in OBJECT_PADS:
+        return memory.session(id, layers=default_layers(ScratchpadLayer(schema={"type": "object"})))
+    return memory.session(id)
+
+
+def conversation_of(session: Session) -> list[Any]:
+    return list(session.mind.line.wires)
+
+
+def usage_of(session: Session) -> dict[str, int]:
+    names = "calls cached written uncached reported_calls reported_prompt reported_cached completion".split()
+    return {name: getattr(session.ledger, name) for name in names}
+
+
+def money_of(memory: Memory, resource: str) -> list[dict[str, str]]:
+    names = "currency earned spent earnings spendings listed buyers top".split()
+    return [{name: str(getattr(one, name)) for name in names} for one in memory.ledger.report(resource)]
+
+
+def feelings_of(memory: Memory, resource: str) -> dict[str, float]:
+    return {name: round(level, 6) for name, level in memory.affect(resource).levels.named.items()}
+
+
+def told_of_session(session: Session) -> dict[str, Any]:
+    prompts = [session.prompt(call).request for call in range(1, session.ledger.calls + 1)]
+    return {
+        "resource": session.resource,
+        "events": len(session.journal()),
+        "conversation": conversation_of(session),
+        "entities": session.serialize(),
+        "scratchpad": session.scratchpad.snapshot,
+        "scratchpads set aside": [one.state for one in session.scratchpad.set_aside],
+        "overview": session.overview,
+        "pages": {path: digest_of(session.read(path)) for path in session.documents()},
+        "retained": [one.text for one in session.retained],
+        "prompts": [digest_of(request) for request in prompts],
+        "in full": {str(call): prompts[call - 1] for id, call in IN_FULL if id == session.id},
+        "usage": usage_of(session),
+    }
+
+
+def told_of_resource(memory: Memory, resource: str) -> dict[str, Any]:
+    dreams = memory.dreams(resource)
+    return {
+        "state": memory.page("MEMORY.md", resource=resource).text,
+        "notes": memory.page("memory/scratch.md", resource=resource).text,
+        "dreams": [[one.id, one.status, one.by, one.trigger, one.code, list(one.notes)] for one in dreams],
+        "feelings": feelings_of(memory, resource),
+        "money": money_of(memory, resource),
+    }
+
+
+def found_by(memory: Memory, query: str, resource: str | None) -> list[list[str]]:
+    return [[hit.crystal.id, hit.crystal.text] for hit in memory.search(query, resource=resource)]
+
+
+def told_by(memory: Memory) -> dict[str, Any]:
+    listed = {one.id: [one.title, one.model, one.parent] for one in memory.sessions()}
+    told = {
+        "listed": dict(sorted(listed.items())),
+        "sessions": {id: told_of_session(session_of(memory, id)) for id in sorted(listed)},
+        "resources": {resource: told_of_resource(memory, resource) for resource in RESOURCES},
+        "settings": memory.page("config.toml").text,
+        "searches": {query: found_by(memory, query, resource) for query, resource in QUERIES},
+    }
+    return json.loads(json.dumps(told))
+
+
+def kinds_in(memory: Memory, bundle: Path) -> dict[str, int]:
+    """How many events there are of each kind: all of them are decoded for an export, which is read back and checked."""
+    memory.export(bundle)
+    with zipfile.ZipFile(bundle) as entries:
+        lines = entries.read("journal.jsonl").splitlines()
+    return dict(sorted(Counter(json.loads(line)["kind"] for line in lines).items()))
+
+
+def digest_of(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+# -- where it was written --------------------------------------------------------------------------------------
+
+
+def unpacked(folder: Path) -> Path:
+    with zipfile.ZipFile(WRITTEN / "home.zip") as files:
+        files.extractall(folder)
+    return folder / "home"
+
+
+def loaded(url: str) -> str:
+    """The dump names the schema of its tenant by a word that stands nowhere else."""
+    dump = (WRITTEN / "database.sql").read_text("utf-8").replace("tenant_of_0_1", urlsplit(url).username or "")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(dump.encode())
+    return url
+
+
+@pytest.fixture(params=["home", "database"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def place(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path | str:
+    return unpacked(tmp_path) if kind == "home" else loaded(request.getfixturevalue("tenant_url"))
+
+
+@pytest.fixture
+def memory(place: Path | str) -> Generator[Memory]:
+    with opened(place) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def everything() -> dict[str, Any]:
+    return json.loads((WRITTEN / "expected.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def expected(everything: dict[str, Any], kind: str) -> dict[str, Any]:
+    return everything[kind]
+
+
+def check_the_same(told: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Part by part, so that a failure shows what is different and not everything."""
+    for part in ("listed", "settings", "searches"):
+        assert told[part] == expected[part], part
+    for part in ("sessions", "resources"):
+        assert list(told[part]) == list(expected[part])
+        for name, those in expected[part].items():
+            for field, value in those.items():
+                assert told[part][name][field] == value, f"{field} of {name}"
+
+
+# -- reading it ------------------------------------------------------------------------------------------------
+
+
+def test_what_0_1_has_written_opens_and_reads_back_the_same(memory: Memory, expected: dict[str, Any]) -> None:
+    check_the_same(told_by(memory), expected["told"])
+
+
+def test_it_reads_back_the_same_when_it_is_opened_a_second_time(place: Path | str, expected: dict[str, Any]) -> None:
+    """The first opening may bring tables and files up to date."""
+    with opened(place) as memory:
+        told_by(memory)
+    with opened(place) as memory:
+        check_the_same(told_by(memory), expected["told"])
+
+
+def test_every_event_of_it_is_decoded_and_can_be_carried_elsewhere(
+    memory: Memory, expected: dict[str, Any], tmp_path: Path
+) -> None:
+    assert kinds_in(memory, tmp_path / "first.inmind") == expected["kinds"]
+    with opened(tmp_path / "elsewhere") as other:
+        other.import_(tmp_path / "first.inmind")
+        assert kinds_in(other, tmp_path / "second.inmind") == expected["kinds"]
+
+
+def test_a_bundle_written_by_0_1_is_imported_and_reads_back_the_same(
+    everything: dict[str, Any], tmp_path: Path
+) -> None:
+    """But for the settings: a bundle's come beside those that are there."""
+    told = everything["home"]["told"]
+    with opened(tmp_path / "home") as memory:
+        memory.import_(WRITTEN / "bundle.inmind")
+        check_the_same({**told_by(memory), "settings": told["settings"]}, told)
+        assert kinds_in(memory, tmp_path / "again.inmind") == everything["home"]["kinds"]
+
+
+# -- going on with it ------------------------------------------------------------------------------------------
+
+
+def test_a_session_of_it_goes_on(memory: Memory) -> None:
+    session = memory.session("shop")
+    before, calls = session.journal(), session.ledger.calls
+    note = session.note("The shop has moved to the northern warehouse")
+    session.add([{"role": "user", "content": "Where is the shop now?"}])
+    prompt = session.prepare()
+    assert prompt.call == calls + 1
+    assert "northern warehouse" in json.dumps(prompt.request)
+    assert "Never ship to the old warehouse." in json.dumps(prompt.request)
+    assert session.prompt(prompt.call).request == prompt.request
+    assert session.journal()[: len(before)] == before
+    assert note.id in [hit.crystal.id for hit in session.search("northern warehouse")]
+
+
+REPEATED: dict[str, Callable[[Session], bool]] = {
+    "add": lambda session: (
+        session.add(
+            [{"role": "user", "content": "From now on always answer in one sentence. We decided to use tabs."}],
+            key="rules",
+        ).repeated
+    ),
+    "update": lambda session: session.scratchpad.update("The customer is Mei.", key="pad").repeated,
+    "report_usage": lambda session: (
+        session.report_usage(prompt_tokens=900, cached_tokens=100, completion_tokens=40, call=1, key="usage-1").repeated
+    ),
+}
+
+
+@pytest.mark.parametrize("call", REPEATED)
+def test_a_call_repeated_with_a_key_of_0_1_is_known_and_writes_nothing(memory: Memory, call: str) -> None:
+    session = memory.session("shop")
+    before = len(session.journal())
+    assert REPEATED[call](session)
+    assert len(session.journal()) == before
+
+
+def test_a_dream_that_0_1_has_left_in_the_middle_is_finished(memory: Memory) -> None:
+    (left, *_) = memory.dreams("ben")
+    assert left.status == "abandoned"
+    dream = memory.dream("ben")
+    assert (dream.id, dream.status, dream.by) == (left.id, "done", "some-model")
+    assert "dock of oak" in memory.page("MEMORY.md", resource="ben").text
+
+
+def test_a_dream_of_0_1_is_taken_back(memory: Memory) -> None:
+    last = next(dream for dream in memory.dreams("ada") if dream.status == "done")
+    undone = memory.undo_dream("ada")
+    assert (undone.id, undone.status) == (last.id, "undone")
+    assert memory.page("MEMORY.md", resource="ada").text == last.before
+
+
+def test_a_compaction_of_0_1_is_lifted(memory: Memory) -> None:
+    session = memory.session("shop")
+    assert "archive/march.md" in session.documents()
+    session.undo_compaction()
+    assert "archive/march.md" not in session.documents()
+    assert "How is order-0?" in json.dumps(session.prepare().request)
