@@ -19,9 +19,10 @@ from bench.table import Row, Table
 from bench.talk import SYSTEM, Message, exchanges, prose
 from bench.tokenizers import counter
 from inmind import Memory
+from inmind.memory.folder_backend import InFolder
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore, ManualClock
+from inmind.store.in_memory import InMemoryStore
+from inmind.testing import ManualClock
 
 TURNS = 200
 CHANGES_EVERY = 3

@@ -24,11 +24,11 @@ from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Prompt, Rates, Session
-from inmind.journal import encode
-from inmind.memory import RESERVE
-from inmind.prompt.policy import DEFAULT_POLICY, FULL, CompressionPolicy
-from inmind.replay import Recording, ReplayReport, joined, read, replay, total
-from inmind.tokens import MARGIN
+from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, total
+from inmind.core.events.codec import encode
+from inmind.core.tokens import MARGIN
+from inmind.history.compaction.policy import DEFAULT_POLICY, FULL, CompressionPolicy
+from inmind.memory.memory import RESERVE
 
 WINDOWS = (4_000, 8_000, 16_000)
 SETS = ("taubench", "tau2bench", "sweagent")
@@ -227,7 +227,7 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
         assert prompt is not None
         if not prompt.report.compacted:
             raise RuntimeError("nothing was compacted: there is nothing to measure")
-        stored[:] = [encode(event.what) for event in session.journal(after=seen)]
+        stored[:] = [encode(event.payload) for event in session.journal(after=seen)]
 
     roomy: Session | None = None
 

@@ -24,10 +24,10 @@ from statistics import mean, quantiles
 from bench.evidence import Haystack, haystacks
 from bench.table import Row, Table
 from inmind import Memory, Session
-from inmind.state.page import read
-from inmind.state.pointers import pointed
-from inmind.state.room import MOST_CHARACTERS
-from inmind.state.sections import Section
+from inmind.dreams.page.limits import MOST_CHARACTERS
+from inmind.dreams.page.page import read
+from inmind.dreams.page.pointers import pointed
+from inmind.dreams.page.sections import Section
 from inmind.testing import ManualClock
 
 NOTES, CRYSTALS = 1_000, 10_000

@@ -70,7 +70,9 @@ class Haystack:
 
 def haystacks(data: Path, name: str) -> list[Haystack]:
     """Those of one set; none where the folder does not have it."""
-    from inmind.replay.files import content_of  # only here: a peer's process has these values, and must not have inmind
+    from inmind.apps.replay.files import (
+        content_of,  # only here: a peer's process has these values, and must not have inmind
+    )
 
     read = {"locomo": _locomo, "longmemeval": _longmemeval, "beam": _beam}[name]
     pattern = "*100K*.json.zst" if name == "beam" else "*.json.zst"

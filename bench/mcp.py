@@ -24,11 +24,11 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
-from inmind.doors.mcp import offers
-from inmind.doors.mcp.keeper import Keeper
-from inmind.doors.mcp.places import Project, Usual
-from inmind.doors.mcp.server import server_of
-from inmind.doors.mcp.stdio import serve_stdio
+from inmind.apps.mcp import tools
+from inmind.apps.mcp.project import Project, Usual
+from inmind.apps.mcp.server import server_of
+from inmind.apps.mcp.session_pool import Keeper
+from inmind.apps.mcp.stdio import serve_stdio
 
 MOST_AGAINST_LIBRARY = 1.5
 REPETITIONS = 150
@@ -84,7 +84,7 @@ def _raced() -> Race:
         session = memory.session("bench", resource="bench")
         served = server_of(Keeper(inner), Usual(project=Project.at(folder)))
         within = stack.enter_context(_connected(portal, Client(served)))
-        home = ("-c", "from inmind.doors.cli import main; main()", "--home", str(folder / "stdio"), "mcp")
+        home = ("-c", "from inmind.apps.cli import main; main()", "--home", str(folder / "stdio"), "mcp")
         across = stack.enter_context(_connected(portal, Client(stdio_client(_program(*home)))))
         echoing = stack.enter_context(_connected(portal, Client(stdio_client(_program("-m", "bench.mcp")))))
         numbers = count()
@@ -127,7 +127,7 @@ def _program(*arguments: str) -> StdioServerParameters:
 
 
 async def _listed(_: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-    noting = next(tool for tool in offers.tools(remembered=True, everybody=False) if tool.name == "working_memory_note")
+    noting = next(tool for tool in tools.tools(remembered=True, everybody=False) if tool.name == "working_memory_note")
     return ListToolsResult(tools=[noting.model_copy(update={"name": "echo"})])
 
 

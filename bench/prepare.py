@@ -15,10 +15,10 @@ from bench.table import Row, Table
 from bench.talk import Message, conversation, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Session
-from inmind.journal import encode
-from inmind.stores.files import RACY_NANOSECONDS
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore
+from inmind.core.events.codec import encode
+from inmind.memory.folder_backend import InFolder
+from inmind.store.atomic_files import RACY_NANOSECONDS
+from inmind.store.in_memory import InMemoryStore
 
 MOST_AGAINST_JSON = 2.0
 MOST_AGAINST_COMMIT = 1.5
@@ -236,7 +236,7 @@ def _committing(memory: Memory, id: str, bare: BareJournal, size: int) -> dict[s
         nonlocal seen
         events = session.journal(after=seen)
         seen = events[-1].seq
-        stored[:] = [encode(event.what) for event in events]
+        stored[:] = [encode(event.payload) for event in events]
 
     return {
         "prepare": Contender(lambda: session.prepare(host), before=lambda: host.append(next(new))),

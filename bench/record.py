@@ -15,11 +15,12 @@ from bench.table import Row, Table
 from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, ScratchpadLayer, default_layers
-from inmind.documents import Scope
-from inmind.home import DATABASE
-from inmind.journal import PadWritten, encode
-from inmind.stores.in_folder import InFolder
-from inmind.stores.sqlite import SqliteStore
+from inmind.core.events.codec import encode
+from inmind.core.events.documents import ScratchpadWritten
+from inmind.core.paths import DATABASE
+from inmind.documents.document import Scope
+from inmind.memory.folder_backend import InFolder
+from inmind.store.sqlite import SqliteStore
 
 _CASES: dict[str, Scope | None] = {
     "a plain reply": None,
@@ -90,8 +91,8 @@ def _recording(
         seen.update({name: store.version(name) for name in streams})
 
     def note_what_was_stored() -> None:
-        events = [event.what for name in streams for event in store.read(name, after=seen[name])]
-        assert any(isinstance(event, PadWritten) for event in events) is (scope is not None)
+        events = [event.payload for name in streams for event in store.read(name, after=seen[name])]
+        assert any(isinstance(event, ScratchpadWritten) for event in events) is (scope is not None)
         stored[:] = map(encode, events)
 
     return {

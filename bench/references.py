@@ -31,12 +31,12 @@ from typing import Any, cast
 
 from bench.table import Row, Table
 from inmind import EntityLayer, EntityRules, Memory, Session
-from inmind.entities.block import lines
-from inmind.entities.extract.things import things_of
-from inmind.journal import ToolObserved
-from inmind.replay.files import content_of
-from inmind.replay.readers import read
-from inmind.tokens import estimator
+from inmind.apps.replay.files import content_of
+from inmind.apps.replay.readers import read
+from inmind.core.events.session import ToolObserved
+from inmind.core.tokens import estimator
+from inmind.entities.extract.from_result import things_of
+from inmind.entities.render import lines
 
 BARS = {"taubench": 0.95, "tau2bench": 0.95, "agentdojo": 0.90}
 SETS = (*BARS, "tooltalk", "bfcl")

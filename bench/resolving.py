@@ -38,13 +38,14 @@ from typing import Any, Literal
 import zstandard
 
 from bench.table import Row, Table
+from inmind.core.events.base import Event, EventPayload, Origin, Trust
+from inmind.core.events.entities import EntitiesLeft, EntitiesSeen, EntityPart, EntitySighting
+from inmind.entities.config import FROM_ONE_LIST, WINDOW
 from inmind.entities.entity import Entity
-from inmind.entities.extract.calls import tool_named
-from inmind.entities.resolve.resolution import Resolution
-from inmind.entities.resolve.resolver import resolve
-from inmind.entities.rules import FROM_ONE_LIST, WINDOW
+from inmind.entities.extract.tool_name import tool_named
+from inmind.entities.references.resolve import resolve
+from inmind.entities.references.result import Resolution
 from inmind.entities.window import Entities
-from inmind.journal import EntitiesLeft, EntitiesSeen, Event, Happened, Origin, Part, ThingSeen, Trust
 
 DATA = "INMIND_DATA"
 """The environment variable that says where the dialogues are."""
@@ -223,26 +224,26 @@ class _Mind:
         self.entities = Entities()
         self._seq = 0
 
-    def see(self, things: Sequence[ThingSeen]) -> None:
+    def see(self, things: Sequence[EntitySighting]) -> None:
         if things:
             self._apply(EntitiesSeen(tuple(things)))
             leaving = self.entities.overflow(WINDOW)
             if leaving:
                 self._apply(EntitiesLeft(tuple(entity.as_seen() for entity in leaving)))
 
-    def _apply(self, what: Happened) -> None:
+    def _apply(self, what: EventPayload) -> None:
         self._seq += 1
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        event = Event(stream="session/s", seq=self._seq, at=at, what=what, origin=Origin.TOOL, trust=Trust.DATA)
+        event = Event(stream="session/s", seq=self._seq, at=at, payload=what, origin=Origin.TOOL, trust=Trust.DATA)
         self.entities = self.entities.apply(event)
 
 
-def _listed(type: str, results: Sequence[tuple[str, str]]) -> list[ThingSeen]:
+def _listed(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySighting]:
     """Ids and names as the extractor takes in a list: the first few are things, the rest ride with the first."""
     how = "listed" if len(results) > 1 else "seen"
-    rest = tuple(Part(type, id, name, True) for id, name in results[FROM_ONE_LIST:])
+    rest = tuple(EntityPart(type, id, name, True) for id, name in results[FROM_ONE_LIST:])
     return [
-        ThingSeen(type, id, name, how=how, parts=rest if place == 0 else ())
+        EntitySighting(type, id, name, how=how, parts=rest if place == 0 else ())
         for place, (id, name) in enumerate(results[:FROM_ONE_LIST])
     ]
 
@@ -366,7 +367,7 @@ def _of_shopping(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]
                 names.setdefault(id, described[place])
         mind.see(
             [
-                ThingSeen(types[id], id, names.get(id, ""), how="listed" if len(ids) > 1 else "seen")
+                EntitySighting(types[id], id, names.get(id, ""), how="listed" if len(ids) > 1 else "seen")
                 for id in dict.fromkeys(ids)
             ]
         )

@@ -21,8 +21,8 @@ from typing import Any
 from bench.table import Row, Table
 from bench.talk import conversation
 from bench.timing import Contender, Race, spoken
-from inmind.history.retain import items_of
-from inmind.history.spoken import Spoken
+from inmind.history.compaction.retention import items_of
+from inmind.history.turns import Spoken
 
 UTTERANCES = Path(__file__).parents[1] / "tests" / "golden" / "retention.jsonl"
 LANGUAGES = {"en": "English", "zh": "Chinese"}

@@ -16,10 +16,11 @@ from bench.prepare import BareJournal
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, ScratchpadLayer, Session, default_layers
-from inmind.journal import PadMerged, encode
-from inmind.mind import MindFold
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore
+from inmind.core.events.codec import encode
+from inmind.core.events.documents import ScratchpadMerged
+from inmind.memory.folder_backend import InFolder
+from inmind.session.state import MindFold
+from inmind.store.in_memory import InMemoryStore
 
 SIZE = 50_000
 MOST_COPIES = 2.0
@@ -112,7 +113,7 @@ def _updated(what: str, schema: Any, state: dict[str, Any], *, durable: bool = T
             session = _session(memory, schema)
             session.scratchpad.update(state)
             turn = count(1)
-            body = encode(PadMerged("working-memory", {"turn": 1_000}))
+            body = encode(ScratchpadMerged("working-memory", {"turn": 1_000}))
             bare = BareJournal(place / "bare.db")
             race = Race()
             contenders = {

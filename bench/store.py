@@ -12,8 +12,8 @@ from bench.table import Row, Table
 from bench.talk import Message, exchanges
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore
+from inmind.memory.folder_backend import InFolder
+from inmind.store.in_memory import InMemoryStore
 
 TURNS = 500
 MOST_BYTES = 4.0

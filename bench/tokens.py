@@ -22,7 +22,7 @@ import zstandard
 
 from bench.table import Row, Table
 from bench.tokenizers import FAMILIES, tokenizer
-from inmind.tokens import estimator
+from inmind.core.tokens import estimator
 
 MOST_ERROR = 0.15
 CHUNK = 1_500

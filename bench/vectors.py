@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from bench.evidence import SETS, haystacks
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
-from inmind.embedders import embedder
-from inmind.embedders.nearest import EXACT, Nearest
+from inmind.search.embedders import embedder
+from inmind.search.nearest import EXACT, Nearest
 
 SIZES = (10_000, 100_000, 1_000_000)
 LEAST_RECALL = 0.97

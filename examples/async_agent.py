@@ -12,7 +12,7 @@ import json
 import tempfile
 from typing import Any
 
-from inmind import aio
+from inmind.memory import aio
 
 Message = dict[str, Any]
 

@@ -27,9 +27,9 @@ from world.project import Project
 from world.scripted import Move, calls, found, says
 
 from inmind import HostCall, Ledger, Memory, Prompt, Rates, ScratchpadLayer, Session, default_layers
-from inmind.prompt.formats import FORMATS, Wire
-from inmind.replay import Recording, replay
-from inmind.tools import is_memory_tool
+from inmind.apps.replay import Recording, replay
+from inmind.core.messages import FORMATS, Wire
+from inmind.session.tools.tools import is_memory_tool
 
 WINDOW, RESERVE = 16_000, 2_000
 RATES = Rates.per_million(input=3.00)

@@ -8,22 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from inmind import Memory
-from inmind.entities.extract.things import things_of
-from inmind.entities.rules import DEFAULT_RULES, EntityRules
+from inmind.core.events.base import Event, EventPayload, Origin, Trust
+from inmind.core.events.entities import EntitiesSeen, EntitySighting
+from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.events.session import HistorySpliced, MessageAdded, ToolObserved
+from inmind.entities.config import DEFAULT_RULES, EntityRules
+from inmind.entities.extract.from_result import things_of
 from inmind.entities.window import Entities
-from inmind.history import Line
-from inmind.journal import (
-    AnchoredBlock,
-    EntitiesSeen,
-    Event,
-    Happened,
-    HistorySpliced,
-    MessageAdded,
-    Origin,
-    ThingSeen,
-    ToolObserved,
-    Trust,
-)
+from inmind.history import Conversation
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -88,21 +80,23 @@ def turns(number: int, words: int = 10) -> list[dict[str, Any]]:
     return [*said, user("and now")]
 
 
-def an_event(what: Happened, seq: int = 1, *, opens: bool = True) -> Event:
-    return Event(stream="session/s", seq=seq, at=WHEN, what=what, origin=Origin.USER, trust=Trust.PERSON, opens=opens)
+def an_event(what: EventPayload, seq: int = 1, *, opens: bool = True) -> Event:
+    return Event(
+        stream="session/s", seq=seq, at=WHEN, payload=what, origin=Origin.USER, trust=Trust.PERSON, starts_batch=opens
+    )
 
 
-def a_line(wires: Sequence[Mapping[str, Any]]) -> Line:
-    return grown(Line(), wires)
+def a_line(wires: Sequence[Mapping[str, Any]]) -> Conversation:
+    return grown(Conversation(), wires)
 
 
-def grown(line: Line, wires: Sequence[Mapping[str, Any]], *, seq: int = 1) -> Line:
+def grown(line: Conversation, wires: Sequence[Mapping[str, Any]], *, seq: int = 1) -> Conversation:
     for number, wire in enumerate(wires, start=seq):
         line = line.apply(an_event(MessageAdded(wire=wire), number))
     return line
 
 
-def spliced(line: Line, start: int, stop: int, inserted: int, *, seq: int = 1_000) -> Line:
+def spliced(line: Conversation, start: int, stop: int, inserted: int, *, seq: int = 1_000) -> Conversation:
     return line.apply(an_event(HistorySpliced(start, stop, inserted), seq))
 
 
@@ -110,12 +104,14 @@ def a_block(text: str, layer: str = "overview") -> AnchoredBlock:
     return AnchoredBlock(layer=layer, text=text)
 
 
-def seen_by(tool: str, result: Any, arguments: Any = None, rules: EntityRules = DEFAULT_RULES) -> tuple[ThingSeen, ...]:
+def seen_by(
+    tool: str, result: Any, arguments: Any = None, rules: EntityRules = DEFAULT_RULES
+) -> tuple[EntitySighting, ...]:
     """What a call that succeeded brings to mind."""
     return things_of(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
 
 
-def in_mind(*things: ThingSeen) -> Entities:
+def in_mind(*things: EntitySighting) -> Entities:
     """A window into which these came one after the other, the first of them first."""
     entities = Entities()
     for seq, thing in enumerate(things, start=1):
@@ -123,5 +119,5 @@ def in_mind(*things: ThingSeen) -> Entities:
     return entities
 
 
-def a_page(id: str = "page-123", name: str = "About Us", **known: Any) -> ThingSeen:
-    return ThingSeen("page", id, name, **known)
+def a_page(id: str = "page-123", name: str = "About Us", **known: Any) -> EntitySighting:
+    return EntitySighting("page", id, name, **known)

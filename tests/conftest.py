@@ -15,7 +15,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-import homes
+import home_builders
 import postgres
 import psycopg
 import pytest
@@ -23,8 +23,8 @@ from builders import Home
 from hypothesis import HealthCheck, settings
 
 from inmind import Memory, Session
-from inmind.stores.postgres import PostgresStore
-from inmind.stores.postgres.jobs import Jobs
+from inmind.store.postgres import PostgresStore
+from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 
 _UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -142,9 +142,9 @@ def postgres_admin(request: pytest.FixtureRequest) -> str:
 def tenants(postgres_admin: str) -> Generator[postgres.Tenants]:
     """For tests that need several tenants: `with tenants.fresh() as url`."""
     made = postgres.Tenants(postgres_admin)
-    homes.tenants.append(made)
+    home_builders.tenants.append(made)
     yield made
-    homes.tenants.remove(made)
+    home_builders.tenants.remove(made)
     made.close()
 
 

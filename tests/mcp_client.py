@@ -22,10 +22,10 @@ from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
 from terminal import command
 
 from inmind import Memory
-from inmind.doors.mcp.keeper import Keeper
-from inmind.doors.mcp.places import Project, Usual
-from inmind.doors.mcp.server import server_of
-from inmind.doors.mcp.token import FILE, VARIABLE
+from inmind.apps.mcp.project import Project, Usual
+from inmind.apps.mcp.server import server_of
+from inmind.apps.mcp.session_pool import Keeper
+from inmind.apps.mcp.token import FILE, VARIABLE
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
@@ -33,7 +33,7 @@ MODES: tuple[Mode, ...] = ("auto", "legacy")
 
 # Faults that a server outwaits must not take the tests as long as they may take an attacker.
 HURRIED = (
-    "import inmind.doors.mcp.guard as guard, inmind.doors.mcp.http as http;"
+    "import inmind.apps.mcp.http_auth as guard, inmind.apps.mcp.http as http;"
     "guard.BODY_SECONDS, http.HEADER_SECONDS = 1.5, 1;"
 )
 

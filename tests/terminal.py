@@ -12,14 +12,14 @@ from contextlib import suppress
 from functools import cache
 
 from builders import Home
+from fork_server import Warm, text
 from typer.testing import CliRunner, Result
-from warm import Warm, text
 
 import inmind as package
-from inmind.doors.cli.app import app
-from inmind.doors.cli.endings import exit_code
+from inmind.apps.cli.app import app
+from inmind.apps.cli.exit_codes import exit_code
 
-INMIND = "from inmind.doors.cli import main; main()"
+INMIND = "from inmind.apps.cli import main; main()"
 
 
 def command(*arguments: str, home: Home | None = None) -> list[str]:

@@ -23,34 +23,32 @@ SOURCE = PROJECT / "src" / "inmind"
 # A room may import rooms of the lines above its own. Rooms of one line are strangers: what both need lives above
 # them, as a value. `inmind` is the package's own __init__: only what stands below it may use the public names.
 ORDER = """
-frozen
-errors text lines metrics
-tokens journal server
-notes home
+errors
+core
+store
 documents
-entities scratchpad overview history crystals state affect
-dream prompt settings
-mind
-stores models embedders
-matrices vectors
-afterwards attention deep desk notebook relief testing tools
-parts listing editing
-hands family archivist chronicle consolidator books recollection dreams bundle
-feelings
-session gathering lease allowance
-thinking
-dreamer housekeeping
+history entities search
+dreams
+prompt
+session
+jobs
 memory
-aio
-replay clients doctor tenancy
+testing integrations
 inmind
-doors adapters
+apps
 __main__
 """
 RANK = {room: rank for rank, line in enumerate(ORDER.split("\n")) for room in line.split()}
 
 # These rooms exist to meet other people's libraries; everywhere else those are imported by whoever needs them, late.
-MEETS_LIBRARIES = ("doors/", "adapters/", "embedders/", "stores/postgres/")
+MEETS_LIBRARIES = (
+    "apps/",
+    "integrations/",
+    "search/embedders/",
+    "store/postgres/",
+    "search/index/postgres",
+    "search/nearest",
+)
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 UNSAFE_CALLS = {"eval", "exec", "yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.unsafe_load_all"}
@@ -132,7 +130,7 @@ def opened_files(root: Path) -> list[str]:
     return [
         f"{shown(path, root)}:{node.lineno}: calls {ast.unparse(node.func)}()"
         for path, tree in modules(root)
-        if re.match(r"stores/sqlite(\.py|/)", shown(path, root))
+        if re.match(r"store/sqlite(\.py|/)", shown(path, root))
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and opens_a_file(node.func)
     ]
@@ -154,7 +152,7 @@ def opens_a_file(called: ast.expr) -> bool:
 
 
 def is_package_resource(owner: ast.expr) -> bool:
-    """`(files("inmind.stores") / "queries.sql")`, read through importlib.resources."""
+    """`(files("inmind.store") / "queries.sql")`, read through importlib.resources."""
     return any(
         isinstance(node, ast.Call) and ast.unparse(node.func) in {"files", "package_files", "resources.files"}
         for node in ast.walk(owner)
@@ -184,7 +182,7 @@ def internal_imports(path: Path, tree: ast.Module, root: Path) -> Iterator[tuple
 
 
 def imported_names(node: ast.AST, package: list[str] | None = None) -> list[str]:
-    """Full dotted names: `from inmind import journal` is inmind.journal, like `import inmind.journal`."""
+    """Full dotted names: `from inmind import core` is inmind.core, like `import inmind.core`."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -242,26 +240,36 @@ def early(root: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("check", "file", "code", "complaint"),
     [
-        (wrong_imports, "journal.py", "from inmind.session import Session", "1: journal may not know session"),
-        (wrong_imports, "journal.py", "from inmind import session", "1: journal may not know session"),
-        (wrong_imports, "journal.py", "import inmind.stores.base", "1: journal may not know stores"),
-        (wrong_imports, "journal.py", "def f():\n    from .memory import Memory", "2: journal may not know memory"),
-        (wrong_imports, "state/guards.py", "from ..crystals import score", "1: state may not know crystals"),
-        (wrong_imports, "state/guards.py", "from .. import crystals", "1: state may not know crystals"),
-        (wrong_imports, "text.py", "if TYPE_CHECKING:\n    from inmind import mind", "2: text may not know mind"),
-        (wrong_imports, "session.py", "from inmind import Memory", "1: session may not know inmind"),
+        (wrong_imports, "core/json.py", "from inmind.session.session import Session", "1: core may not know session"),
+        (wrong_imports, "core/json.py", "from inmind import session", "1: core may not know session"),
+        (wrong_imports, "core/json.py", "import inmind.store.protocol", "1: core may not know store"),
+        (wrong_imports, "core/json.py", "def f():\n    from ..memory import Memory", "2: core may not know memory"),
+        (wrong_imports, "dreams/page/guards.py", "from ...prompt import plan", "1: dreams may not know prompt"),
+        (wrong_imports, "dreams/page/guards.py", "from ... import prompt", "1: dreams may not know prompt"),
+        (
+            wrong_imports,
+            "core/text.py",
+            "if TYPE_CHECKING:\n    from inmind import store",
+            "2: core may not know store",
+        ),
+        (wrong_imports, "session/session.py", "from inmind import Memory", "1: session may not know inmind"),
         (wrong_imports, "utils.py", "", "the room 'utils' is not in ORDER"),
         (early, "tokens.py", "import tiktoken", "1: imports tiktoken"),
-        (early, "prompt/meter.py", "try:\n    from numpy import array\nexcept ImportError: pass", "2: imports numpy"),
+        (
+            early,
+            "history/token_meter.py",
+            "try:\n    from numpy import array\nexcept ImportError: pass",
+            "2: imports numpy",
+        ),
         (early, "__init__.py", "import rich.console", "1: imports rich.console"),
-        (unsafe_code, "stores/base.py", "def f():\n    import pickle", "2: uses pickle"),
-        (unsafe_code, "stores/base.py", "from marshal import loads", "1: uses marshal.loads"),
+        (unsafe_code, "store/protocol.py", "def f():\n    import pickle", "2: uses pickle"),
+        (unsafe_code, "store/protocol.py", "from marshal import loads", "1: uses marshal.loads"),
         (unsafe_code, "tools.py", "eval('1')", "1: uses eval"),
-        (unsafe_code, "state/sections.py", "yaml.load(text)", "1: uses yaml.load"),
-        (opened_files, "stores/sqlite.py", "open(path)", "1: calls open()"),
-        (opened_files, "stores/sqlite.py", "os.open(path, 0)", "1: calls os.open()"),
-        (opened_files, "stores/sqlite.py", "self.path.read_bytes()", "1: calls self.path.read_bytes()"),
-        (opened_files, "stores/sqlite/backup.py", "shutil.copyfile(a, b)", "1: calls shutil.copyfile()"),
+        (unsafe_code, "dreams/page/sections.py", "yaml.load(text)", "1: uses yaml.load"),
+        (opened_files, "store/sqlite.py", "open(path)", "1: calls open()"),
+        (opened_files, "store/sqlite.py", "os.open(path, 0)", "1: calls os.open()"),
+        (opened_files, "store/sqlite.py", "self.path.read_bytes()", "1: calls self.path.read_bytes()"),
+        (opened_files, "store/sqlite/backup.py", "shutil.copyfile(a, b)", "1: calls shutil.copyfile()"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, check: Check, file: str, code: str, complaint: str) -> None:
@@ -273,18 +281,18 @@ def test_a_broken_rule_is_found(tmp_path: Path, check: Check, file: str, code: s
 @pytest.mark.parametrize(
     ("check", "file", "code"),
     [
-        (wrong_imports, "session.py", "from inmind.journal import Event"),
-        (wrong_imports, "state/guards.py", "from .sections import Section"),
-        (wrong_imports, "memory.py", "from .session import Session"),
-        (wrong_imports, "doors/cli.py", "from inmind import Memory"),
+        (wrong_imports, "session/session.py", "from inmind.core.events.base import Event"),
+        (wrong_imports, "dreams/page/guards.py", "from .sections import Section"),
+        (wrong_imports, "memory/memory.py", "from ..session.session import Session"),
+        (wrong_imports, "apps/cli.py", "from inmind import Memory"),
         (wrong_imports, "__init__.py", "from inmind.memory import Memory"),
         (early, "tokens.py", "import apsw, json\ndef f():\n    import tiktoken"),
         (early, "tokens.py", "if TYPE_CHECKING:\n    import openai"),
-        (early, "doors/cli.py", "import typer"),
-        (unsafe_code, "stores/sqlite.py", "connection.execute('select 1')"),
-        (opened_files, "stores/sqlite.py", "SqliteStore.open(home); cls.open(home); values.copy()"),
-        (opened_files, "stores/sqlite.py", "(files('inmind.stores') / 'queries.sql').read_text()"),
-        (opened_files, "stores/files.py", "open(path)"),
+        (early, "apps/cli.py", "import typer"),
+        (unsafe_code, "store/sqlite.py", "connection.execute('select 1')"),
+        (opened_files, "store/sqlite.py", "SqliteStore.open(home); cls.open(home); values.copy()"),
+        (opened_files, "store/sqlite.py", "(files('inmind.store') / 'queries.sql').read_text()"),
+        (opened_files, "store/atomic_files.py", "open(path)"),
     ],
 )
 def test_what_is_allowed_is_let_through(tmp_path: Path, check: Check, file: str, code: str) -> None:

@@ -23,7 +23,7 @@ from bench.peers.vectors import as_lists
 
 if TYPE_CHECKING:
     from inmind import Session
-    from inmind.embedders import Embedder
+    from inmind.search.embedders import Embedder
 
 STOP_WORDS = frozenset(
     """
@@ -73,13 +73,13 @@ class Inmind(Finder):
         self._desk: Session | None = None
 
     def fill(self, sittings: Sequence[Sitting]) -> None:
-        from inmind.journal import MessageAdded
+        from inmind.core.events.session import MessageAdded
 
         for sitting in sittings:
             self._clock.now = sitting.at
             session = self._memory.session(f"sitting-{next(self._names)}", resource="bench", cwd="/bench")
             session.add([_as_message(turn) for turn in sitting.turns])
-            said = [event.id for event in session.journal() if isinstance(event.what, MessageAdded)]
+            said = [event.id for event in session.journal() if isinstance(event.payload, MessageAdded)]
             self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(said)}
 
     def ready(self) -> None:

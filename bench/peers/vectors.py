@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from inmind.embedders import Embedder
+    from inmind.search.embedders import Embedder
 
 NAMES = ("wordllama", "minilm")
 """Those of inmind's embedders that come with their weights."""
@@ -27,7 +27,7 @@ def embedder(name: str, *, kept: Path | None = None) -> Embedder | None:
     """One of inmind's own, or none for no name. With a file, nothing that was embedded once is embedded again."""
     if not name:
         return None
-    from inmind.embedders import embedder as named
+    from inmind.search.embedders import embedder as named
 
     found = named(name)
     return Kept(found, kept) if found and kept else found

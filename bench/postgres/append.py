@@ -21,8 +21,11 @@ from bench.table import Row, Table
 from bench.talk import prose
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
-from inmind.journal import Draft, Happened, MessageAdded, NoteTaken, Origin, encode
-from inmind.stores.postgres import PostgresStore
+from inmind.core.events.base import Draft, EventPayload, Origin
+from inmind.core.events.codec import encode
+from inmind.core.events.crystals import NoteAdded
+from inmind.core.events.session import MessageAdded
+from inmind.store.postgres import PostgresStore
 
 MOST = 1.5
 """Times a bare commit, at the median and at p99."""
@@ -31,8 +34,8 @@ CLIENTS = 8
 REPETITIONS = sized(2_000, 100)
 ROUNDS, IN_A_ROUND = sized(10, 3), sized(100, 20)
 
-SIZES: dict[str, Happened] = {
-    "a note of 90 bytes": NoteTaken(text=NOTE, importance=0.5),
+SIZES: dict[str, EventPayload] = {
+    "a note of 90 bytes": NoteAdded(text=NOTE, importance=0.5),
     "a message of 1 KB": MessageAdded(wire={"role": "assistant", "content": prose(Random(3), 1_024)}),
 }
 
@@ -45,8 +48,12 @@ def run() -> list[Table]:
 class Ours:
     """Appends to the stream of a resource, one event after the other."""
 
-    def __init__(self, store: PostgresStore, resource: str, what: Happened) -> None:
-        self._store, self._stream, self._drafts = store, f"resource/{resource}", [Draft(what=what, origin=Origin.USER)]
+    def __init__(self, store: PostgresStore, resource: str, what: EventPayload) -> None:
+        self._store, self._stream, self._drafts = (
+            store,
+            f"resource/{resource}",
+            [Draft(payload=what, origin=Origin.USER)],
+        )
         self._version = store.version(self._stream)
 
     def append(self) -> None:
@@ -57,7 +64,7 @@ class Ours:
 class Bare:
     """The least that the server can be asked to do to keep the same bytes as safe."""
 
-    def __init__(self, url: str, what: Happened, *, prepared: bool = False) -> None:
+    def __init__(self, url: str, what: EventPayload, *, prepared: bool = False) -> None:
         self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0 if prepared else None)
         self._body = encode(what)
 

@@ -40,7 +40,7 @@ KILLED_EVERY = sized(5.0, 5.0)
 """Seconds."""
 PATIENCE = sized(3_600.0, 300.0)
 
-_INMIND = "from inmind.doors.cli import main; main()"
+_INMIND = "from inmind.apps.cli import main; main()"
 _SETTINGS = """
 [dream]
 first_minutes = 0

@@ -15,8 +15,10 @@ from itertools import accumulate
 from random import Random
 
 from bench.postgres.crowd import Together, crowd
-from inmind.journal import TRUST_OF, Event, Happened, MessageAdded, NoteTaken, Origin, SessionOpened
-from inmind.stores.postgres import PostgresStore
+from inmind.core.events.base import TRUST_OF, Event, EventPayload, Origin
+from inmind.core.events.crystals import NoteAdded
+from inmind.core.events.session import MessageAdded, SessionOpened
+from inmind.store.postgres import PostgresStore
 
 FILLERS = 2
 WORDS, WORDS_IN_A_LINE = 30_000, (8, 28)
@@ -24,7 +26,7 @@ BEGAN = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _TOGETHER = 10
 """Resources of one transaction."""
 
-Memory = Callable[[str], Iterator[tuple[str, Origin, Happened]]]
+Memory = Callable[[str], Iterator[tuple[str, Origin, EventPayload]]]
 """What happened to a resource: in which stream, by whom, what."""
 
 
@@ -65,7 +67,7 @@ def question(line: str) -> str:
     return f"What about {' '.join(rarest[:4])}?"
 
 
-def _talk(resource: str, each: int) -> Iterator[tuple[str, Origin, Happened]]:
+def _talk(resource: str, each: int) -> Iterator[tuple[str, Origin, EventPayload]]:
     stream = f"session/{resource}"
     yield stream, Origin.OPERATOR, SessionOpened(resource=resource, cwd="/bench")
     for number, line in zip(range(each), lines(resource), strict=False):
@@ -73,10 +75,10 @@ def _talk(resource: str, each: int) -> Iterator[tuple[str, Origin, Happened]]:
         yield stream, origin, MessageAdded(wire={"role": role, "content": line})
 
 
-def _notes(resource: str, each: int) -> Iterator[tuple[str, Origin, Happened]]:
+def _notes(resource: str, each: int) -> Iterator[tuple[str, Origin, EventPayload]]:
     for number, line in zip(range(each), lines(resource), strict=False):
         text = f"{resource} keeps to this: {line}" if number == 0 else line
-        yield f"resource/{resource}", Origin.USER, NoteTaken(text=text, importance=0.6)
+        yield f"resource/{resource}", Origin.USER, NoteAdded(text=text, importance=0.6)
 
 
 KINDS = {"talk": _talk, "notes": _notes}
@@ -94,11 +96,11 @@ def _fill(number: int, together: Together, url: str, kind: str, resources: int, 
     store.close()
 
 
-def _events(happened: Iterator[tuple[str, Origin, Happened]]) -> Iterator[Event]:
+def _events(happened: Iterator[tuple[str, Origin, EventPayload]]) -> Iterator[Event]:
     for number, (stream, origin, what) in enumerate(happened):
         at = BEGAN + timedelta(minutes=20 * number)
         trust = TRUST_OF[origin]
-        yield Event(stream=stream, seq=number + 1, at=at, what=what, origin=origin, trust=trust)
+        yield Event(stream=stream, seq=number + 1, at=at, payload=what, origin=origin, trust=trust)
 
 
 @cache

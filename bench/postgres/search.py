@@ -21,12 +21,12 @@ from bench.postgres.ground import Ground, ground, sized
 from bench.table import Row, Table
 from bench.timing import Race, spoken
 from inmind import Memory
-from inmind.crystals.embed import Embedder
-from inmind.deep import DeepMemory, reader
-from inmind.embedders import embedder
-from inmind.stores.postgres import PostgresStore
-from inmind.stores.postgres.index import PostgresIndex
-from inmind.tools import is_memory_tool
+from inmind.search.embedders import embedder
+from inmind.search.embedders.base import Embedder
+from inmind.search.engine import DeepMemory, reader
+from inmind.search.index.postgres import PostgresIndex
+from inmind.session.tools.tools import is_memory_tool
+from inmind.store.postgres import PostgresStore
 
 RESOURCES = sized(1_000, 50)
 SIZES = sized((100_000, 1_000_000), (5_000,))

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from docs.building.entry import prose
-from inmind.doors.cli.app import COMMANDS, app
+from inmind.apps.cli.app import COMMANDS, app
 
 
 def commands_page() -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from docs.building.entry import code, declared, entry, field_line, prose
 from docs.building.source import HELD, fields_of, members_of, module, names_of, public, said_of
 
-TWINS = "inmind.aio"
+TWINS = "inmind.memory.aio"
 
 
 class Page(NamedTuple):
@@ -62,17 +62,17 @@ PAGES: Mapping[str, Page] = {
         "Notes, hits, crystals",
         "What can be found again, and by what.",
         ("Note", "Hit", "Crystal", "Consolidation", "Embedder"),
-        "inmind.embedders",
+        "inmind.search.embedders",
     ),
     "dreams": Page(
         "Dreams, moods, books",
         "What becomes of MEMORY.md, how it has been going, what was earned.",
         ("Dream", "Upkeep", "Affect", "Books"),
-        "inmind.models",
+        "inmind.dreams.models",
     ),
     "errors": Page("Every error", "Every way a call can fail.", ("InmindError",), "inmind.errors"),
-    "settings": Page("Settings", "What a home can be told to do otherwise.", (), "inmind.settings"),
-    "testing": Page("Testing", "For the tests of hosts.", (), "inmind.testing"),
+    "settings": Page("Settings", "What a home can be told to do otherwise.", (), "inmind.core.settings"),
+    "testing": Page("Testing", "For the tests of hosts.", (), "inmind.store.in_memory"),
 }
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from docs.building.entry import prose
 from inmind import default_layers
-from inmind.doors.mcp import pages, prompts
-from inmind.tools import offered
+from inmind.apps.mcp import prompts, resources
+from inmind.session.tools.tools import offered
 
 HINTS = {
     "readOnlyHint": "reads only",
@@ -29,8 +29,8 @@ def tools_page() -> str:
     for tool in offered(default_layers(), "mcp"):
         parts += told(tool)
     parts += ["# Over MCP", OVER_MCP]
-    attached = [(one.uri_template, one.description or "") for one in pages.templates()]
-    parts.append(_table("Resource", [(pages.SESSIONS, "Every session of this home, as JSON."), *attached]))
+    attached = [(one.uri_template, one.description or "") for one in resources.templates()]
+    parts.append(_table("Resource", [(resources.SESSIONS, "Every session of this home, as JSON."), *attached]))
     parts.append(_table("Prompt", [(one.name, one.description or "") for one in prompts.listed()]))
     return "\n\n".join(parts) + "\n"
 

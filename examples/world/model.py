@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from inmind import InmindError, Prompt
-from inmind.server import Server, bearer
+from inmind.core.http import Server, bearer
 from world.scripted import Move, scripted
 
 Provider = Literal["openai", "anthropic"]

@@ -3,34 +3,32 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from inmind.books import Books
-    from inmind.bundle.exporting import Exported
-    from inmind.bundle.importing import Imported
-    from inmind.clients import wrap
-    from inmind.consolidator import Consolidation
-    from inmind.crystals.crystal import Crystal
-    from inmind.crystals.embed import Embedder
-    from inmind.crystals.note import Note
-    from inmind.crystals.query import Hit
-    from inmind.desk import Scratchpad, SetAside
-    from inmind.dreams import Dream
-    from inmind.editing import Page
+    from inmind.core.events.base import Draft, Event, Origin, Trust
+    from inmind.core.events.documents import DocumentWritten
+    from inmind.core.events.entities import EntityPart
+    from inmind.core.events.session import RetainedItem, ToolObserved
+    from inmind.core.pricing import Ledger, Rates
+    from inmind.core.settings import Settings
+    from inmind.documents.scratchpad.merge3 import Clash
+    from inmind.entities.config import EntityRules
     from inmind.entities.entity import Entity
-    from inmind.entities.ground import CallCheck
-    from inmind.entities.resolve.resolution import Resolution
-    from inmind.entities.rules import EntityRules
+    from inmind.entities.grounding import CallCheck
+    from inmind.entities.references.result import Resolution
     from inmind.entities.window import Entities
     from inmind.errors import InmindError
-    from inmind.family.homecoming import MergeReport
-    from inmind.feelings import Affect
-    from inmind.housekeeping import Upkeep
-    from inmind.journal import DocumentWritten, Draft, Event, Item, Origin, Part, ToolObserved, Trust
-    from inmind.listing import SessionInfo
-    from inmind.memory import Memory, default_layers
-    from inmind.mind import Mind
-    from inmind.prompt.compacting.report import CompactionReport, KeptItem, Lifted
+    from inmind.history.compaction.policy import CompressionPolicy
+    from inmind.history.compaction.report import CompactionReport, KeptItem, Lifted
+    from inmind.integrations.wrap import wrap
+    from inmind.jobs.consolidation import Consolidation
+    from inmind.jobs.dreaming.history import Dream
+    from inmind.jobs.upkeep import Upkeep
+    from inmind.memory.bundle.export_bundle import Exported
+    from inmind.memory.bundle.import_bundle import Imported
+    from inmind.memory.documents import Page
+    from inmind.memory.listing import SessionInfo
+    from inmind.memory.memory import Memory, default_layers
     from inmind.prompt.explain import Explanation
-    from inmind.prompt.layer import (
+    from inmind.prompt.layers.base import (
         Budget,
         DocumentLayer,
         EntityLayer,
@@ -43,16 +41,21 @@ if TYPE_CHECKING:
         StateLayer,
         TextLayer,
     )
-    from inmind.prompt.ledger import Ledger, Rates
-    from inmind.prompt.pads import ScratchpadLayer
-    from inmind.prompt.policy import CompressionPolicy
-    from inmind.prompt.recorded import HostCall, Recorded
+    from inmind.prompt.layers.scratchpad import ScratchpadLayer
     from inmind.prompt.report import Preview, Prompt, Report
-    from inmind.scratchpad.reconcile import Clash
-    from inmind.session import Session
-    from inmind.settings import Settings
-    from inmind.stores.base import Appended
-    from inmind.tools import Called
+    from inmind.search.crystal import Crystal
+    from inmind.search.embedders.base import Embedder
+    from inmind.search.note import Note
+    from inmind.search.query import Hit
+    from inmind.session.affect import Affect
+    from inmind.session.children.merge_back import MergeReport
+    from inmind.session.economics import Books
+    from inmind.session.recorded import HostCall, Recorded
+    from inmind.session.scratchpad import Scratchpad, SetAside
+    from inmind.session.session import Session
+    from inmind.session.state import SessionState
+    from inmind.session.tools.tools import Called
+    from inmind.store.protocol import Appended
 
 __all__ = [
     "Affect",
@@ -74,6 +77,7 @@ __all__ = [
     "Entities",
     "Entity",
     "EntityLayer",
+    "EntityPart",
     "EntityRules",
     "Event",
     "Explanation",
@@ -82,20 +86,17 @@ __all__ = [
     "HostCall",
     "Imported",
     "InmindError",
-    "Item",
     "KeptItem",
     "Layer",
     "Ledger",
     "Lifted",
     "Memory",
     "MergeReport",
-    "Mind",
     "Moment",
     "Note",
     "NotesLayer",
     "Origin",
     "Page",
-    "Part",
     "PlainLayer",
     "Preview",
     "Prompt",
@@ -104,10 +105,12 @@ __all__ = [
     "Recorded",
     "Report",
     "Resolution",
+    "RetainedItem",
     "Scratchpad",
     "ScratchpadLayer",
     "Session",
     "SessionInfo",
+    "SessionState",
     "SetAside",
     "Settings",
     "Slot",
@@ -122,69 +125,69 @@ __all__ = [
 
 
 _PLACES = {
-    "Affect": "inmind.feelings",
-    "Appended": "inmind.stores.base",
-    "Books": "inmind.books",
-    "Budget": "inmind.prompt.layer",
-    "CallCheck": "inmind.entities.ground",
-    "Called": "inmind.tools",
-    "Clash": "inmind.scratchpad.reconcile",
-    "CompactionReport": "inmind.prompt.compacting.report",
-    "CompressionPolicy": "inmind.prompt.policy",
-    "Consolidation": "inmind.consolidator",
-    "Crystal": "inmind.crystals.crystal",
-    "DocumentLayer": "inmind.prompt.layer",
-    "DocumentWritten": "inmind.journal",
-    "Draft": "inmind.journal",
-    "Dream": "inmind.dreams",
-    "Embedder": "inmind.crystals.embed",
+    "Affect": "inmind.session.affect",
+    "Appended": "inmind.store.protocol",
+    "Books": "inmind.session.economics",
+    "Budget": "inmind.prompt.layers.base",
+    "CallCheck": "inmind.entities.grounding",
+    "Called": "inmind.session.tools.tools",
+    "Clash": "inmind.documents.scratchpad.merge3",
+    "CompactionReport": "inmind.history.compaction.report",
+    "CompressionPolicy": "inmind.history.compaction.policy",
+    "Consolidation": "inmind.jobs.consolidation",
+    "Crystal": "inmind.search.crystal",
+    "DocumentLayer": "inmind.prompt.layers.base",
+    "DocumentWritten": "inmind.core.events.documents",
+    "Draft": "inmind.core.events.base",
+    "Dream": "inmind.jobs.dreaming.history",
+    "Embedder": "inmind.search.embedders.base",
     "Entities": "inmind.entities.window",
     "Entity": "inmind.entities.entity",
-    "EntityLayer": "inmind.prompt.layer",
-    "EntityRules": "inmind.entities.rules",
-    "Event": "inmind.journal",
+    "EntityLayer": "inmind.prompt.layers.base",
+    "EntityPart": "inmind.core.events.entities",
+    "EntityRules": "inmind.entities.config",
+    "Event": "inmind.core.events.base",
     "Explanation": "inmind.prompt.explain",
-    "Exported": "inmind.bundle.exporting",
-    "Hit": "inmind.crystals.query",
-    "HostCall": "inmind.prompt.recorded",
-    "Imported": "inmind.bundle.importing",
+    "Exported": "inmind.memory.bundle.export_bundle",
+    "Hit": "inmind.search.query",
+    "HostCall": "inmind.session.recorded",
+    "Imported": "inmind.memory.bundle.import_bundle",
     "InmindError": "inmind.errors",
-    "Item": "inmind.journal",
-    "KeptItem": "inmind.prompt.compacting.report",
-    "Layer": "inmind.prompt.layer",
-    "Ledger": "inmind.prompt.ledger",
-    "Lifted": "inmind.prompt.compacting.report",
-    "Memory": "inmind.memory",
-    "MergeReport": "inmind.family.homecoming",
-    "Mind": "inmind.mind",
-    "Moment": "inmind.prompt.layer",
-    "Note": "inmind.crystals.note",
-    "NotesLayer": "inmind.prompt.layer",
-    "Origin": "inmind.journal",
-    "Page": "inmind.editing",
-    "Part": "inmind.journal",
-    "PlainLayer": "inmind.prompt.layer",
+    "KeptItem": "inmind.history.compaction.report",
+    "Layer": "inmind.prompt.layers.base",
+    "Ledger": "inmind.core.pricing",
+    "Lifted": "inmind.history.compaction.report",
+    "Memory": "inmind.memory.memory",
+    "MergeReport": "inmind.session.children.merge_back",
+    "Moment": "inmind.prompt.layers.base",
+    "Note": "inmind.search.note",
+    "NotesLayer": "inmind.prompt.layers.base",
+    "Origin": "inmind.core.events.base",
+    "Page": "inmind.memory.documents",
+    "PlainLayer": "inmind.prompt.layers.base",
     "Preview": "inmind.prompt.report",
     "Prompt": "inmind.prompt.report",
-    "Rates": "inmind.prompt.ledger",
-    "Recalled": "inmind.prompt.layer",
-    "Recorded": "inmind.prompt.recorded",
+    "Rates": "inmind.core.pricing",
+    "Recalled": "inmind.prompt.layers.base",
+    "Recorded": "inmind.session.recorded",
     "Report": "inmind.prompt.report",
-    "Resolution": "inmind.entities.resolve.resolution",
-    "Scratchpad": "inmind.desk",
-    "ScratchpadLayer": "inmind.prompt.pads",
-    "Session": "inmind.session",
-    "SessionInfo": "inmind.listing",
-    "SetAside": "inmind.desk",
-    "Settings": "inmind.settings",
-    "Slot": "inmind.prompt.layer",
-    "StateLayer": "inmind.prompt.layer",
-    "TextLayer": "inmind.prompt.layer",
-    "ToolObserved": "inmind.journal",
-    "Trust": "inmind.journal",
-    "Upkeep": "inmind.housekeeping",
-    "default_layers": "inmind.memory",
-    "wrap": "inmind.clients",
+    "Resolution": "inmind.entities.references.result",
+    "RetainedItem": "inmind.core.events.session",
+    "Scratchpad": "inmind.session.scratchpad",
+    "ScratchpadLayer": "inmind.prompt.layers.scratchpad",
+    "Session": "inmind.session.session",
+    "SessionInfo": "inmind.memory.listing",
+    "SessionState": "inmind.session.state",
+    "SetAside": "inmind.session.scratchpad",
+    "Settings": "inmind.core.settings",
+    "Slot": "inmind.prompt.layers.base",
+    "StateLayer": "inmind.prompt.layers.base",
+    "TextLayer": "inmind.prompt.layers.base",
+    "ToolObserved": "inmind.core.events.session",
+    "Trust": "inmind.core.events.base",
+    "Upkeep": "inmind.jobs.upkeep",
+    "default_layers": "inmind.memory.memory",
+    "wrap": "inmind.integrations.wrap",
 }
 """Where each is. It is loaded when somebody asks for it: a command that shows its help asks for none."""
 

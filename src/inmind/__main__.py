@@ -1,6 +1,6 @@
 """`python -m inmind` is the command."""
 
-from inmind.doors.cli import main
+from inmind.apps.cli import main
 
 if __name__ == "__main__":
     main()

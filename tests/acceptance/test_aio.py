@@ -19,14 +19,15 @@ from typing import Any, assert_type
 
 import openai
 import pytest
-from awaiting import DEADLINE, TWINS, run, until
 from builders import Home, user
+from event_loop import DEADLINE, TWINS, run, until
 from provider import Provider, asks, says
 
-from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, aio, wrap
-from inmind.aio.threads import MOST_THREADS
-from inmind.aio.twin import attribute
+from inmind import Appended, Entities, Hit, Memory, Prompt, Session, TextLayer, wrap
 from inmind.errors import Closed, InvalidInput, NotFound
+from inmind.memory import aio
+from inmind.memory.aio.threads import MOST_THREADS
+from inmind.memory.aio.wrapper import attribute
 from inmind.testing import ManualClock
 
 KNOWN_WITHOUT_LOOKING = {
@@ -175,11 +176,12 @@ def test_a_conversation_leaves_the_same_journal_whichever_way_it_is_held(tmp_pat
 
 
 def journal_of(session: Session) -> list[object]:
-    return [event.what for event in session.journal()]
+    return [event.payload for event in session.journal()]
 
 
 def test_importing_it_loads_neither_a_loop_nor_a_memory() -> None:
-    told = "import sys, inmind.aio; print({'asyncio', 'inmind.memory', 'inmind.session'} & sys.modules.keys())"
+    heavy = "{'asyncio', 'inmind.memory.memory', 'inmind.session.session'}"
+    told = f"import sys, inmind.memory.aio; print({heavy} & sys.modules.keys())"
     ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
     with pytest.raises(AttributeError, match="has no attribute 'Sesion'"):

@@ -20,16 +20,17 @@ from typing import Any, TypeVar
 
 import apsw
 import pytest
-from awaiting import DEADLINE, TWINS, run, until
 from builders import assistant, turns, user
+from event_loop import DEADLINE, TWINS, run, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inmind import Event, aio
-from inmind.aio.threads import MOST_THREADS
+from inmind import Event
+from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.errors import Closed, DreamOvertaken, NotFound
-from inmind.journal import DreamBegun, Dreamt
-from inmind.stores.sqlite import SqliteStore
+from inmind.memory import aio
+from inmind.memory.aio.threads import MOST_THREADS
+from inmind.store.sqlite import SqliteStore
 from inmind.testing import ManualClock
 
 A = TypeVar("A")
@@ -161,10 +162,10 @@ class Home:
 
 def _untimed(event: Event) -> Event:
     """How long a dream took is measured, and who has dreamt is called by chance: neither is the same twice."""
-    match event.what:
-        case Dreamt() as dreamt:
+    match event.payload:
+        case DreamCommitted() as dreamt:
             return replace(event, what=replace(dreamt, seconds=0.0))
-        case DreamBegun() as begun:
+        case DreamStarted() as begun:
             return replace(event, what=replace(begun, holder=""))
         case _:
             return event

@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 import pytest
-from bundled import (
+from bundle_builders import (
     JOURNAL,
     MANIFEST,
     by_stream,
@@ -32,13 +32,15 @@ from bundled import (
 from terminal import at_once, command
 
 from inmind import Memory
-from inmind.bundle import envelope, exporting
-from inmind.bundle.aside import aside
-from inmind.bundle.kept import MOST_BYTES
+from inmind.core.events.base import Event
+from inmind.core.events.dreams import RecordsReadPosition
+from inmind.core.events.session import MessageAdded
+from inmind.core.paths import DATABASE
 from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, StorageFull
-from inmind.home import DATABASE
-from inmind.journal import Event, HasRead, MessageAdded
-from inmind.stores.sqlite import SqliteStore
+from inmind.memory.bundle import export_bundle, zip_reader
+from inmind.memory.bundle.extra_files import MOST_BYTES
+from inmind.memory.bundle.staging import aside
+from inmind.store.sqlite import SqliteStore
 
 pytestmark = [pytest.mark.spec("M40"), pytest.mark.embedded]
 
@@ -169,8 +171,8 @@ def test_a_resource_comes_with_all_that_is_its_own_and_nothing_else(home: Path, 
 
 
 def _placeless(event: Event) -> Event:
-    what = event.what
-    return replace(event, what=replace(what, position=0)) if isinstance(what, HasRead) else event
+    what = event.payload
+    return replace(event, what=replace(what, position=0)) if isinstance(what, RecordsReadPosition) else event
 
 
 # -- into a home that has something ----------------------------------------------------------------------------
@@ -383,7 +385,7 @@ def test_a_journal_that_repeats_itself_is_not_taken_for_a_bomb(
     home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slack: int, compression: int
 ) -> None:
     """Where it would look like one it is written as it is; where it does not, it is gone through more than once."""
-    for module in (envelope, exporting):
+    for module in (zip_reader, export_bundle):
         monkeypatch.setattr(module, "SLACK", slack)
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", cwd="/w").add([{"role": "user", "content": "0" * 3_000_000}])
@@ -436,7 +438,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from inmind import Memory
-from inmind.bundle.kept import Placing
+from inmind.memory.bundle.extra_files import Placing
 step, of = sys.argv[1], getattr(Placing, sys.argv[1])
 def to_the_end(*arguments):
     if step == "lay":
@@ -469,7 +471,7 @@ def test_a_session_of_the_older_kind_is_there_with_the_journal_or_not_at_all(
 HELD = """
 import os, sys
 from pathlib import Path
-from inmind.bundle.aside import aside
+from inmind.memory.bundle.staging import aside
 with aside(Path(sys.argv[1])) as folder:
     (folder / "bundle").write_text("all that was ever said")
     os._exit(9)

@@ -15,19 +15,19 @@ import pytest
 from builders import Home, home_of
 from model_server import Said, model_server
 from provider import Fails, Provider, Says, asks, chunks, says
-from validity import faults
+from provider_rules import faults
 
 from inmind import Memory, Session
-from inmind.doors.chat.conversation import CUT, MOST_ROUNDS, STOPPED, Conversation, Exchange, Meanwhile, Used
-from inmind.doors.chat.endpoint import Endpoint, explained
-from inmind.doors.chat.interruptions import Interruptions
-from inmind.doors.chat.providers import Piece
-from inmind.doors.chat.status import status_line
-from inmind.doors.chat.workplace import Outcome, Workplace
+from inmind.apps.chat.endpoint import Endpoint, explained
+from inmind.apps.chat.file_tools import Outcome, Workplace
+from inmind.apps.chat.providers import Piece
+from inmind.apps.chat.sigint import Interruptions
+from inmind.apps.chat.status import status_line
+from inmind.apps.chat.turn import CUT, MOST_ROUNDS, STOPPED, Conversation, Exchange, Meanwhile, Used
+from inmind.core.http import Server
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Text
 from inmind.errors import ModelFailed, NotFound
-from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.parts import Text
-from inmind.server import Server
 
 pytestmark = pytest.mark.spec("I2")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from chatting import CTRL_D, PATIENCE, AtTerminal, environment
+from chat_terminal import CTRL_D, PATIENCE, AtTerminal, environment
 from local_model import local_model
 from loopback import Quiet, listening
 from model_server import Said, model_server
@@ -20,10 +20,10 @@ from provider import Fails, Provider, asks, says
 from terminal import at_once, command
 
 from inmind import Memory, Session
-from inmind.doors.chat.conversation import STOPPED
-from inmind.doors.chat.keyboard import HISTORY
-from inmind.home import CONFIG
-from inmind.prompt.formats import FORMATS
+from inmind.apps.chat.input import HISTORY
+from inmind.apps.chat.turn import STOPPED
+from inmind.core.messages import FORMATS
+from inmind.core.paths import CONFIG
 
 pytestmark = pytest.mark.spec("I2")
 
@@ -449,7 +449,7 @@ def test_what_cannot_begin_says_why_in_one_line_and_begins_nothing(
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(work)
-    monkeypatch.setattr("inmind.server.WAITS", ())
+    monkeypatch.setattr("inmind.core.http.WAITS", ())
     given = [provider.openai if one == "URL" else one for one in arguments]
     result = at_once("chat", *given, home=home)
     assert result.exit_code == code

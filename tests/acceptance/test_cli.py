@@ -523,21 +523,21 @@ def test_looking_at_a_session_does_not_begin_it(home: Home) -> None:
 
 
 def test_a_closed_pipe_is_left_quietly() -> None:
-    command = f"{sys.executable} -c 'from inmind.doors.cli import main; main()' demo | head -1"
+    command = f"{sys.executable} -c 'from inmind.apps.cli import main; main()' demo | head -1"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in ran.stderr
     assert "Exception" not in ran.stderr
 
 
 def test_without_the_extra_the_command_says_what_to_install() -> None:
-    code = "import sys; sys.modules['typer'] = None; from inmind.doors.cli import main; main()"
+    code = "import sys; sys.modules['typer'] = None; from inmind.apps.cli import main; main()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert 'pip install "inmind[cli]"' in ran.stderr
 
 
 def test_a_part_of_a_library_that_is_missing_is_not_taken_for_an_extra_that_is() -> None:
-    code = "import sys; sys.modules['typer._click.shell_completion'] = None; from inmind.doors.cli import main; main()"
+    code = "import sys; sys.modules['typer._click.shell_completion'] = None; from inmind.apps.cli import main; main()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert "typer._click.shell_completion" in ran.stderr

@@ -20,13 +20,13 @@ from terminal import command, fitting
 from typer.testing import CliRunner, Result
 
 from inmind import Memory
-from inmind.doctor import search
-from inmind.doors.cli.app import app
-from inmind.doors.mcp.token import VARIABLE
+from inmind.apps.cli.app import app
+from inmind.apps.doctor import search
+from inmind.apps.mcp.token import VARIABLE
+from inmind.core.paths import checked_url, default_place, shown_url
 from inmind.errors import InmindError, InvalidInput
-from inmind.home import checked_url, default_place, shown_url
-from inmind.stores.postgres import database
-from inmind.stores.postgres.connection import Connection, connect
+from inmind.store.postgres import database
+from inmind.store.postgres.connection import Connection, connect
 
 pytestmark = pytest.mark.embedded
 
@@ -244,7 +244,7 @@ def test_a_url_is_shown_with_who_where_and_which() -> None:
 
 
 def test_without_its_extra_a_database_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("inmind.stores.postgres")]:
+    for name in [name for name in sys.modules if name.startswith("inmind.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     said = in_one_line(inmind("--db", "postgresql://ada:hunter2@there/db", "sessions"))
@@ -482,11 +482,12 @@ def test_settings_that_keep_everybody_out_can_be_mended(where: list[str]) -> Non
     if where[0] == "--home":
         (Path(where[1]) / "config.toml").write_text("dream = [")
     else:  # as a newer inmind has written them, which knows more settings
-        from inmind.journal import Configured, Draft, Origin
-        from inmind.stores.postgres import PostgresStore
+        from inmind.core.events.base import Draft, Origin
+        from inmind.core.events.documents import SettingsWritten
+        from inmind.store.postgres import PostgresStore
 
         store = PostgresStore.open(where[1])
-        draft = Draft(what=Configured("config.toml", "[of_tomorrow]\nx = 1\n"), origin=Origin.OPERATOR)
+        draft = Draft(payload=SettingsWritten("config.toml", "[of_tomorrow]\nx = 1\n"), origin=Origin.OPERATOR)
         store.append("settings", [draft], expected=1, at=store.read("settings")[0].at)
         store.close()
     assert inmind(*where, "sessions").exit_code == 2

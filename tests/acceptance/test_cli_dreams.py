@@ -17,9 +17,9 @@ from rich.text import Text
 from terminal import at_once, command, fitting, inmind, on_a_screen
 
 from inmind import Memory
-from inmind.doors.cli.diffs import coloured
-from inmind.doors.cli.dreams import told
-from inmind.dream.dreaming import LIMITED
+from inmind.apps.cli.diffs import coloured
+from inmind.apps.cli.dreams import told
+from inmind.dreams.state import LIMITED
 from inmind.testing import ManualClock
 
 TABS = "Ada prefers tabs over spaces."

@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 
 import pytest
 from postgres import Run, Server
-from tenanted import PASSWORD, lived, made, operators_url, tell
+from tenant_builders import PASSWORD, lived, made, operators_url, tell
 from terminal import command, fitting, inmind
 from typer.testing import CliRunner, Result
 
 from inmind import Memory
-from inmind.doors.cli.app import app
-from inmind.stores.postgres.tenants import TenantRoles
-from inmind.stores.tenants import Tenants
-from inmind.tenancy.homes import TenantHomes
+from inmind.apps.cli.app import app
+from inmind.apps.tenants.folders import TenantHomes
+from inmind.store.postgres.tenants import TenantRoles
+from inmind.store.tenants import Tenants
 
 pytestmark = pytest.mark.spec("J8")
 
@@ -312,7 +312,7 @@ def test_files_without_a_place_are_named_and_the_move_has_failed(server: Server,
 
 
 def test_commands_on_a_folder_need_no_driver_of_a_database(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['psycopg'] = None\nfrom inmind.doors.cli import main; main()\n"
+    code = "import sys; sys.modules['psycopg'] = None\nfrom inmind.apps.cli import main; main()\n"
     for arguments, code_of_it, said in (
         (["create", "ada", "--home", str(tmp_path / "homes")], 0, ""),
         (["list", "--db", "postgresql://a@b/c"], 2, "inmind[postgres]"),

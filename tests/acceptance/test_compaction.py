@@ -14,17 +14,19 @@ from typing import Any
 import pytest
 from acceptance.test_cli import inmind
 from builders import Home, a_call, a_result, assistant, user
-from validity import faults
+from provider_rules import faults
 
 from inmind import Memory, Prompt, Rates, Recorded, Session
+from inmind.core.events.base import Event
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.session import Compacted
+from inmind.core.tokens import MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
-from inmind.history.room import KEEP_ASKED
-from inmind.journal import Compacted, DocumentWritten, Event
-from inmind.memory import RESERVE
+from inmind.history.compaction.limits import KEEP_ASKED
+from inmind.history.compaction.policy import CompressionPolicy
+from inmind.memory.memory import RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.policy import CompressionPolicy
 from inmind.testing import ManualClock
-from inmind.tokens import MARGIN
 
 Message = dict[str, Any]
 
@@ -84,7 +86,7 @@ def line_of(session: Session) -> list[Mapping[str, Any]]:
 
 
 def compactions(session: Session) -> list[Compacted]:
-    return [event.what for event in session.journal() if isinstance(event.what, Compacted)]
+    return [event.payload for event in session.journal() if isinstance(event.payload, Compacted)]
 
 
 def called(session: Session, tool: str, **arguments: Any) -> str:
@@ -365,7 +367,7 @@ def named_by(event: Event) -> set[int]:
 def told_of(session: Session) -> dict[str, Event]:
     """The newest event of each page, and of what was compacted or noted."""
     events = session.journal()
-    pages = {event.what.path: event for event in events if isinstance(event.what, DocumentWritten)}
+    pages = {event.payload.path: event for event in events if isinstance(event.payload, DocumentWritten)}
     return {**pages, **{event.kind: event for event in events if event.kind in ("compacted", "occurred")}}
 
 
@@ -391,7 +393,7 @@ def test_what_a_compaction_makes_names_every_message_that_it_is_made_of(
         calls += [event for event in session.journal() if event.kind == "message" and event.origin == "assistant"][-1:]
         assert (calls[-1].seq in named_by(told["compacted"])) == by_model
     first, second = [event for event in session.journal() if event.kind == "compacted"]
-    pages = [event for event in session.journal() if getattr(event.what, "path", "") == "detail/log.md"]
+    pages = [event for event in session.journal() if getattr(event.payload, "path", "") == "detail/log.md"]
     assert left <= named_by(pages[0]) | named_by(pages[1])
     assert pages[0].seq in named_by(pages[1])
     assert first.seq in named_by(second), "what must survive is handed on from one to the next"
@@ -792,7 +794,7 @@ def test_a_rule_beside_the_answer_of_a_tool_survives(session: Session) -> None:
 def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.prompt.compacting.surviving.MOST_KEPT", 15)
+    monkeypatch.setattr("inmind.history.compaction.surviving.MOST_KEPT", 15)
     full = next(prompt for talk in asking(a_talk(60)) if (prompt := session.prepare(talk)).report.compacted)
     (left,) = compactions(session)[-1].left_out
     assert left.text == RULE
@@ -808,7 +810,7 @@ def test_a_host_is_told_of_rules_that_there_was_no_room_for_and_they_come_back(
 def test_a_report_says_how_much_there_was_no_room_for(
     session: Session, talk: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.prompt.compacting.surviving.MOST_KEPT", 0)
+    monkeypatch.setattr("inmind.history.compaction.surviving.MOST_KEPT", 0)
     session.prepare(talk)
     report = session.compact("conversation", keep_recent=0)
     assert [item.text for item in report.left_out] == [RULE, CHINESE_RULE]

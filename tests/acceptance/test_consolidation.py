@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from builders import Home, a_call, a_result, assistant, user
-from torture import finding
+from torture import searching
 from torture.harness import Running, ask
 
 from inmind import Memory, Origin, Session
-from inmind.consolidator import AT_A_TIME, Consolidation
-from inmind.crystals.query import Hit
-from inmind.deep import DeepMemory
+from inmind.core.events.base import Draft
+from inmind.core.events.crystals import Consolidated, NoteAdded
 from inmind.errors import InvalidInput
-from inmind.journal import Consolidated, Draft, NoteTaken
+from inmind.jobs.consolidation import AT_A_TIME, Consolidation
+from inmind.search.engine import DeepMemory
+from inmind.search.query import Hit
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("H5")
@@ -37,7 +38,7 @@ def texts(hits: list[Hit]) -> list[str]:
 
 def consolidated(session: Session) -> list[Any]:
     events = session._store.read("resource/ada", kind="consolidated")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
-    return [event.what for event in events]
+    return [event.payload for event in events]
 
 
 # -- merging and superseding -------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ def test_what_tools_answered_leaves_search_in_time_and_nothing_else(
     assert "The barometer is broken" in left
     assert "Barometers lie" in left
     assert not any("stands at" in text for text in left)
-    result = next(event for event in session.journal() if "stands at" in str(event.what))
+    result = next(event for event in session.journal() if "stands at" in str(event.payload))
     crystal = memory.crystal(result.id)
     assert (crystal.lifecycle, "stands at 900" in crystal.text) == ("expired", True)
     assert any("stands at" in text for text in texts(memory.search("barometer", as_of=then)))
@@ -272,7 +273,7 @@ def test_a_pass_stops_when_its_time_is_over_and_the_next_one_goes_on_there(
 
 
 def with_notes(memory: Memory, texts: list[str]) -> None:
-    drafts = [Draft(what=NoteTaken(text), origin=Origin.USER) for text in texts]
+    drafts = [Draft(payload=NoteAdded(text), origin=Origin.USER) for text in texts]
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- as many at once as a session takes in weeks
     store.append("resource/ada", drafts, expected=store.version("resource/ada"), at=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -337,13 +338,13 @@ def test_a_pass_that_is_killed_between_two_batches_is_gone_on_with(home: Home) -
     clock = ManualClock()
     with Memory.open(home, clock=clock, embedder=None) as memory:
         with_the_output_of_a_tool(memory.session("s", resource="ada", cwd="/w"), number)
-    killed = Running(finding.consolidate_once_and_wait, home=str(home), days=60)
+    killed = Running(searching.consolidate_once_and_wait, home=str(home), days=60)
     (first,) = killed.hear_until("batch")
     killed.kill()
     assert killed.finish().killed, "it ended before it could be killed"
-    rest = ask(finding.consolidate, home=str(home), days=60)
+    rest = ask(searching.consolidate, home=str(home), days=60)
     assert (first + rest["expired"], rest["finished"]) == (number, True)
-    assert ask(finding.consolidate, home=str(home), days=60)["expired"] == 0
+    assert ask(searching.consolidate, home=str(home), days=60)["expired"] == 0
 
 
 @pytest.mark.spec("J2")
@@ -355,7 +356,7 @@ def test_two_that_have_decided_the_same_at_once_have_merged_it_once(memory: Memo
     memory.consolidate("ada")
     (merged,) = consolidated(session)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
-    again = Draft(what=merged, origin=Origin.OPERATOR)
+    again = Draft(payload=merged, origin=Origin.OPERATOR)
     store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.journal()[0].at)
     (hit,) = memory.search("tabs spaces")
     assert (hit.crystal.accesses, len(hit.crystal.sources)) == (2, 2)
@@ -367,7 +368,7 @@ def test_of_two_that_have_decided_against_each_other_the_first_has_decided(memor
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- two processes, neither of which has seen the other
     passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
     for what in passes:
-        draft = Draft(what=what, origin=Origin.OPERATOR)
+        draft = Draft(payload=what, origin=Origin.OPERATOR)
         store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.at)
     assert [hit.crystal.id for hit in session.search("tabs spaces")] == [first.id]
     assert memory.crystal(second.id).merged_into == first.id

@@ -19,11 +19,11 @@ import pytest
 from builders import a_call, a_result, assistant, user
 
 from inmind import Memory
-from inmind.documents import SCRATCH
+from inmind.core.events.base import Origin, Trust
+from inmind.documents.document import SCRATCH
+from inmind.documents.notes_page import notes_in
 from inmind.errors import Damaged, InmindError, NotDurable
-from inmind.journal import Origin, Trust
-from inmind.notes import notes_in
-from inmind.session import Session
+from inmind.session.session import Session
 
 DEEP = "[" * 100_000
 
@@ -31,7 +31,7 @@ DEEP = "[" * 100_000
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Without snapshots, whatever other tests have set: every row is read."""
-    monkeypatch.setattr("inmind.stores.stream.SNAPSHOT_EVERY", 1_000)
+    monkeypatch.setattr("inmind.store.stream.SNAPSHOT_EVERY", 1_000)
     return tmp_path / "home"
 
 
@@ -294,7 +294,7 @@ JUNK = ["{}", "", "nothing", "[]", "7", "null", '{"seq":"one"}', DEEP, "01234567
 @pytest.fixture
 def snapshotted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with snapshots."""
-    monkeypatch.setattr("inmind.stores.stream.SNAPSHOT_EVERY", 3)
+    monkeypatch.setattr("inmind.store.stream.SNAPSHOT_EVERY", 3)
     return place
 
 

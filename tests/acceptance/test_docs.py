@@ -23,11 +23,11 @@ from docs.building.commands import options_by_path
 from docs.building.names import PAGES, twins_page, undocumented
 from docs.building.site import SITE, build, fetched_from_outside, for_the_site, missing, staged_pages
 from docs.building.source import HELD, members_of, public
-from inmind import aio
-from inmind.doors.cli.endings import EXIT_CODES, MEANINGS
+from inmind.apps.cli.exit_codes import EXIT_CODES, MEANINGS
+from inmind.core.settings import Settings
 from inmind.errors import InmindError
-from inmind.settings import Settings
-from inmind.tools import offered
+from inmind.memory import aio
+from inmind.session.tools.tools import offered
 
 DOCS = PROJECT / "docs"
 FOLLOWED = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))

@@ -31,10 +31,14 @@ from pydantic import BaseModel
 from terminal import at_once, command, inmind, on_a_screen
 
 from inmind import Memory, ScratchpadLayer, default_layers
-from inmind.doctor import Examination, Finding, Verdict, examine
+from inmind.apps.doctor import Examination, Finding, Verdict, examine
+from inmind.core.encoding import digest
+from inmind.core.events.base import Draft, EventPayload, Origin
+from inmind.core.events.crystals import NoteAdded
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.dreams import DreamFailed, DreamStarted
 from inmind.errors import Damaged
-from inmind.journal import DocumentWritten, Draft, DreamBegun, DreamFailed, Happened, NoteTaken, Origin, digest
-from inmind.stores.sqlite import SqliteStore
+from inmind.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.embedded
 
@@ -117,10 +121,10 @@ def by_sql(home: Path, statement: str, *bindings: object, file: str = "inmind.db
     connection.close()
 
 
-def happened(home: Path, stream: str, *what: Happened, at: datetime | None = None) -> None:
+def happened(home: Path, stream: str, *what: EventPayload, at: datetime | None = None) -> None:
     """Events behind the last one of a stream, as a process leaves them that was killed before it did anything else."""
     store = SqliteStore(home / "inmind.db")
-    drafts = [Draft(what=one, origin=Origin.DREAM) for one in what]
+    drafts = [Draft(payload=one, origin=Origin.DREAM) for one in what]
     store.append(stream, drafts, expected=store.version(stream), at=at or datetime.now(UTC))
     store.close()
 
@@ -673,7 +677,7 @@ def test_a_message_that_search_passes_over_is_told(used: Path, role: str) -> Non
 
 @pytest.mark.spec("A1", "J3")
 def test_a_stream_that_nobody_can_go_through_silences_none_of_the_others(used: Path) -> None:
-    happened(used, "resource/ada", DreamBegun(trigger="asked", by="rules", until="soon"))
+    happened(used, "resource/ada", DreamStarted(trigger="asked", by="rules", until="soon"))
     (used / OVERVIEW).unlink()
     stream, page = wrong(used)
     assert (stream.check, stream.verdict) == ("events", TROUBLE)
@@ -876,9 +880,9 @@ def test_a_scratchpad_that_was_set_aside_is_listed_with_what_it_held(used: Path)
 # -- dreams ------------------------------------------------------------------------------------------------
 
 
-def _begun(ago: timedelta) -> DreamBegun:
+def _begun(ago: timedelta) -> DreamStarted:
     until = datetime.now(UTC) - ago + timedelta(seconds=60)
-    return DreamBegun(trigger="asked", by="rules", until=until.isoformat())
+    return DreamStarted(trigger="asked", by="rules", until=until.isoformat())
 
 
 @pytest.mark.spec("K22", "G7")
@@ -909,7 +913,7 @@ def test_dreams_that_keep_failing_are_told_with_the_reason_of_the_last(used: Pat
 
 
 def test_notes_that_no_dream_takes_in_are_told(used: Path) -> None:
-    happened(used, "resource/ada", NoteTaken(text="from last week"), at=datetime.now(UTC) - timedelta(days=7))
+    happened(used, "resource/ada", NoteAdded(text="from last week"), at=datetime.now(UTC) - timedelta(days=7))
     at_once("show", "overview", "support-42", home=used)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("notes", WARNING)

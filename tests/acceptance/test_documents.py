@@ -12,11 +12,11 @@ import pytest
 from builders import Home, user
 
 from inmind import Memory, Origin, Session
+from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.journal import DocumentSetAside, DocumentWritten
-from inmind.stores.base import Published
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore
+from inmind.memory.folder_backend import InFolder
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Published
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def page(session: Session, home: Path) -> Path:
 
 
 def last_document(session: Session) -> tuple[str, Origin]:
-    written = [(event.what, event.origin) for event in session.journal() if isinstance(event.what, DocumentWritten)]
+    written = [
+        (event.payload, event.origin) for event in session.journal() if isinstance(event.payload, DocumentWritten)
+    ]
     what, origin = written[-1]
     return what.text, origin
 
@@ -163,7 +165,7 @@ def test_a_page_that_is_too_large_is_called_that(session: Session, page: Path) -
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody here saves slowly."""
-    monkeypatch.setattr("inmind.stores.views._PATIENCE", 0)
+    monkeypatch.setattr("inmind.session.live_files._PATIENCE", 0)
 
 
 @pytest.fixture
@@ -196,7 +198,9 @@ def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: 
     secret.unlink()  # from here on the files are nobody else's
     begun.unlink()
     assert session.overview == page.read_text() == "not yours to read\n"
-    assert "newer\n" in [event.what.text for event in session.journal() if isinstance(event.what, DocumentWritten)]
+    assert "newer\n" in [
+        event.payload.text for event in session.journal() if isinstance(event.payload, DocumentWritten)
+    ]
 
 
 @pytest.mark.embedded
@@ -211,7 +215,7 @@ def test_an_editor_that_links_a_backup_while_it_saves_loses_nothing(
 
     page.write_text("typed by a person\n")
     os.link(page, backup)
-    monkeypatch.setattr("inmind.stores.views.time.sleep", saved)  # the moment that a young file is given
+    monkeypatch.setattr("inmind.session.live_files.time.sleep", saved)  # the moment that a young file is given
     assert session.overview == "typed by a person\n"
     assert notices(session) == ()
 
@@ -454,7 +458,7 @@ def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Pat
         b"the third",
         b"two",
     ]
-    aside = [event.what.kept_as for event in session.journal() if isinstance(event.what, DocumentSetAside)]
+    aside = [event.payload.kept_as for event in session.journal() if isinstance(event.payload, DocumentSetAside)]
     assert [(page.parent / kept).read_bytes() for kept in aside] == damaged
 
 

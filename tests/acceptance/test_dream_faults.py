@@ -15,18 +15,19 @@ from typing import Any
 
 import pytest
 from builders import Home, home_of, page_of, person_writes
-from dreamt import accounted, folder_of, found, in_order, pages_of, shown, text_of
+from dream_checks import accounted, folder_of, found, in_order, pages_of, shown, text_of
 
 from inmind import Memory
-from inmind.documents import SCRATCH, STATE
-from inmind.dream.dreaming import KEEPS, LEASE
-from inmind.dreamer import PHASES
-from inmind.dreams import Dream
+from inmind.core.events.base import Draft, EventPayload, Origin
+from inmind.core.events.dreams import DreamProgressed, DreamStarted
+from inmind.documents.document import SCRATCH, STATE
+from inmind.dreams.models import Question, Reply
+from inmind.dreams.page.limits import MOST_CHARACTERS
+from inmind.dreams.page.sections import Section
+from inmind.dreams.state import KEEPS, LEASE
 from inmind.errors import DreamRunning
-from inmind.journal import Draft, DreamBegun, DreamWent, Happened, Origin
-from inmind.models import Question, Reply
-from inmind.state.room import MOST_CHARACTERS
-from inmind.state.sections import Section
+from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dreaming.runner import PHASES
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -374,13 +375,13 @@ def test_one_that_took_too_long_and_nobody_minded_goes_on(memory: Memory, clock:
 
 def left_in_the_middle(memory: Memory, *, until: datetime, at: datetime | None = None) -> int:
     """A dream whose process is gone, as its journal has it."""
-    begun = DreamBegun(trigger="schedule", until=until.isoformat(), by="rules")
+    begun = DreamStarted(trigger="schedule", until=until.isoformat(), by="rules")
     return _appended(memory, begun, at)
 
 
-def _appended(memory: Memory, what: Happened, at: datetime | None) -> int:
+def _appended(memory: Memory, what: EventPayload, at: datetime | None) -> int:
     store, name = memory._store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
-    draft = Draft(what=what, origin=Origin.DREAM)
+    draft = Draft(payload=what, origin=Origin.DREAM)
     now = at or memory._clock()  # pyright: ignore[reportPrivateUsage]
     return store.append(name, [draft], expected=store.version(name), at=now).last
 
@@ -449,7 +450,7 @@ def test_a_dream_that_went_on_in_the_future_keeps_nobody_out(
     """It had begun by a clock that was right, and died while that was wrong."""
     dream = left_in_the_middle(memory, until=clock.now + LEASE)
     future = clock.now + timedelta(days=400)
-    went = DreamWent(dream=dream, phase="propose", until=(future + LEASE).isoformat())
+    went = DreamProgressed(dream=dream, phase="propose", until=(future + LEASE).isoformat())
     _appended(memory, went, future)
     clock.advance(seconds=LEASE.total_seconds())
     is_taken_over(memory, dream, caplog)
@@ -711,7 +712,7 @@ def test_a_model_that_hangs_holds_up_a_dream_for_as_long_as_settings_say_and_nob
 def passing(monkeypatch: pytest.MonkeyPatch, clock: ManualClock) -> ManualClock:
     """A clock by which also that time passes which nobody can set."""
     told = SimpleNamespace(monotonic=lambda: clock.now.timestamp())
-    monkeypatch.setattr("inmind.housekeeping.time", told)
+    monkeypatch.setattr("inmind.jobs.upkeep.time", told)
     return clock
 
 

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dreamt import accounted, events_of, folder_of, in_order, shown, text_of, without_header
+from dream_checks import accounted, events_of, folder_of, in_order, shown, text_of, without_header
 from torture import stages
 from torture.harness import SECONDS, Running, ask, run
 from torture.stages import COST, LATER, NOON, NOTES, Paid
 
 from inmind import Memory
-from inmind.documents import SCRATCH, STATE
-from inmind.dream.dreaming import KEEPS, LEASE
+from inmind.core.events.base import Draft, EventPayload, Origin
+from inmind.core.events.dreams import DreamGathered, DreamProposed, DreamResumed, DreamStarted
+from inmind.documents.document import SCRATCH, STATE
+from inmind.dreams.state import KEEPS, LEASE
 from inmind.errors import DreamRunning
-from inmind.journal import Draft, DreamBegun, DreamGathered, DreamProposed, DreamTaken, Happened, Origin
 from inmind.testing import ManualClock
 
 UNPAID = ("begun", "gathered")
@@ -424,7 +425,7 @@ def test_a_proposal_that_names_what_is_not_there_is_not_believed(
     """Whoever gathered read the page of notes in another way: its places are not ours."""
     with opened(home, calls, ManualClock(NOON)) as memory:
         until, upto, at = (NOON + LEASE).isoformat(), len(events_of(memory)), NOON.isoformat()
-        dream = happened(memory, DreamBegun(trigger="asked", until=until, by="paid", holder="other"))
+        dream = happened(memory, DreamStarted(trigger="asked", until=until, by="paid", holder="other"))
         happened(memory, DreamGathered(dream=dream, until=until, upto=upto, position=0, at=at, typed="of another"))
         happened(memory, DreamProposed(dream=dream, until=until, by="paid", tokens=COST))
     with opened(home, calls) as memory:
@@ -435,9 +436,9 @@ def test_a_proposal_that_names_what_is_not_there_is_not_believed(
     assert asked(calls) == 1
 
 
-def happened(memory: Memory, what: Happened) -> int:
+def happened(memory: Memory, what: EventPayload) -> int:
     store, name = memory._store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- what another process left
-    return store.append(name, [Draft(what=what, origin=Origin.DREAM)], expected=store.version(name), at=NOON).last
+    return store.append(name, [Draft(payload=what, origin=Origin.DREAM)], expected=store.version(name), at=NOON).last
 
 
 # -- elsewhere ----------------------------------------------------------------------------------------------------
@@ -493,5 +494,5 @@ def test_upkeep_goes_on_with_what_was_left_without_waiting_for_the_next_dream(
     clock.advance(seconds=300)
     (dream,) = memory.upkeep().dreams
     assert (dream.status, dream.trigger, dream.by) == ("done", "asked", "paid")
-    assert any(isinstance(event.what, DreamTaken) for event in events_of(memory))
+    assert any(isinstance(event.payload, DreamResumed) for event in events_of(memory))
     assert asked(calls) == 1

@@ -15,16 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inmind import Memory
-from inmind.crystals import consolidate
-from inmind.crystals.crystal import Crystal
-from inmind.documents import SCRATCH
-from inmind.dream.model import Question, Reply
-from inmind.dreams import Dream
+from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.crystals import Consolidated
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.dreams import DreamCommitted
+from inmind.documents.document import SCRATCH
+from inmind.documents.notes_page import notes_in, remarks_in
+from inmind.dreams.model import Question, Reply
+from inmind.dreams.page.sections import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
-from inmind.gathering import Gathering
-from inmind.journal import Consolidated, DocumentWritten, Draft, Dreamt, Origin, Trust
-from inmind.notes import notes_in, remarks_in
-from inmind.state.sections import Section
+from inmind.jobs.dreaming.gather import Gathering
+from inmind.jobs.dreaming.history import Dream
+from inmind.search import consolidate
+from inmind.search.crystal import Crystal
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -346,8 +349,8 @@ def test_the_notes_of_a_dream_that_stands_are_named_by_it_alone(memory: Memory) 
     memory.dream("ada")
     ids += noted(memory, "three herons")
     memory.dream("ada")
-    events = memory._store.read("resource/ada", kind=Dreamt.kind)  # pyright: ignore[reportPrivateUsage]
-    named = [note for event in events if isinstance(event.what, Dreamt) for note in event.what.notes]
+    events = memory._store.read("resource/ada", kind=DreamCommitted.kind)  # pyright: ignore[reportPrivateUsage]
+    named = [note for event in events if isinstance(event.payload, DreamCommitted) for note in event.payload.notes]
     assert sorted(named) == sorted(ids)
 
 
@@ -423,7 +426,7 @@ LINES_OF_NOTES = st.builds(
 def test_whatever_stands_on_the_page_of_notes_can_be_gathered(memory: Memory, lines: list[str], between: str) -> None:
     gathering = gathering_of(memory)
     text = between.join(lines).encode("utf-8", "replace").decode()
-    written = Draft(what=DocumentWritten(path=SCRATCH, text=text), origin=Origin.FILE)
+    written = Draft(payload=DocumentWritten(path=SCRATCH, text=text), origin=Origin.FILE)
     memory._belongings("ada").append(written)  # pyright: ignore[reportPrivateUsage]
     gathered = gathering.gather()
     standing = [*(note.text for note in notes_in(text)), *remarks_in(text)]
@@ -457,8 +460,8 @@ def test_notes_are_held_against_what_was_written_lately_and_not_against_all(
         held.append([crystal.text for crystal in crystals])
         return consolidate.plan(crystals, now=now)
 
-    monkeypatch.setattr("inmind.gathering.plan", plan)
-    monkeypatch.setattr("inmind.gathering.HELD_AGAINST", 3)
+    monkeypatch.setattr("inmind.jobs.dreaming.gather.plan", plan)
+    monkeypatch.setattr("inmind.jobs.dreaming.gather.HELD_AGAINST", 3)
     for n in range(6):
         noted(memory, f"Ferry {n} leaves at {n} o'clock")
         clock.advance(seconds=1)

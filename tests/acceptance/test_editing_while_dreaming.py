@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inmind import Memory, Session
-from inmind.notes import notes_in, remarks_in
+from inmind.documents.notes_page import notes_in, remarks_in
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("A5", "G7")

@@ -15,7 +15,7 @@ import pytest
 from builders import Home, user
 
 from inmind import Memory
-from inmind.embedders import Called
+from inmind.search.embedders import Called
 from inmind.testing import ManualClock
 
 pytest.importorskip("numpy")

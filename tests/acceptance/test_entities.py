@@ -12,11 +12,13 @@ import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 
 from inmind import Entity, EntityLayer, EntityRules, Memory, Session
+from inmind.core.events.base import Event, Origin, Trust
+from inmind.core.events.entities import EntitiesLeft
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
-from inmind.journal import EntitiesLeft, Event, Origin, Trust
-from inmind.stores.in_folder import InFolder
-from inmind.stores.stream import SNAPSHOT_EVERY
-from inmind.testing import InMemoryStore, ManualClock
+from inmind.memory.folder_backend import InFolder
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.stream import SNAPSHOT_EVERY
+from inmind.testing import ManualClock
 
 
 def page(id: str, title: str) -> dict[str, Any]:
@@ -58,9 +60,9 @@ def test_a_page_is_made_found_again_renamed_and_deleted(session: Session, clock:
 def test_eleven_pages_later_the_first_is_out_of_the_window_and_not_out_of_mind(session: Session) -> None:
     opened(session, "Home", "About", *(f"E{n}" for n in range(1, 10)))
     assert names(session) == ["E9", "E8", "E7", "E6", "E5", "E4", "E3", "E2", "E1", "About"]
-    [left] = [event for event in session.journal() if isinstance(event.what, EntitiesLeft)]
-    assert isinstance(left.what, EntitiesLeft)
-    assert [(thing.type, thing.id, thing.name) for thing in left.what.things] == [("page", "page-home", "Home")]
+    [left] = [event for event in session.journal() if isinstance(event.payload, EntitiesLeft)]
+    assert isinstance(left.payload, EntitiesLeft)
+    assert [(thing.type, thing.id, thing.name) for thing in left.payload.things] == [("page", "page-home", "Home")]
     assert (left.origin, len(left.sources)) == (Origin.OPERATOR, 1)
     session.add([user("What became of Home?")])
     assert names(session)[0] == "Home"

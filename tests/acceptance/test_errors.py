@@ -13,7 +13,7 @@ import pytest
 from builders import Home, turns, user
 
 from inmind import DocumentLayer, InmindError, Memory, Origin, Rates, Session, TextLayer, errors
-from inmind.stores.sqlite import SqliteStore
+from inmind.store.sqlite import SqliteStore
 
 Bad = Callable[[Session], Any]
 

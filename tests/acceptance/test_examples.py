@@ -15,8 +15,8 @@ from typing import Any, cast
 import pytest
 from provider import Fails, Provider, Says, asks, says
 
+from inmind.core.http import Refused, Server, bearer
 from inmind.errors import ModelFailed
-from inmind.server import Refused, Server, bearer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

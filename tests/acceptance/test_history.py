@@ -10,8 +10,8 @@ import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 
 from inmind import Memory, Session
+from inmind.core.events.session import HistorySpliced
 from inmind.errors import InvalidInput, KeyReused
-from inmind.journal import HistorySpliced
 
 
 def lines(home: Path) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(ses
     session.prepare([user("a"), assistant("b"), user("c")])
     session.prepare([user("a"), assistant("b"), user("C, really")])
     assert [entry.wire["content"] for entry in session.mind.line] == ["a", "b", "C, really"]
-    assert [event.what for event in session.journal() if event.kind == "splice"] == [HistorySpliced(2, 3, 1)]
+    assert [event.payload for event in session.journal() if event.kind == "splice"] == [HistorySpliced(2, 3, 1)]
     assert [line.get("splice") or line["message"]["content"] for line in lines(home)] == [
         "a",
         "b",

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundled import JOURNAL, KEYS, MANIFEST, Lines, changed, entries_of, events_in, exported, lived, packed
+from bundle_builders import JOURNAL, KEYS, MANIFEST, Lines, changed, entries_of, events_in, exported, lived, packed
 
 from inmind import Memory
-from inmind.bundle import envelope
 from inmind.errors import InvalidInput, NotFound
+from inmind.memory.bundle import zip_reader
 
 pytestmark = pytest.mark.spec("N67")
 
@@ -421,14 +421,14 @@ def test_what_no_check_has_thought_of_is_refused_as_well(
     def fail(_: object) -> None:
         int("9" * 5_000)
 
-    monkeypatch.setattr("inmind.bundle.importing._Arrival.refuse_double_lives", fail)
+    monkeypatch.setattr("inmind.memory.bundle.import_bundle._Arrival.refuse_double_lives", fail)
     assert "can be taken in" in target.refuses(good)
 
 
 def test_a_line_that_is_too_long_is_refused_before_it_has_ended(
     target: Target, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(envelope, "MOST_LINE", 1_000_000)
+    monkeypatch.setattr(zip_reader, "MOST_LINE", 1_000_000)
     packed(tmp_path / "b", {**entries_of(good), JOURNAL: b'{"a": "' + os.urandom(900_000).hex().encode()})
     assert "a line of more than 1,000,000 bytes" in target.refuses(tmp_path / "b")
 

@@ -15,13 +15,13 @@ from typing import Any
 import apsw
 import pytest
 from builders import Home, user
-from torture import finding
+from torture import searching
 from torture.harness import Running, ask, together
 
 from inmind import Memory
 from inmind.errors import NotFound, UnsafeStorage
-from inmind.stores.index import VERSION
-from inmind.stores.sqlite_index import SqliteIndex
+from inmind.search.index.base import VERSION
+from inmind.search.index.sqlite import SqliteIndex
 
 pytestmark = pytest.mark.spec("M39")
 
@@ -177,15 +177,15 @@ def test_an_event_that_cannot_be_read_is_passed_over_and_told_once(
 def test_an_index_that_is_hurt_while_it_is_in_use_is_made_anew(home: Path, damage: str) -> None:
     """By another process, as such things are; this one had it open all the while."""
     noted(home)
-    user_of_it = Running(finding.search_again, home=str(home))
+    user_of_it = Running(searching.search_again, home=str(home))
     assert user_of_it.hear_until("found") == [FOUND]
     DAMAGE[damage](home)
     user_of_it.go_on()
     assert user_of_it.hear_until("found") == [sorted([*FOUND, "The ferry was late again"])]
-    assert ask(finding.search_texts, home=str(home), query="ferry") == sorted([*FOUND, "The ferry was late again"])
+    assert ask(searching.search_texts, home=str(home), query="ferry") == sorted([*FOUND, "The ferry was late again"])
     user_of_it.go_on()
     assert user_of_it.finish().answer == sorted([*FOUND, "The ferry was late again", "and again the ferry"])
-    assert len(ask(finding.search_texts, home=str(home), query="ferry")) == 4
+    assert len(ask(searching.search_texts, home=str(home), query="ferry")) == 4
 
 
 def make_anew(home: Path) -> None:
@@ -302,14 +302,14 @@ def test_threads_that_search_and_write_find_all_that_was_written_before(home: Ho
 @pytest.mark.spec("J2")
 def test_processes_that_search_and_write_at_once_find_their_own_at_once_and_all_in_the_end(home: Home) -> None:
     """On a home whose index nobody has made yet: who comes first makes it, and nobody is told that it is locked."""
-    noted_by = [Running(finding.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
+    noted_by = [Running(searching.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
     together(noted_by)
-    assert len(ask(finding.search, home=str(home), query="ferry", resource="ada", limit=100)) == 36
+    assert len(ask(searching.search, home=str(home), query="ferry", resource="ada", limit=100)) == 36
 
 
 @pytest.mark.spec("J2")
 def test_parent_and_child_of_a_fork_search_on(home: Home) -> None:
-    ended = Running(finding.search_in_both, fresh=True, home=str(home)).finish()
+    ended = Running(searching.search_in_both, fresh=True, home=str(home)).finish()
     assert ended.code == 0, ended.said
     assert ended.all("found") == [[["before", "by the child", "by the parent"]]]
 
@@ -331,7 +331,7 @@ def test_an_event_that_does_not_read_back_hides_itself_and_nothing_else(home: Pa
 
 
 def test_a_series_that_has_no_place_left_goes_on_in_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inmind.stores.numbers._PLACES", 2)
+    monkeypatch.setattr("inmind.search.index.ids._PLACES", 2)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         lines = [f"The ferry has number {number}" for number in range(11)]

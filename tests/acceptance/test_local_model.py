@@ -15,13 +15,13 @@ from builders import home_of
 from local_model import local_model, need_model
 
 from inmind import Memory
-from inmind.dreams import Dream
+from inmind.core.tokens import estimator
+from inmind.dreams.models import OpenAICompatible, Question, Reply
+from inmind.dreams.page.limits import MOST_CHARACTERS, MOST_TOKENS
+from inmind.dreams.page.sections import Section
 from inmind.errors import ModelFailed
-from inmind.models import OpenAICompatible, Question, Reply
-from inmind.state.room import MOST_CHARACTERS, MOST_TOKENS
-from inmind.state.sections import Section
+from inmind.jobs.dreaming.history import Dream
 from inmind.testing import ManualClock
-from inmind.tokens import estimator
 
 PATIENCE = 120.0
 """Seconds for an answer that takes one: whoever else is busy on this machine is no failure of the model's."""

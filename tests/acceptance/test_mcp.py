@@ -22,12 +22,12 @@ from mcp_types import ErrorData, ListRootsResult, RootsListChangedNotification, 
 from strategies import json_values
 
 from inmind import Memory
-from inmind.doors.mcp import offers
-from inmind.doors.mcp.guard import Address, Public
-from inmind.doors.mcp.places import Project, Usual, folder_of, named_after
-from inmind.doors.mcp.server import INSTRUCTIONS, KEY
+from inmind.apps.mcp import tools
+from inmind.apps.mcp.http_auth import Address, Public
+from inmind.apps.mcp.project import Project, Usual, folder_of, named_after
+from inmind.apps.mcp.server import INSTRUCTIONS, KEY
 from inmind.errors import InvalidInput, NotFound
-from inmind.tools import TOOLS
+from inmind.session.tools.tools import TOOLS
 
 Task = Callable[[Client], Awaitable[Any]]
 
@@ -68,7 +68,7 @@ def test_every_memory_tool_is_offered_with_what_a_client_needs_to_know(
         assert meta.is_valid(tool.output_schema)
         assert "session" in tool.input_schema["properties"]
         assert not {"resource", "seen"} & set(tool.input_schema["properties"])
-    opened = offers.tools(remembered=False, everybody=True)
+    opened = tools.tools(remembered=False, everybody=True)
     assert all("resource" in tool.input_schema["properties"] for tool in opened)
     overwrite = {tool.name for tool in opened if "seen" in tool.input_schema["properties"]}
     assert overwrite == {tool.name for tool in tools if tool.annotations.destructive_hint}
@@ -455,7 +455,7 @@ def test_whatever_a_tool_is_called_with_it_answers_as_it_has_promised(
     """What fits its schema, and what has its names with anything in them."""
 
     async def work(client: Client) -> None:
-        for tool in offers.tools(remembered=False, everybody=True):
+        for tool in tools.tools(remembered=False, everybody=True):
             names = st.sampled_from([*tool.input_schema["properties"], "else"])
             arguments = data.draw(
                 st.one_of(fitting(tool.input_schema), st.dictionaries(names, json_values(), max_size=4)),
@@ -530,8 +530,8 @@ def test_behind_a_proxy_a_server_is_meant_by_the_name_that_others_see_too() -> N
 
 
 def test_the_errors_that_are_told_are_the_librarys() -> None:
-    assert offers.refused(NotFound(what="session", name="x")).is_error
-    assert text_of(offers.refused(InvalidInput(field="f", value=1, expected="2"))).startswith("INVALID_INPUT: f")
+    assert tools.refused(NotFound(what="session", name="x")).is_error
+    assert text_of(tools.refused(InvalidInput(field="f", value=1, expected="2"))).startswith("INVALID_INPUT: f")
 
 
 @pytest.mark.spec("I3")

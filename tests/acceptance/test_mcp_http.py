@@ -21,10 +21,10 @@ from mcp_client import MODES, Listening, Mode, called, over_http, roots, status_
 from terminal import at_once, inmind
 
 from inmind import Memory
-from inmind.doors.mcp.guard import Address, Guard
-from inmind.doors.mcp.http import MOST_CONNECTIONS
-from inmind.doors.mcp.places import named_after
-from inmind.doors.mcp.token import FILE, token_of
+from inmind.apps.mcp.http import MOST_CONNECTIONS
+from inmind.apps.mcp.http_auth import Address, Guard
+from inmind.apps.mcp.project import named_after
+from inmind.apps.mcp.token import FILE, token_of
 from inmind.errors import InvalidInput, UnsafeStorage
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 -- what it is about
@@ -370,7 +370,7 @@ def test_a_request_whose_end_never_came_is_not_carried_out(listening: Listening)
 @pytest.mark.spec("N63")
 def test_all_bodies_together_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """And whoever is done makes room for the next."""
-    monkeypatch.setattr("inmind.doors.mcp.guard.MOST_AT_ONCE", 100)
+    monkeypatch.setattr("inmind.apps.mcp.http_auth.MOST_AT_ONCE", 100)
     token, statuses = "0123456789abcdef", list[int]()
     scope: dict[str, Any] = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"127.0.0.1:1")]}
     scope["headers"].append((b"authorization", f"Bearer {token}".encode()))

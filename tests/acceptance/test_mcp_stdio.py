@@ -19,16 +19,16 @@ from mcp_client import MODES, Mode, called, over_stdio, roots, text_of
 from terminal import at_once, command
 
 from inmind import Memory
-from inmind.doors.mcp.places import named_after
-from inmind.doors.mcp.stdio import MOST_BYTES, id_in, split
+from inmind.apps.mcp.project import named_after
+from inmind.apps.mcp.stdio import MOST_BYTES, id_in, split
 
 CALLS = 100
 
 # A library that prints, and a disk that takes its time: so that calls are waiting when the signal comes.
 NOISY_AND_SLOW = """
 import time
-from inmind.session import Session
-from inmind.doors.cli import main
+from inmind.session.session import Session
+from inmind.apps.cli import main
 fast = Session.call
 def slow(*given, **named):
     print("a stray line")
@@ -41,9 +41,9 @@ main()
 # How many calls are being carried out at once, where there is room for two.
 COUNTING = """
 import os, time
-import inmind.doors.mcp.stdio as stdio
-from inmind.session import Session
-from inmind.doors.cli import main
+import inmind.apps.mcp.stdio as stdio
+from inmind.session.session import Session
+from inmind.apps.cli import main
 stdio.MOST_AT_ONCE = 2 * stdio.LEAST_EACH
 fast, running = Session.call, []
 def counted(*given, **named):
@@ -59,9 +59,9 @@ main()
 # A dream whose model does not answer.
 DREAMING = """
 import sys, time
-import inmind.doors.mcp.command as command
-from inmind.housekeeping import Housekeeping
-from inmind.doors.cli import main
+import inmind.apps.mcp.command as command
+from inmind.jobs.upkeep import Housekeeping
+from inmind.apps.cli import main
 command.LEAVING_SECONDS = 1.0
 begin = Housekeeping.begin
 def round(self, seconds):
@@ -136,7 +136,7 @@ def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowled
 
 @pytest.mark.embedded
 def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: Path) -> None:
-    process = a_child(home, tmp_path, "from inmind.doors.cli import main; main()")
+    process = a_child(home, tmp_path, "from inmind.apps.cli import main; main()")
     assert process.stdin is not None
     assert process.stdout is not None
     send(process, "initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
@@ -280,7 +280,7 @@ def test_a_home_that_cannot_be_opened_is_said_in_one_line_and_not_in_the_protoco
 
 @pytest.mark.embedded
 def test_without_its_extra_it_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inmind.doors.mcp.command.find_spec", lambda name: None if name == "mcp" else name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("inmind.apps.mcp.command.find_spec", lambda name: None if name == "mcp" else name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     said = at_once("mcp", home=home)
     assert said.exit_code == 2
     assert 'pip install "inmind[mcp]"' in said.stderr

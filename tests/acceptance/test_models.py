@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from model_server import ModelServer, Said, chat, fails, message, model_server
 
-from inmind.dream.model import Model, Question
+from inmind.core.http import MOST_BYTES, WAITS
+from inmind.dreams.model import Model, Question
+from inmind.dreams.models import Anthropic, OpenAICompatible, model_of
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.models import Anthropic, OpenAICompatible, model_of
-from inmind.server import MOST_BYTES, WAITS
 
 pytestmark = pytest.mark.spec("G12")
 

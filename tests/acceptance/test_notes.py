@@ -10,10 +10,11 @@ import pytest
 from builders import Home, user
 
 from inmind import Memory, Origin, Session, Trust
-from inmind.documents import MOST_BYTES
+from inmind.core.events.crystals import NoteAdded
+from inmind.core.events.documents import DocumentWritten
+from inmind.documents.document import MOST_BYTES
+from inmind.documents.notes_page import notes_in
 from inmind.errors import Closed, InmindError, InvalidInput, KeyReused
-from inmind.journal import DocumentWritten, NoteTaken
-from inmind.notes import notes_in
 from inmind.testing import ManualClock
 
 SCRATCH = "memory/scratch.md"
@@ -189,9 +190,9 @@ def test_the_model_takes_notes_and_is_told_the_time_and_the_id(session: Session,
 def test_a_note_of_the_models_names_the_reply_that_took_it(session: Session) -> None:
     session.prepare([user("hello")])
     answers(session, {"note": "kept"})
-    reply = next(event for event in session.journal() if event.kind == "message" and "tool_calls" in str(event.what))
+    reply = next(event for event in session.journal() if event.kind == "message" and "tool_calls" in str(event.payload))
     (note,) = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
-    assert (note.what, note.sources) == (NoteTaken("kept"), (reply.id,))
+    assert (note.payload, note.sources) == (NoteAdded("kept"), (reply.id,))
     assert (note.origin, note.trust) == (Origin.ASSISTANT, Trust.AGENT)
 
 
@@ -321,7 +322,7 @@ def test_a_file_that_a_killed_writer_left_behind_is_nobodys_edit(home: Home, pag
         page.write_text(unconfirmed)  # shown, and killed before that could be marked
         assert noted(memory.session("t", resource="ada")) == ["one", "two", "three"]
         events = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
-        assert not any(isinstance(event.what, DocumentWritten) for event in events)
+        assert not any(isinstance(event.payload, DocumentWritten) for event in events)
     assert [note.text for note in notes_in(page.read_text())] == ["one", "two", "three"]
 
 

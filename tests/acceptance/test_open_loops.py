@@ -6,8 +6,8 @@ import pytest
 from builders import Home
 
 from inmind import Memory
-from inmind.documents import STATE
-from inmind.session import Session
+from inmind.documents.document import STATE
+from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("G3", "G8")

@@ -6,7 +6,7 @@ import pytest
 from builders import turns, user
 
 from inmind import Prompt, Session
-from inmind.overview.size import GOAL
+from inmind.documents.overview.size import GOAL
 
 pytestmark = pytest.mark.spec("F1", "D4")
 

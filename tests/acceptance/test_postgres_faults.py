@@ -16,7 +16,7 @@ import pytest
 from builders import user
 
 from inmind import InmindError, Memory, Session
-from inmind.journal import encode
+from inmind.core.events.codec import encode
 from inmind.testing import ManualClock
 
 
@@ -35,7 +35,7 @@ class Side:
         told: list[tuple[object, ...]] = []
         for name in store.streams(""):
             for event in store.read(name, after=self._seen.get(name, 0)):
-                told.append((name, event.seq, event.origin, event.trust, event.sources, encode(event.what)))
+                told.append((name, event.seq, event.origin, event.trust, event.sources, encode(event.payload)))
                 self._seen[name] = event.seq
         return told
 

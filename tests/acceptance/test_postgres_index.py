@@ -16,13 +16,14 @@ from builders import assistant, user
 from psycopg import sql
 
 from inmind import Memory
+from inmind.core.events.codec import KINDS
 from inmind.errors import NotFound, ReadOnly
-from inmind.gathering import Gathering
-from inmind.journal import KINDS
-from inmind.stores.following import Follower
-from inmind.stores.index import VERSION, Near
-from inmind.stores.postgres import PostgresStore, index
-from inmind.stores.sqlite import SqliteStore
+from inmind.jobs.dreaming.gather import Gathering
+from inmind.search.index import postgres
+from inmind.search.index.base import VERSION, Near
+from inmind.search.index.indexer import Follower
+from inmind.store.postgres import PostgresStore
+from inmind.store.sqlite import SqliteStore
 from inmind.testing import ManualClock
 
 FOUND = ["The ferry is blue", "The ferry leaves at nine"]
@@ -388,7 +389,7 @@ def test_without_pgvector_search_goes_by_words_and_says_so_once(plain: Plain, ca
 def test_pgvector_that_comes_later_is_used_and_one_that_leaves_costs_nothing(
     plain: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(postgres, "LOOK_AGAIN", 0.0)
     with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
         noted(memory)
         assert by_meaning(memory) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit, urlunsplit
 
-import pooling
+import pgbouncer
 import postgres
 import psycopg
 import pytest
@@ -19,8 +19,8 @@ from pages import PROJECT
 
 from inmind import Memory
 from inmind.errors import InmindError
-from inmind.stores.postgres import PostgresStore
-from inmind.stores.statements import named
+from inmind.store.named_sql import named
+from inmind.store.postgres import PostgresStore
 
 PAGE = (PROJECT / "docs" / "how-to" / "run-in-production.md").read_text("utf-8")
 ON_TENANTS = (PROJECT / "docs" / "how-to" / "tenants.md").read_text("utf-8")
@@ -52,7 +52,7 @@ def test_a_dump_of_a_tenant_without_its_index_comes_back_whole(
     assert found
     schema, dump = urlsplit(tenant_url).username or "", tmp_path / "dump"
     [derived] = re.findall(r"--exclude-table-data='acme\.(\S+?)'", PAGE)
-    tables = named("index", package="inmind.stores.postgres")("tables")
+    tables = named("index", package="inmind.store.postgres")("tables")
     assert {*derived.strip("()").split("|")} == {*re.findall(r"'(\w{2,})'", tables)}
     programs = postgres_run.programs()
     excluded = f"--exclude-table-data={schema}.{derived}"
@@ -124,7 +124,7 @@ def test_a_pooler_as_it_is_printed_lets_a_tenant_in(tenant_url: str, postgres_ru
     [making] = re.findall(r"```sql\n(CREATE ROLE pgbouncer .+?)```", ON_TENANTS, re.DOTALL)
     [listed] = re.findall(r'`("pgbouncer" ".+?")`', PAGE)
     role, secret = f"pgbouncer_{os.urandom(6).hex()}", os.urandom(6).hex()
-    name, database, port = urlsplit(tenant_url).username or "", urlsplit(drill).path[1:], pooling.free_port()
+    name, database, port = urlsplit(tenant_url).username or "", urlsplit(drill).path[1:], pgbouncer.free_port()
     with (
         TemporaryDirectory(dir=postgres_run.folder) as folder,
         psycopg.connect(drill, autocommit=True) as there,
@@ -145,7 +145,7 @@ def test_a_pooler_as_it_is_printed_lets_a_tenant_in(tenant_url: str, postgres_ru
             psycopg.ClientCursor(there).execute(making.encode())
             there.execute(f"GRANT CREATE ON DATABASE {database} TO {name}".encode())
             users = listed.replace("pgbouncer", role).replace("its password", secret) + "\n"
-            with pooling.pooler(Path(folder), config, port=port, **{"userlist.txt": users}):
+            with pgbouncer.pooler(Path(folder), config, port=port, **{"userlist.txt": users}):
                 password = urlsplit(tenant_url).password
                 url = f"postgresql://{name}:{password}@127.0.0.1:{port}/memory"
                 with Memory.open(url, embedder=None) as memory:

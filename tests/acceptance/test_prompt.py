@@ -11,10 +11,12 @@ import pytest
 from builders import a_call, a_result, assistant, turns, user
 
 from inmind import Budget, DocumentLayer, Memory, Moment, PlainLayer, Rates, Recalled, Session, TextLayer, Trust
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.session import Reverted
+from inmind.core.tokens import estimator
 from inmind.errors import ContextOverflow, InvalidInput, InvalidPath, LayerFailed
-from inmind.journal import DocumentWritten, Draft, Origin, Reverted
 from inmind.testing import ManualClock
-from inmind.tokens import estimator
 
 FACTS = "\n".join(f"- fact number {n} that has been known for long" for n in range(60))
 
@@ -50,7 +52,7 @@ class Moody(PlainLayer):
 
     def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:
         text = f"{moment.session} said: {reply['content']}"
-        return [Draft(what=DocumentWritten("detail/said.md", text), origin=Origin.ASSISTANT)]
+        return [Draft(payload=DocumentWritten("detail/said.md", text), origin=Origin.ASSISTANT)]
 
     def tools(self, format: str) -> Sequence[Mapping[str, Any]]:
         return [{"type": "function", "function": {"name": "cheer_up", "description": format}}]
@@ -74,7 +76,7 @@ def test_what_a_layer_keeps_of_a_reply_is_committed_with_it(memory: Memory) -> N
     session.add([user("hi"), assistant("hello")])
     assert session.read("detail/said.md") == "s said: hello"
     kinds = ["message", "message", "document", "document"]
-    assert [(event.kind, event.opens) for event in session.journal(after=2)] == [
+    assert [(event.kind, event.starts_batch) for event in session.journal(after=2)] == [
         (kind, place == 0) for place, kind in enumerate(kinds)
     ]
     assert "detail/said.md" in session.overview
@@ -375,12 +377,12 @@ def test_what_a_reply_leaves_with_a_layer_is_kept_with_a_borrowed_history_too(me
 
 class Escaping(Moody):
     def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
-        return [Draft(what=DocumentWritten("../../escaped.md", "x"), origin=Origin.ASSISTANT)]
+        return [Draft(payload=DocumentWritten("../../escaped.md", "x"), origin=Origin.ASSISTANT)]
 
 
 class Rewinding(Moody):
     def store(self, moment: Moment, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
-        return [Draft(what=Reverted(to=999), origin=Origin.ASSISTANT)]
+        return [Draft(payload=Reverted(to=999), origin=Origin.ASSISTANT)]
 
 
 @pytest.mark.parametrize("layer", [Escaping(), Rewinding()])

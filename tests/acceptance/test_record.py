@@ -14,13 +14,14 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
 from inmind import Memory, Recorded, ScratchpadLayer, Session, default_layers
+from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
-from inmind.journal import Draft, MessageAdded, Origin, Trust
-from inmind.prompt.layer import Layer, Moment, Recalled, TextLayer
-from inmind.stores.base import Appended, Batch
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore
-from inmind.tools import TOOLS
+from inmind.memory.folder_backend import InFolder
+from inmind.prompt.layers.base import Layer, Moment, Recalled, TextLayer
+from inmind.session.tools.tools import TOOLS
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Appended, Batch
 
 HOST_TOOL = {"type": "function", "function": {"name": "get_page", "parameters": {"type": "object"}}}
 ARGUMENTS = {"text": "The customer is Mei."}
@@ -138,7 +139,7 @@ def test_a_reply_of_any_provider_is_kept_its_memory_carried_out_and_the_hosts_ca
     assert (call.id, call.name, call.arguments) == ("call_b", "get_page", {"id": "page-1"})
     assert "call_a" in json.dumps(recorded.results)
     assert "call_b" not in json.dumps(recorded.results)
-    kept = [event for event in session.journal() if isinstance(event.what, MessageAdded)]
+    kept = [event for event in session.journal() if isinstance(event.payload, MessageAdded)]
     assert [event.origin.value for event in kept] == ["user", *["assistant"] * (len(kept) - 2), "tool"]
 
 

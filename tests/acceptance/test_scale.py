@@ -14,8 +14,9 @@ from builders import assistant, user
 from postgres import Tenants
 from psycopg import sql
 
-from inmind import Memory, Session, listing
-from inmind.stores.postgres.connection import Connection, Cursor
+from inmind import Memory, Session
+from inmind.memory import listing
+from inmind.store.postgres.connection import Connection, Cursor
 from inmind.testing import ManualClock
 
 FEW, MANY = 5, 100

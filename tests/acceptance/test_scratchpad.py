@@ -11,9 +11,9 @@ from builders import user
 from pydantic import BaseModel, Field, field_validator
 
 from inmind import Memory, Prompt, ScratchpadLayer, Session, default_layers
-from inmind.documents import MOST_BYTES
+from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadWritten
+from inmind.documents.document import MOST_BYTES
 from inmind.errors import InmindError, InvalidInput, KeyReused, NotFound, ReadOnly, SchemaViolation
-from inmind.journal import PadMerged, PadSetAside, PadWritten
 
 
 class Task(BaseModel):
@@ -423,8 +423,8 @@ def test_an_update_that_changes_nothing_stores_nothing(structured: Session) -> N
 def test_the_journal_holds_what_was_said_and_not_the_whole_state(structured: Session) -> None:
     structured.scratchpad.update({**FULL, "completedSteps": ["x" * 100] * 400})
     structured.scratchpad.update({"currentGoal": "Ship"})
-    (event,) = [event for event in structured.journal() if event.kind == PadMerged.kind][-1:]
-    assert event.what == PadMerged("working-memory", {"currentGoal": "Ship"})
+    (event,) = [event for event in structured.journal() if event.kind == ScratchpadMerged.kind][-1:]
+    assert event.payload == ScratchpadMerged("working-memory", {"currentGoal": "Ship"})
 
 
 @pytest.mark.spec("C4", "D3")
@@ -547,7 +547,7 @@ def test_a_state_is_set_aside_by_the_update_that_takes_its_place_and_undone_with
     older.scratchpad.update({"currentGoal": 7})
     session = with_pad(memory, schema=TASK_SCHEMA)
     session.scratchpad.update(FULL)
-    assert session.journal()[-2].kind == PadSetAside.kind
+    assert session.journal()[-2].kind == ScratchpadSetAside.kind
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
     session.undo()
     assert session.scratchpad.snapshot == {}
@@ -567,7 +567,7 @@ def test_opening_with_another_schema_changes_nothing_for_those_who_have_the_olde
         ({"currentGoal": 7}, 'currentGoal: it is not of type "string"')
     ]
     assert any("does not fit" in notice for notice in newer.prepare([user("hi")]).report.notices)
-    assert [event.kind for event in older.journal()][before:].count(PadSetAside.kind) == 0
+    assert [event.kind for event in older.journal()][before:].count(ScratchpadSetAside.kind) == 0
     assert older.scratchpad.snapshot == {"currentGoal": 7}
 
 
@@ -586,7 +586,7 @@ def test_a_scratchpad_that_is_read_only_sets_nothing_aside(memory: Memory) -> No
     session = with_pad(memory, schema=TASK_SCHEMA, read_only=True)
     session.prepare([user("hi")])
     assert [aside.state for aside in session.scratchpad.set_aside] == [{"currentGoal": 7}]
-    assert PadSetAside.kind not in [event.kind for event in session.journal()]
+    assert ScratchpadSetAside.kind not in [event.kind for event in session.journal()]
     assert with_pad(memory, schema={"type": "object"}).scratchpad.snapshot == {"currentGoal": 7}
 
 
@@ -627,7 +627,7 @@ def test_an_empty_text_by_a_model_wipes_nothing_and_it_is_told_so(session: Sessi
     before = session.mind.seq
     assert "taken for padding" in updated_by_model(session, padded)
     assert session.scratchpad.snapshot == "The customer is Mei."
-    assert PadWritten.kind not in [event.kind for event in session.journal() if event.seq > before]
+    assert ScratchpadWritten.kind not in [event.kind for event in session.journal() if event.seq > before]
     session.prepare([user("hi")])
     assert updated_by_model(session, {"text": "Nothing to do."}) == "Written."
     session.scratchpad.update("")

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 from terminal import inmind
-from torture import finding
+from torture import searching
 from torture.harness import Running, ask
 
 from inmind import EntityRules, Memory, Origin, Session, Trust
-from inmind.crystals.query import Hit
+from inmind.core.events.base import Draft
+from inmind.core.events.crystals import CrystalCreated, SearchRecorded
 from inmind.errors import Closed, InvalidInput, KeyReused, NotFound
-from inmind.journal import Crystallised, Draft, Searched
+from inmind.search.query import Hit
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("H3")
@@ -109,11 +110,11 @@ def test_lines_around_a_hit_say_whose_they_are_and_data_is_marked(session: Sessi
 @pytest.mark.spec("J1", "J2")
 @pytest.mark.parametrize("how", ["note", "say"])
 def test_what_was_acknowledged_is_found_by_another_process_though_its_writer_was_killed(home: Home, how: str) -> None:
-    writer = Running(finding.write_and_wait, home=str(home), how=how, text="The lighthouse keeper is called Gustav")
+    writer = Running(searching.write_and_wait, home=str(home), how=how, text="The lighthouse keeper is called Gustav")
     (id,) = writer.hear_until("wrote")
     writer.kill()
     assert writer.finish().killed, "it ended before it could be killed"
-    assert ask(finding.search, home=str(home), query="lighthouse keeper", resource="ada") == [id]
+    assert ask(searching.search, home=str(home), query="lighthouse keeper", resource="ada") == [id]
     with Memory.open(home, embedder=None) as memory:
         assert ids(memory.search("who keeps the lighthouse")) == [id]
 
@@ -124,9 +125,9 @@ def test_what_another_process_has_written_is_found_by_one_that_has_searched_befo
 ) -> None:
     session.note("The first lighthouse is red")
     assert len(session.search("lighthouse")) == 1
-    ask(finding.note, home=str(home), text="The second lighthouse is green")
+    ask(searching.note, home=str(home), text="The second lighthouse is green")
     assert len(session.search("lighthouse")) == 2
-    assert len(ask(finding.search, home=str(home), query="lighthouse", resource="ada")) == 2
+    assert len(ask(searching.search, home=str(home), query="lighthouse", resource="ada")) == 2
 
 
 def test_a_line_is_found_through_those_around_it(home: Home) -> None:
@@ -244,10 +245,10 @@ def test_a_thing_that_left_the_window_is_found(memory: Memory) -> None:
 
 @pytest.mark.spec("H1")
 def test_what_was_crystallised_is_found(memory: Memory, session: Session) -> None:
-    what = Crystallised("Ada drinks lapsang in the morning", importance=0.8, about="preference", consolidated=True)
+    what = CrystalCreated("Ada drinks lapsang in the morning", importance=0.8, about="preference", consolidated=True)
     store = memory._store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
     store.append(
-        "resource/ada", [Draft(what=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
+        "resource/ada", [Draft(payload=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
     )
     (hit,) = session.search("what does Ada drink")
     assert (hit.crystal.kind, hit.crystal.lifecycle) == ("preference", "consolidated")
@@ -576,10 +577,10 @@ def test_a_model_of_any_provider_is_answered_and_what_it_found_counts_as_found(
     assert note.id in said
     assert "2026-01-01" in said
     assert memory.crystal(note.id).accesses == 1
-    (searched,) = [event for event in session.journal() if isinstance(event.what, Searched)]
-    assert (searched.origin, searched.what) == (
+    (searched,) = [event for event in session.journal() if isinstance(event.payload, SearchRecorded)]
+    assert (searched.origin, searched.payload) == (
         Origin.ASSISTANT,
-        Searched("when does the ferry leave", (note.id,), 3),
+        SearchRecorded("when does the ferry leave", (note.id,), 3),
     )
 
 

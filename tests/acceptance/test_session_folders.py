@@ -12,11 +12,12 @@ import pytest
 from builders import assistant, turns, user
 
 from inmind import Memory, Session
+from inmind.core.events.session import SessionTitled
 from inmind.errors import Closed, InvalidInput
-from inmind.journal import Titled
-from inmind.stores.base import Summary
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore, ManualClock
+from inmind.memory.folder_backend import InFolder
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Summary
+from inmind.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("E1"), pytest.mark.embedded]
 
@@ -106,8 +107,8 @@ def test_a_title_edited_in_the_folder_is_the_sessions_and_other_edits_are_overwr
         assert info.title == "About us"
         assert memory.sessions(resource="eve") == []
         assert memory.session("s").mind.title == "About us"
-        assert [event.what for event in memory.session("s").journal() if event.kind == Titled.kind] == [
-            Titled("About us")
+        assert [event.payload for event in memory.session("s").journal() if event.kind == SessionTitled.kind] == [
+            SessionTitled("About us")
         ]
     assert said_by(file) == {**before, "title": "About us", "version": before["version"] + 1, "updated": any_time(file)}
 
@@ -182,7 +183,7 @@ def test_a_title_that_cannot_be_taken_in_keeps_no_session_from_opening(
         session.prepare([user("Create a page")])
         file = meta_of(session, home)
     file.write_text(json.dumps({**said_by(file), "title": "About us"}))
-    monkeypatch.setattr("inmind.stores.sqlite.MIGRATIONS", ("0001_journal",))  # the home is a newer inmind's: read-only
+    monkeypatch.setattr("inmind.store.sqlite.MIGRATIONS", ("0001_journal",))  # the home is a newer inmind's: read-only
     with Memory.open(home) as memory:
         assert memory.session("s").mind.title == "Create a page"
     assert "the title in" in caplog.text
@@ -451,7 +452,7 @@ def test_an_older_session_is_listed_by_a_glance_and_its_messages_are_read_when_i
             parsed.append(line)
             return json.loads(line)
 
-        monkeypatch.setattr("inmind.stores.legacy._parsed", counted)
+        monkeypatch.setattr("inmind.session.legacy_files._parsed", counted)
         (info,) = memory.sessions()
         assert (info.messages, info.title, "old" in memory) == (41, "The page", True)
         assert len(parsed) == 4  # two lines that tell of the session, once for each who asked

@@ -10,13 +10,13 @@ from typing import Any
 
 import apsw
 import pytest
-from bundled import lived_richly
-from tenanted import lived, made
+from bundle_builders import lived_richly
+from tenant_builders import lived, made
 
 from inmind import Memory
+from inmind.apps.tenants.folders import TenantHomes
+from inmind.core.paths import DATABASE
 from inmind.errors import InvalidInput, NotFound, StoreBusy, StoreError, UnsafeStorage
-from inmind.home import DATABASE
-from inmind.tenancy.homes import TenantHomes
 
 pytestmark = pytest.mark.spec("J8")
 
@@ -115,7 +115,7 @@ def test_whoever_is_killed_before_the_files_are_gone_leaves_what_opens_as_nothin
     home = Path(made(homes, "ada"))
     lived(home)
     with monkeypatch.context() as patched:
-        patched.setattr("inmind.tenancy.homes._remove", _killed)
+        patched.setattr("inmind.apps.tenants.folders._remove", _killed)
         with pytest.raises(KeyboardInterrupt):
             homes.erase("ada")
     for left in ([*home.rglob("*.md")], [home / "index.db"], []):

@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from bundled import entries_of
+from bundle_builders import entries_of
 from postgres import Run, Server
-from tenanted import ask, lived, made, tell
+from tenant_builders import ask, lived, made, tell
 
 from inmind import Memory
+from inmind.apps.tenants.folders import TenantHomes
 from inmind.errors import KeyReused, NotFound, StoreUnavailable
-from inmind.stores.postgres.database import Database
-from inmind.stores.postgres.jobs import Jobs
-from inmind.stores.postgres.tenants import TenantRoles
-from inmind.tenancy.homes import TenantHomes
+from inmind.store.postgres.database import Database
+from inmind.store.postgres.jobs import Jobs
+from inmind.store.postgres.tenants import TenantRoles
 
 pytestmark = pytest.mark.spec("J8")
 

@@ -12,14 +12,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
-import pooling
+import pgbouncer
 import psycopg
 import pytest
 from pages import PROJECT
 from postgres import Run, Server, wait_until
-from tenanted import OPERATOR, PASSWORD, ask, lived, made, operators_url, tell
+from tenant_builders import OPERATOR, PASSWORD, ask, lived, made, operators_url, tell
 
 from inmind import Memory
+from inmind.apps.tenants.folders import TenantHomes
+from inmind.apps.tenants.move import move
 from inmind.errors import (
     InmindError,
     InvalidInput,
@@ -29,11 +31,9 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
-from inmind.stores.postgres.database import Database
-from inmind.stores.postgres.jobs import Jobs
-from inmind.stores.postgres.tenants import TenantRoles
-from inmind.tenancy.homes import TenantHomes
-from inmind.tenancy.moving import move
+from inmind.store.postgres.database import Database
+from inmind.store.postgres.jobs import Jobs
+from inmind.store.postgres.tenants import TenantRoles
 
 pytestmark = pytest.mark.spec("J8")
 
@@ -430,7 +430,7 @@ def test_who_cannot_be_erased_in_time_stays_whole(
     admin: str, roles: TenantRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An operator's own export, say: it is not the tenant's connection, and is not ended."""
-    monkeypatch.setattr("inmind.stores.postgres.tenants._WAIT", "50ms")
+    monkeypatch.setattr("inmind.store.postgres.tenants._WAIT", "50ms")
     lived(made(roles, "ada"))
     before = roles.inventory("ada")
     with psycopg.connect(admin) as held:
@@ -572,7 +572,7 @@ def test_a_schema_that_somebody_else_has_made_under_a_name_is_not_written_to(ser
 @pytest.mark.parametrize("ignored", ["extra_float_digits", "options"], ids=["refused", "ignored"])
 def test_an_operators_url_that_leads_to_a_pooler_is_refused(server: Server, postgres_run: Run, ignored: str) -> None:
     """It would hand the role that a delegate has become to whoever comes next."""
-    port = pooling.free_port()
+    port = pgbouncer.free_port()
     with TemporaryDirectory(dir=postgres_run.folder) as folder:
         config = (
             f"[databases]\n* = host={server.folder} port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
@@ -580,7 +580,7 @@ def test_an_operators_url_that_leads_to_a_pooler_is_refused(server: Server, post
             f"pool_mode = transaction\nignore_startup_parameters = {ignored}\n"
         )
         with (
-            pooling.pooler(Path(folder), config, port=port, users='"postgres" ""\n'),
+            pgbouncer.pooler(Path(folder), config, port=port, users='"postgres" ""\n'),
             pytest.raises(InvalidInput, match="leads to the server itself, and not to a pooler"),
         ):
             TenantRoles(f"postgresql://postgres@127.0.0.1:{port}/{DATABASE}?sslmode=disable")

@@ -12,11 +12,12 @@ import pytest
 from builders import Home
 
 from inmind import Memory, ScratchpadLayer, Session, default_layers
-from inmind.documents import Scope
+from inmind.core.events.base import Origin, Trust
+from inmind.core.events.crystals import NoteAdded
+from inmind.documents.document import Scope
 from inmind.errors import Conflict, InvalidInput, InvalidPath, KeyReused, NotFound
-from inmind.journal import NoteTaken, Origin, Trust
+from inmind.session.tools.tools import TOOLS, Called
 from inmind.testing import ManualClock
-from inmind.tools import TOOLS, Called
 
 PAGE = {"page": {"id": "page-123", "title": "About Us"}}
 
@@ -72,7 +73,7 @@ def test_what_another_tool_of_the_agents_did_brings_things_to_mind(session: Sess
     before = session.mind.seq
     kept = called(session, "working_memory_observe", **OBSERVED)
     events = session.journal(after=before)
-    assert (kept.content["id"], sum(event.opens for event in events)) == (events[0].id, 1)
+    assert (kept.content["id"], sum(event.starts_batch for event in events)) == (events[0].id, 1)
     assert (events[0].origin, events[0].trust) == (Origin.TOOL, Trust.DATA)
     assert called(session, "resolve_reference", text="that page").content["entities"][0]["id"] == "page-9"
     failed = {"tool": "cms_getPage", "arguments": {"id": "page-404"}, "result": "no such page", "error": True}
@@ -97,7 +98,7 @@ def test_all_that_is_in_mind_is_shown_as_a_prompt_has_it(session: Session) -> No
 def test_a_call_is_one_change_that_one_undo_takes_back(session: Session) -> None:
     before = session.mind.seq
     session.call("memory_write", {"path": "detail/plan.md", "text": "one"})
-    assert sum(event.opens for event in session.journal(after=before)) == 1
+    assert sum(event.starts_batch for event in session.journal(after=before)) == 1
     session.undo()
     assert "detail/plan.md" not in session.documents()
 
@@ -122,7 +123,9 @@ def test_the_same_key_is_one_call_with_one_answer(memory: Memory, resource: str 
             session.call(tool, {**arguments, "more": 1}, key=tool)
     assert session.read("detail/log.md") == "once"
     assert session.scratchpad.snapshot == "once"
-    notes = [event for event in (*session.journal(), *_abroad(memory, resource)) if isinstance(event.what, NoteTaken)]
+    notes = [
+        event for event in (*session.journal(), *_abroad(memory, resource)) if isinstance(event.payload, NoteAdded)
+    ]
     assert len(notes) == 4
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from dreamt import accounted, events_of, in_order, text_of
+from dream_checks import accounted, events_of, in_order, text_of
 from postgres import Tenants, wait_until
 from torture import workers
 from torture.harness import SECONDS, Running, run
@@ -22,15 +22,15 @@ from torture.stages import BEHIND, Paid
 from torture.workers import DONE, NOTES, QUICKLY, a_worker, asked, fill, leases_are_short
 
 from inmind import Memory
-from inmind.documents import STATE
-from inmind.doors.worker.connector import TenantConnector
-from inmind.doors.worker.status import Left, left_of
-from inmind.doors.worker.tasks import Work, quiet
+from inmind.apps.worker.connector import TenantConnector
+from inmind.apps.worker.status import Left, left_of
+from inmind.apps.worker.tasks import Work, quiet
+from inmind.core.events.dreams import DreamCommitted, DreamResumed
+from inmind.documents.document import STATE
 from inmind.errors import StoreBusy
-from inmind.journal import Dreamt, DreamTaken
-from inmind.memory import house_of
-from inmind.stores.postgres import PostgresStore
-from inmind.stores.postgres.jobs import Jobs, Standing
+from inmind.memory.memory import house_of
+from inmind.store.postgres import PostgresStore
+from inmind.store.postgres.jobs import Jobs, Standing
 from inmind.testing import ManualClock
 
 
@@ -196,9 +196,9 @@ def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str,
     assert dreams_in(tenant_url) == ["done"]
     assert asked(calls) == 1
     with Memory.open(tenant_url, embedder=None) as memory:
-        happened = [event.what for event in events_of(memory)]
-        assert sum(isinstance(what, Dreamt) for what in happened) == 1
-        assert sum(isinstance(what, DreamTaken) for what in happened) == (stage in BEHIND and stage != "committed")
+        happened = [event.payload for event in events_of(memory)]
+        assert sum(isinstance(what, DreamCommitted) for what in happened) == 1
+        assert sum(isinstance(what, DreamResumed) for what in happened) == (stage in BEHIND and stage != "committed")
 
 
 def left_over(url: str) -> int:
@@ -304,7 +304,7 @@ def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at
 def test_a_worker_outlives_connections_that_are_cut(
     tenant_url: str, postgres_admin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.doors.worker.database.WAIT", 0.1)
+    monkeypatch.setattr("inmind.apps.worker.postgres.WAIT", 0.1)
     fill(tenant_url, "ada")
     with a_worker(tenant_url) as worker:
         thread = threading.Thread(target=worker.run, args=(1.0,))

@@ -25,9 +25,9 @@ from torture.harness import SECONDS
 from torture.workers import QUICKLY, fill
 
 from inmind import Memory
-from inmind.doors.worker.status import status_of
-from inmind.memory import house_of
-from inmind.stores.postgres.jobs import Jobs
+from inmind.apps.worker.status import status_of
+from inmind.memory.memory import house_of
+from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 
 # -- looking -----------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Commanded:
     """`inmind worker` in a process of its own, that tries again soon, and every line that it says as it comes."""
 
     def __init__(self, url: str) -> None:
-        soon = "import inmind.doors.worker.database as its; its.WAIT = 0.2; "
+        soon = "import inmind.apps.worker.postgres as its; its.WAIT = 0.2; "
         arguments = [sys.executable, "-c", soon + INMIND, "worker", "--db", url, "--every", "0.5"]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.said: list[str] = []

@@ -19,15 +19,15 @@ from torture.stages import Paid
 from torture.workers import a_worker, asked, fill
 
 from inmind import Memory
-from inmind.doors.worker.connector import TenantConnector
-from inmind.doors.worker.database import DatabaseWorker
-from inmind.doors.worker.status import status_of
+from inmind.apps.worker.connector import TenantConnector
+from inmind.apps.worker.postgres import DatabaseWorker
+from inmind.apps.worker.status import status_of
 from inmind.errors import ReadOnly
-from inmind.housekeeping import is_tended
-from inmind.memory import house_of
-from inmind.stores.postgres import PostgresStore
-from inmind.stores.postgres.clock import ServersClock
-from inmind.stores.postgres.jobs import Jobs, engine_steps
+from inmind.jobs.upkeep import is_tended
+from inmind.memory.memory import house_of
+from inmind.store.postgres import PostgresStore
+from inmind.store.postgres.clock import ServersClock
+from inmind.store.postgres.jobs import Jobs, engine_steps
 from inmind.testing import ManualClock
 
 FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)"
@@ -73,7 +73,7 @@ def test_a_worker_that_died_of_everything_it_could_have_keeps_nobody_from_workin
 def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
     tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.doors.worker.tasks.TO_TELL", 0.3)
+    monkeypatch.setattr("inmind.apps.worker.tasks.TO_TELL", 0.3)
     cut: list[str] = []
     telling = TenantConnector.execute_query_async
 
@@ -131,7 +131,7 @@ def test_nobody_outside_the_schema_can_hold_up_its_jobs(
 def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.stores.postgres.jobs.MOST_WAITING", 1)
+    monkeypatch.setattr("inmind.store.postgres.jobs.MOST_WAITING", 1)
     fill(tenant_url, "ada")
     assert jobs.look(datetime.now(UTC)) == 1
     fill(tenant_url, "ben")
@@ -207,7 +207,7 @@ def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end
 def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_comes_next(
     tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.consolidator.AT_A_TIME", 2)
+    monkeypatch.setattr("inmind.jobs.consolidation.AT_A_TIME", 2)
     clock, settings = ManualClock(), {"dream.enabled": False}
     with (
         Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as one,
@@ -268,7 +268,7 @@ def test_a_machine_whose_clock_is_wrong_goes_by_that_of_the_server(off: int, cap
 def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
     tenant_url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inmind.doors.worker.status.MOST", 2)
+    monkeypatch.setattr("inmind.apps.worker.status.MOST", 2)
     fill(tenant_url, "ada", "ben")
     with Memory.open(tenant_url, embedder=None) as memory:
         assert status_of(house_of(memory), jobs).due == 2
@@ -280,7 +280,7 @@ def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
 def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever exports metrics asks for the last ones when the program ends."""
     looks: list[Callable[[], Mapping[str, float]]] = []
-    monkeypatch.setattr("inmind.metrics.watch_queue", looks.append)
+    monkeypatch.setattr("inmind.core.metrics.watch_queue", looks.append)
     with a_worker(tenant_url) as worker, working(worker):
         wait_until(lambda: bool(looks), "nobody is told of the queue", seconds=SECONDS)
         assert looks[0]().keys() == {"waiting", "running", "lag"}

@@ -10,8 +10,8 @@ import pytest
 from torture.workers import a_worker
 
 from inmind import Memory
-from inmind.doors.worker import database
-from inmind.embedders import Called
+from inmind.apps.worker import postgres
+from inmind.search.embedders import Called
 
 pytest.importorskip("numpy")
 
@@ -42,7 +42,7 @@ def test_where_much_is_left_several_jobs_embed_it_and_none_of_it_twice(
             working -= 1
         return [[1.0] for _ in texts]
 
-    monkeypatch.setattr(database, "LONG_ENOUGH", 0.0)
+    monkeypatch.setattr(postgres, "LONG_ENOUGH", 0.0)
     embedder = Called(embed, name="toy", dimensions=1)
     with a_worker(tenant_url, most=4, embedder=embedder) as worker:
         worker.run_once()

@@ -22,13 +22,13 @@ from provider import Asked, Fails, Provider, Says, asks, says
 from pydantic import BaseModel
 
 from inmind import Memory, Session, TextLayer, default_layers
-from inmind.clients import wrap
-from inmind.clients.exchange import MOST_ROUNDS
+from inmind.core.events.prompt import UsageReported
+from inmind.core.json import is_list
+from inmind.core.messages import FORMATS, Call, Message, Result, Text
+from inmind.core.messages.replies import Reply, Usage, read_as_far_as_it_came, read_reply
 from inmind.errors import InvalidInput
-from inmind.journal import UsageReported
-from inmind.prompt.formats import FORMATS, Call, Message, Result, Text
-from inmind.prompt.formats.values import is_list
-from inmind.prompt.replies import Reply, Usage, read_as_far_as_it_came, read_reply
+from inmind.integrations.wrap import wrap
+from inmind.integrations.wrap.call_loop import MOST_ROUNDS
 
 Json = dict[str, Any]
 
@@ -1411,7 +1411,7 @@ def test_a_reply_belongs_to_the_call_that_it_answers_whatever_was_asked_meanwhil
         heard = Heard.of([begun, *stream], ANTHROPIC)
     assert [call.name for call in heard.calls] == ["get_page"]
     assert provider.unused == 1
-    usages = [event.what for event in session.journal() if isinstance(event.what, UsageReported)]
+    usages = [event.payload for event in session.journal() if isinstance(event.payload, UsageReported)]
     assert [usage.call for usage in usages] == [2, 1]
 
 

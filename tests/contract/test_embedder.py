@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from inmind.crystals.embed import Embedder, Rows
-from inmind.embedders import Called, embedder, endpoint
-from inmind.embedders.found import installed
+from inmind.search.embedders import Called, embedder, endpoint
+from inmind.search.embedders.base import Embedder, Rows
+from inmind.search.embedders.installed import installed
 
 pytestmark = pytest.mark.spec("H4")
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import ANTHROPIC_REPLIES, CHAT_PARALLEL_CALLS, CHAT_REPLIES, REPLIES, RESPONSES_OUTPUT
+from provider_replies import ANTHROPIC_REPLIES, CHAT_PARALLEL_CALLS, CHAT_REPLIES, REPLIES, RESPONSES_OUTPUT
 
-import inmind.prompt.formats
-from inmind.errors import InvalidInput
-from inmind.prompt.formats import (
+import inmind.core.messages
+from inmind.core.messages import (
     FORMATS,
     Call,
     Format,
@@ -27,6 +26,7 @@ from inmind.prompt.formats import (
     arrange,
     format_named,
 )
+from inmind.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("D9")
 
@@ -282,10 +282,10 @@ def test_the_package_offers_only_what_somebody_imports_from_it() -> None:
         alias.name
         for file in files
         for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "inmind.prompt.formats"
+        if isinstance(node, ast.ImportFrom) and node.module == "inmind.core.messages"
         for alias in node.names
     }
-    assert sorted(set(inmind.prompt.formats.__all__) - imported) == []
+    assert sorted(set(inmind.core.messages.__all__) - imported) == []
 
 
 def without_tail(message: Message) -> Message:

@@ -26,32 +26,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from postgres import GIVEN, Tenants, missing
 from strategies import any_things, json_values
 
+from inmind.core.events.base import TRUST_OF, Draft, Event, EventPayload, Origin, Trust
+from inmind.core.events.codec import KINDS
+from inmind.core.events.crystals import CrystalCreated
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, PageLine, ProposedEdit
+from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.events.session import MessageAdded, RetainedItem, SessionOpened, Stub
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
-from inmind.journal import (
-    KINDS,
-    TRUST_OF,
-    AnchoredBlock,
-    Crystallised,
-    DocumentWritten,
-    Draft,
-    Event,
-    Gap,
-    Happened,
-    Item,
-    MessageAdded,
-    Origin,
-    ProposedEdit,
-    SessionOpened,
-    Skill,
-    StateLine,
-    Stub,
-    Trust,
-    Verdict,
-)
-from inmind.stores import sqlite as sqlite_store
-from inmind.stores.base import Appended, Batch, Key, Published, Receipt, Snapshot, Store, Window
-from inmind.stores.sqlite import MIGRATIONS, SqliteStore
-from inmind.testing import InMemoryStore
+from inmind.store import sqlite as sqlite_store
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Appended, Batch, Key, Published, Receipt, Snapshot, Store, Window
+from inmind.store.sqlite import MIGRATIONS, SqliteStore
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 LATER = WHEN + timedelta(days=40, microseconds=1)
@@ -73,7 +59,7 @@ class Tenancies:
         self._stack, self._urls = ExitStack(), dict[Path, str]()
 
     def open(self, folder: Path) -> Store:
-        from inmind.stores.postgres import PostgresStore
+        from inmind.store.postgres import PostgresStore
 
         if folder not in self._urls:
             if self.tenants is None:
@@ -109,11 +95,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def a_draft(text: str = "text", *, path: str = "overview.md", origin: Origin = Origin.USER) -> Draft:
-    return Draft(what=DocumentWritten(path=path, text=text), origin=origin)
+    return Draft(payload=DocumentWritten(path=path, text=text), origin=origin)
 
 
 def a_message(text: str) -> Draft:
-    return Draft(what=MessageAdded(wire={"role": "user", "content": text}), origin=Origin.USER)
+    return Draft(payload=MessageAdded(wire={"role": "user", "content": text}), origin=Origin.USER)
 
 
 def append(store: Store, *texts: str, stream: str = "s", at: datetime = WHEN, key: Key | None = None) -> Appended:
@@ -146,7 +132,7 @@ def test_an_append_answers_where_its_events_stand(store: Store) -> None:
 def test_only_the_first_of_a_batch_opens_it(store: Store) -> None:
     append(store, "a", "b", "c")
     append(store, "d")
-    assert [event.opens for event in store.read("s")] == [True, False, False, True]
+    assert [event.starts_batch for event in store.read("s")] == [True, False, False, True]
 
 
 def test_streams_are_numbered_apart(store: Store) -> None:
@@ -209,7 +195,7 @@ def test_events_of_two_streams_are_stored_together(store: Store) -> None:
     appended = store.append("one", [a_draft("b")], expected=1, at=LATER, beside=batch)
     assert appended == Appended(first=2, last=2, at=LATER)
     assert (texts(store.read("one")), texts(store.read("two"))) == (["a", "b"], ["c", "d"])
-    assert [(event.id, event.opens, event.at) for event in store.read("two")] == [
+    assert [(event.id, event.starts_batch, event.at) for event in store.read("two")] == [
         ("two#1", True, LATER),
         ("two#2", False, LATER),
     ]
@@ -398,7 +384,7 @@ def test_all_stores_sort_and_find_streams_alike(tmp_path: Path) -> None:
 
 
 def test_streams_are_listed_by_what_they_began_with_the_last_written_first(store: Store) -> None:
-    opened = [Draft(what=SessionOpened(resource=name, cwd="/"), origin=Origin.OPERATOR) for name in ("ada", "lin")]
+    opened = [Draft(payload=SessionOpened(resource=name, cwd="/"), origin=Origin.OPERATOR) for name in ("ada", "lin")]
     for stream, draft, at in (
         ("session/b", opened[0], WHEN),
         ("session/a", opened[0], WHEN),
@@ -410,7 +396,7 @@ def test_streams_are_listed_by_what_they_began_with_the_last_written_first(store
     append(store, "y", stream="other", at=LATER)
     found = [(one.first.stream, one.first.seq, one.version, one.updated) for one in store.begun("session/")]
     assert found == [("session/b", 1, 2, LATER), ("session/c", 1, 1, LATER), ("session/a", 1, 1, WHEN)]
-    assert [one.first.what for one in store.begun("session/", owner="ada")] == [opened[0].what] * 2
+    assert [one.first.payload for one in store.begun("session/", owner="ada")] == [opened[0].payload] * 2
     assert [one.first.stream for one in store.begun("session/", most=2)] == ["session/b", "session/c"]
     assert [one.first.stream for one in store.begun("session/", owner="ada", most=1)] == ["session/b"]
     assert [*store.begun("session/", owner="nobody"), *store.begun("none")] == []
@@ -571,11 +557,13 @@ def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, numb
         stream=stream,
         seq=seq,
         at=LATER,
-        what=DocumentWritten(path="overview.md", text=text) if not number else Crystallised(text, importance=number),
+        payload=DocumentWritten(path="overview.md", text=text)
+        if not number
+        else CrystalCreated(text, importance=number),
         origin=Origin.FILE,
         trust=Trust.DATA,
         sources=("t#1",),
-        opens=opens,
+        starts_batch=opens,
     )
 
 
@@ -778,7 +766,7 @@ JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
 # By annotation, so that a new payload is covered the day it is written, or fails here by name.
 SHOWN = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
 
-ITEMS = st.builds(Item, kind=st.text(), text=st.text(), seq=st.integers())
+ITEMS = st.builds(RetainedItem, kind=st.text(), text=st.text(), seq=st.integers())
 IDS, FLOATS = st.lists(st.text(), max_size=3).map(tuple), st.floats(allow_nan=False, allow_infinity=False)
 BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
@@ -821,7 +809,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "tuple[int, int]": st.tuples(st.integers(), st.integers()),
     "tuple[StateLine, ...]": st.lists(
         st.builds(
-            StateLine,
+            PageLine,
             section=st.text(),
             text=st.text(),
             sources=IDS,
@@ -833,11 +821,17 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         max_size=3,
     ).map(tuple),
     "tuple[Gap, ...]": st.lists(
-        st.builds(Gap, topic=st.text(), why=st.text(), since=st.text(), renewed=st.text(), sources=IDS), max_size=3
+        st.builds(KnowledgeGap, topic=st.text(), why=st.text(), since=st.text(), renewed=st.text(), sources=IDS),
+        max_size=3,
     ).map(tuple),
     "tuple[Skill, ...]": st.lists(
         st.builds(
-            Skill, name=st.text(), occurrences=st.integers(), succeeded=st.integers(), last=st.text(), sources=IDS
+            LearnedSkill,
+            name=st.text(),
+            occurrences=st.integers(),
+            succeeded=st.integers(),
+            last=st.text(),
+            sources=IDS,
         ),
         max_size=3,
     ).map(tuple),
@@ -859,7 +853,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         max_size=3,
     ).map(tuple),
     "tuple[Verdict, ...]": st.lists(
-        st.builds(Verdict, guard=st.text(), passed=st.booleans(), detail=st.text()), max_size=3
+        st.builds(GuardVerdict, guard=st.text(), passed=st.booleans(), detail=st.text()), max_size=3
     ).map(tuple),
     "Item": ITEMS,
     "tuple[Item, ...]": st.lists(ITEMS, max_size=3).map(tuple),
@@ -875,7 +869,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def payloads(kind: type[Happened]) -> st.SearchStrategy[Happened]:
+def payloads(kind: type[EventPayload]) -> st.SearchStrategy[EventPayload]:
     return st.builds(kind, **{f.name: BY_ANNOTATION[str(f.type)] for f in dataclasses.fields(kind)})
 
 
@@ -883,7 +877,7 @@ def payloads(kind: type[Happened]) -> st.SearchStrategy[Happened]:
 def drafts(draw: st.DrawFn, kind: str | None = None) -> Draft:
     what = draw(payloads(KINDS[kind or draw(st.sampled_from(sorted(KINDS)))]))
     return Draft(
-        what=what,
+        payload=what,
         origin=draw(st.sampled_from(Origin)),
         trust=draw(st.none() | st.sampled_from(Trust)),
         sources=tuple(draw(st.lists(st.text(), max_size=3))),
@@ -907,11 +901,11 @@ def test_every_payload_comes_back_as_it_was(store: Store, kind: str) -> None:
                 stream="s",
                 seq=appended.first + n,
                 at=at,
-                what=draft.what,
+                payload=draft.payload,
                 origin=draft.origin,
                 trust=draft.trusted,
                 sources=draft.sources,
-                opens=n == 0,
+                starts_batch=n == 0,
             )
             for n in (0, 1)
         ]
@@ -1175,7 +1169,14 @@ class TwoStores(RuleBasedStateMachine):
         have = [*self.model.read(stream, after=self.model.version(stream) - 1)]
         first = self.model.version(stream) + 1 + off
         events = [
-            Event(stream=stream, seq=first + n, at=self.now, what=draft.what, origin=draft.origin, trust=draft.trusted)
+            Event(
+                stream=stream,
+                seq=first + n,
+                at=self.now,
+                payload=draft.payload,
+                origin=draft.origin,
+                trust=draft.trusted,
+            )
             for n, draft in enumerate(batch)
         ]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from postgres import Run, Server
-from tenanted import ODD_NAMES, OPERATOR, REFUSED_NAMES, lived, made, operators_url
+from tenant_builders import ODD_NAMES, OPERATOR, REFUSED_NAMES, lived, made, operators_url
 
 from inmind import Memory
+from inmind.apps.tenants.folders import TenantHomes
 from inmind.errors import InmindError, InvalidInput, NotFound
-from inmind.stores.postgres.tenants import TenantRoles
-from inmind.stores.tenants import NOTHING, Tenants
-from inmind.tenancy.homes import TenantHomes
+from inmind.store.postgres.tenants import TenantRoles
+from inmind.store.tenants import NOTHING, Tenants
 
 pytestmark = pytest.mark.spec("J8")
 

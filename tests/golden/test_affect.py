@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from inmind.affect.levels import SPIKES
-from inmind.feelings import stirred_by
+from inmind.dreams.affect.levels import SPIKES
+from inmind.session.affect import stirred_by
 
 pytestmark = pytest.mark.spec("G9")
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from dreamed import a_line, a_material, a_note, a_page, an_insight, said
+from dream_builders import a_line, a_material, a_note, a_page, an_insight, said
 
-from inmind.affect.levels import Levels
-from inmind.dream.asking import question_for
-from inmind.dream.economics import Economics
-from inmind.dream.labels import labelled
-from inmind.journal import Gap, Skill, Trust
-from inmind.state.sections import Section
+from inmind.core.events.base import Trust
+from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
+from inmind.dreams.affect.levels import Levels
+from inmind.dreams.economics import Economics
+from inmind.dreams.page.sections import Section
+from inmind.dreams.prompt_labels import labelled
+from inmind.dreams.propose_by_model import question_for
 
 pytestmark = pytest.mark.spec("G12", "J4")
 
@@ -94,8 +95,8 @@ def test_the_question_is_this() -> None:
         insights=(an_insight("The build breaks on Mondays"),),
         levels=Levels(oxytocin=0.84),
         mood="warm",
-        gaps=(Gap("What is CRDT?", "unanswered", since, since),),
-        skills=(Skill("refactor", 7, 7, since),),
+        gaps=(KnowledgeGap("What is CRDT?", "unanswered", since, since),),
+        skills=(LearnedSkill("refactor", 7, 7, since),),
         economics=(Economics(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8)),),
     )
     question = question_for(material, labelled(material))

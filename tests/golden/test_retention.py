@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from inmind.history.retain import items_of
-from inmind.history.spoken import Spoken
+from inmind.history.compaction.retention import items_of
+from inmind.history.turns import Spoken
 
 pytestmark = pytest.mark.spec("E6", "E8")
 

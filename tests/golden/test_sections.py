@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from inmind.dream.classify import section_of
-from inmind.journal import Trust
-from inmind.state.sections import Section
+from inmind.core.events.base import Trust
+from inmind.dreams.classify import section_of
+from inmind.dreams.page.sections import Section
 
 pytestmark = pytest.mark.spec("G4")
 

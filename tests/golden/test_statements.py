@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from builders import WHEN
 
-from inmind.crystals.consolidate import plan
-from inmind.crystals.crystal import Crystal
+from inmind.search.consolidate import plan
+from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("H5")
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from inmind import Memory, ScratchpadLayer, Session
-from inmind.crystals.crystal import KINDS
+from inmind.search.crystal import KINDS
 
 pytestmark = pytest.mark.spec("C5", "F2", "G2")
 

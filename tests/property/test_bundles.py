@@ -11,39 +11,27 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pytest
-from bundled import Lines, changed, exported, lived_richly
+from bundle_builders import Lines, changed, exported, lived_richly
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strategies import any_things, json_values
 
 from inmind import Memory
-from inmind.bundle import exporting
-from inmind.bundle.exporting import export
-from inmind.bundle.importing import Imported, bring_in, opened
-from inmind.bundle.lines import event_of_line, line_of_event, line_of_receipt, receipt_of_line
-from inmind.bundle.shape import check_of
+from inmind.core.events.base import TRUST_OF, Draft, Event, EventPayload, Origin, Trust
+from inmind.core.events.codec import KINDS, encode
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamProposed, ProposedEdit
+from inmind.core.events.entities import EntitiesSeen
+from inmind.core.events.session import MessageAdded, SessionOpened
 from inmind.errors import Conflict, InvalidInput
-from inmind.journal import (
-    KINDS,
-    TRUST_OF,
-    DocumentWritten,
-    Draft,
-    DreamAnswered,
-    DreamProposed,
-    Dreamt,
-    EntitiesSeen,
-    Event,
-    Happened,
-    MessageAdded,
-    Origin,
-    ProposedEdit,
-    SessionOpened,
-    Trust,
-    encode,
-)
-from inmind.stores.base import Appended, Key, Receipt, Store
-from inmind.stores.in_folder import InFolder
-from inmind.testing import InMemoryStore
+from inmind.memory.bundle import export_bundle
+from inmind.memory.bundle.check_types import check_of
+from inmind.memory.bundle.event_lines import event_of_line, line_of_event, line_of_receipt, receipt_of_line
+from inmind.memory.bundle.export_bundle import export
+from inmind.memory.bundle.import_bundle import Imported, bring_in, opened
+from inmind.memory.folder_backend import InFolder
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Appended, Key, Receipt, Store
 
 pytestmark = pytest.mark.spec("M40")
 
@@ -56,13 +44,13 @@ TIMES = st.datetimes(timezones=st.just(UTC))
 WIRES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"role": st.just("user"), "content": TEXTS}, optional={"id": TEXTS, "more": json_values()}
 )
-PAYLOADS: st.SearchStrategy[Happened] = st.one_of(
+PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
     st.builds(DocumentWritten, path=st.sampled_from(["overview.md", "detail/港口.md"]), text=PLAIN),
     st.builds(MessageAdded, wire=WIRES),
     st.builds(EntitiesSeen, things=st.lists(any_things(), max_size=2).map(tuple)).filter(
         lambda seen: NUL not in encode(seen)
     ),
-    st.builds(Dreamt, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
+    st.builds(DreamCommitted, dream=st.integers(1, 9), by=TEXTS, upto=st.integers(0, 9), position=st.integers(0, 9)),
     st.builds(DreamAnswered, dream=st.integers(1, 9), until=TIMES.map(datetime.isoformat), text=TEXTS),
     st.builds(
         DreamProposed,
@@ -81,11 +69,11 @@ def events(draw: st.DrawFn) -> Event:
         stream=f"session/{draw(TEXTS)}",
         seq=draw(st.integers(1, 2**40)),
         at=draw(TIMES),
-        what=draw(PAYLOADS),
+        payload=draw(PAYLOADS),
         origin=origin,
         trust=Trust(draw(st.integers(0, TRUST_OF[origin]))),
         sources=tuple(draw(st.lists(PLAIN, max_size=2))),
-        opens=draw(st.booleans()),
+        starts_batch=draw(st.booleans()),
     )
 
 
@@ -129,13 +117,14 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
     for number, (stream, length) in enumerate(written):
         version = store.version(stream)
         drafts = [
-            Draft(what=DocumentWritten("overview.md", f"{word}{number}.{n}"), origin=Origin.USER) for n in range(length)
+            Draft(payload=DocumentWritten("overview.md", f"{word}{number}.{n}"), origin=Origin.USER)
+            for n in range(length)
         ]
         if version == 0 and stream.startswith("session/"):
-            drafts[0] = Draft(what=SessionOpened(resource="r", cwd=f"/{word}"), origin=Origin.OPERATOR)
+            drafts[0] = Draft(payload=SessionOpened(resource="r", cwd=f"/{word}"), origin=Origin.OPERATOR)
         if stream.startswith("resource/"):
-            dream = Dreamt(dream=version + 1, by=f"{word}rules", upto=version, position=store.position())
-            drafts[-1] = Draft(what=dream, origin=Origin.DREAM)
+            dream = DreamCommitted(dream=version + 1, by=f"{word}rules", upto=version, position=store.position())
+            drafts[-1] = Draft(payload=dream, origin=Origin.DREAM)
         key = Key(f"{word}{number}", "r") if number % 2 else None
         store.append(stream, drafts, expected=version, at=WHEN + timedelta(seconds=number), key=key)
 
@@ -229,7 +218,7 @@ def test_what_is_stored_after_an_export_has_begun_is_not_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int
 ) -> None:
     """Nor a part of it, wherever a piece ends; nor its key."""
-    monkeypatch.setattr(exporting, "AT_A_TIME", at_a_time)
+    monkeypatch.setattr(export_bundle, "AT_A_TIME", at_a_time)
     there, here = Busy(), InMemoryStore()
     write(there, [("session/a", 2), ("session/b", 1), ("session/a", 1)])
     before, keys = all_of(there), keys_of(there)

@@ -16,22 +16,22 @@ from typing import Any
 
 import pytest
 from builders import a_call, assistant, turns, user
-from homes import Kind, a_home
+from home_builders import Kind, a_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from provider_rules import faults
 from strategies import WIRES
-from validity import faults
 
 from inmind import CompressionPolicy, Memory, Prompt
+from inmind.core.events.session import MessageAdded
+from inmind.core.json import is_list, is_object
+from inmind.core.messages import FORMATS
+from inmind.core.text import inert
 from inmind.errors import ContextOverflow, NotFound
-from inmind.history import Entry
+from inmind.history import ConversationEntry
 from inmind.history.history import History
-from inmind.journal import MessageAdded
-from inmind.prompt.formats import FORMATS
-from inmind.prompt.formats.values import is_list, is_object
 from inmind.testing import ManualClock
-from inmind.text import inert
 
 pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E9")
 
@@ -269,7 +269,7 @@ class AnyCompaction(RuleBasedStateMachine):
     @invariant()
     def what_is_sent_follows_from_the_line_and_the_compactions(self) -> None:
         history = self.session.mind.history
-        messages = [event for event in self.session.journal() if isinstance(event.what, MessageAdded)]
+        messages = [event for event in self.session.journal() if isinstance(event.payload, MessageAdded)]
         frozen = json.loads(json.dumps(history.freeze()))
         assert list(History.thaw(frozen, messages, "session/s").sent) == list(history.sent)
 
@@ -360,7 +360,7 @@ class AnyCompaction(RuleBasedStateMachine):
             assert [text for text in survived if text not in shown] == []
 
 
-def request_in(line: Sequence[Entry]) -> Entry | None:
+def request_in(line: Sequence[ConversationEntry]) -> ConversationEntry | None:
     """The last message of a user's that answers no command."""
     ran = [False, *(str(one.wire.get("content")).endswith(FENCE) for one in line)]
     asked = (one for one, answers in zip(reversed(line), reversed(ran[:-1]), strict=True) if not answers)

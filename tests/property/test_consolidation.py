@@ -11,10 +11,11 @@ from builders import WHEN
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.crystals.consolidate import in_batches, plan
-from inmind.crystals.crystal import Crystal
-from inmind.crystals.lifecycle import after, alive
-from inmind.journal import Consolidated, CrystalFrozen, Event, Happened, Origin, Searched, Trust
+from inmind.core.events.base import Event, EventPayload, Origin, Trust
+from inmind.core.events.crystals import Consolidated, CrystalPinned, SearchRecorded
+from inmind.search.consolidate import in_batches, plan
+from inmind.search.crystal import Crystal
+from inmind.search.lifecycle import after, alive
 
 pytestmark = pytest.mark.spec("H2", "H5")
 
@@ -67,8 +68,8 @@ class Life:
     def __init__(self, crystals: Sequence[Crystal]) -> None:
         self.crystals = {crystal.id: crystal for crystal in crystals}
 
-    def happens(self, what: Happened, at: datetime) -> None:
-        event = Event(stream="resource/ada", seq=1, at=at, what=what, origin=Origin.ASSISTANT, trust=Trust.AGENT)
+    def happens(self, what: EventPayload, at: datetime) -> None:
+        event = Event(stream="resource/ada", seq=1, at=at, payload=what, origin=Origin.ASSISTANT, trust=Trust.AGENT)
         self.crystals = {id: after(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
 
     def consolidates(self, now: datetime, most: int) -> list[Consolidated]:
@@ -143,7 +144,9 @@ def test_no_way_from_a_crystal_leads_back_to_it(data: st.DataObject) -> None:
                 life.crystals[crystal.id] = crystal
         if life.crystals:
             one = data.draw(st.sampled_from(sorted(life.crystals)))
-            what = data.draw(st.sampled_from([Searched("", (one,)), CrystalFrozen(one), CrystalFrozen(one, False)]))
+            what = data.draw(
+                st.sampled_from([SearchRecorded("", (one,)), CrystalPinned(one), CrystalPinned(one, False)])
+            )
             life.happens(what, now)
         batches = in_batches(plan([*life.crystals.values()], now=now), data.draw(st.integers(1, 6)))
         for batch in islice(batches, data.draw(st.integers(0, 2))):
@@ -165,7 +168,7 @@ def test_what_is_merged_leads_to_what_is_found_whoever_decided_what_at_once(data
     for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
         decided.append(plan([*life.crystals.values()], now=now))
         found = data.draw(st.sets(st.sampled_from(sorted(life.crystals))))
-        life.happens(Searched("", tuple(sorted(found))), now)
+        life.happens(SearchRecorded("", tuple(sorted(found))), now)
         if data.draw(st.booleans()):
             life.happens(decided.pop(data.draw(st.integers(0, len(decided) - 1))), now)
     for crystal in life.crystals.values():

@@ -11,21 +11,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from dreamt import accounted, events_of, folder_of, in_order, shown, standing, text_of, without_header
+from dream_checks import accounted, events_of, folder_of, in_order, shown, standing, text_of, without_header
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from inmind import Memory
-from inmind.documents import SCRATCH, STATE
-from inmind.dream.dreaming import LEASE, NEXT
-from inmind.dreamer import PHASES
+from inmind.core.events.crystals import CrystalCreated
+from inmind.core.events.dreams import DreamCommitted, DreamProposed
+from inmind.documents.document import SCRATCH, STATE
+from inmind.documents.notes_page import notes_in
+from inmind.dreams.page.limits import MOST_CHARACTERS
+from inmind.dreams.page.sections import Section
+from inmind.dreams.state import LEASE, NEXT
 from inmind.errors import Conflict, NotFound
-from inmind.journal import Crystallised, DreamProposed, Dreamt
-from inmind.mind import BelongingsFold
-from inmind.notes import notes_in
-from inmind.state.room import MOST_CHARACTERS
-from inmind.state.sections import Section
+from inmind.jobs.dreaming.runner import PHASES
+from inmind.session.state import BelongingsFold
 from inmind.testing import ManualClock
 
 NOTES = st.builds(
@@ -172,9 +173,14 @@ class Dreaming(RuleBasedStateMachine):
     @invariant()
     def what_people_typed_waits_or_was_taken_in_once(self) -> None:
         events = events_of(self.memory)
-        taken = {note for event in standing(events) if isinstance(event.what, Dreamt) for note in event.what.notes}
+        taken = {
+            note
+            for event in standing(events)
+            if isinstance(event.payload, DreamCommitted)
+            for note in event.payload.notes
+        }
         kept = Counter(
-            event.what.text for event in events if isinstance(event.what, Crystallised) and event.id in taken
+            event.payload.text for event in events if isinstance(event.payload, CrystalCreated) and event.id in taken
         )
         waiting = text_of(self.memory, SCRATCH)
         for remark in self.remarks:
@@ -221,7 +227,7 @@ class Dreaming(RuleBasedStateMachine):
         assert self.proposals() - proposed == (not left.proposed or dream.id != left.dream)
 
     def proposals(self) -> int:
-        return sum(isinstance(event.what, DreamProposed) for event in events_of(self.memory))
+        return sum(isinstance(event.payload, DreamProposed) for event in events_of(self.memory))
 
     def dream_disturbed(self, phase: str, disturb: Any) -> None:
         self.goes_on()

@@ -13,24 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values, things
 
-from inmind.entities.block import block
-from inmind.entities.checkpoint import deserialize, serialize
-from inmind.entities.extract.things import things_of
-from inmind.entities.resolve.resolver import resolve
-from inmind.entities.rules import EntityRules
-from inmind.entities.sight import Happening, sighted
+from inmind.core.events.base import Event, EventPayload, Origin, Trust
+from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
+from inmind.core.events.session import ToolObserved
+from inmind.entities.config import EntityRules
+from inmind.entities.extract.from_result import things_of
+from inmind.entities.observe import Happening, sighted
+from inmind.entities.references.resolve import resolve
+from inmind.entities.render import block
+from inmind.entities.serialize import deserialize, serialize
 from inmind.entities.window import Entities
-from inmind.journal import (
-    EntitiesRestored,
-    EntitiesSeen,
-    EntityPinned,
-    Event,
-    Happened,
-    Origin,
-    ThingSeen,
-    ToolObserved,
-    Trust,
-)
 
 # -- extraction --------------------------------------------------------------------------------------------
 
@@ -112,14 +104,14 @@ HAPPENINGS = st.one_of(
 )
 
 
-def event(what: Happened, seq: int) -> Event:
+def event(what: EventPayload, seq: int) -> Event:
     at = WHEN + timedelta(seconds=seq)
-    return Event(stream="session/s", seq=seq, at=at, what=what, origin=Origin.TOOL, trust=Trust.DATA)
+    return Event(stream="session/s", seq=seq, at=at, payload=what, origin=Origin.TOOL, trust=Trust.DATA)
 
 
 @pytest.mark.spec("A2", "B2")
 @given(st.lists(HAPPENINGS, max_size=12), st.integers(1, 4))
-def test_whatever_happens_the_window_keeps_its_word(happenings: list[Happened], most: int) -> None:
+def test_whatever_happens_the_window_keeps_its_word(happenings: list[EventPayload], most: int) -> None:
     entities = Entities()
     for seq, what in enumerate(happenings, start=1):
         before = entities
@@ -162,7 +154,7 @@ def test_whatever_of_a_list_is_used_every_place_in_it_stays(size: int, data: st.
 
 @pytest.mark.spec("B4")
 @given(st.lists(things(), max_size=8))
-def test_what_comes_to_the_front_is_alive(seen: list[ThingSeen]) -> None:
+def test_what_comes_to_the_front_is_alive(seen: list[EntitySighting]) -> None:
     entities = Entities()
     for seq, thing in enumerate(seen, start=1):
         front = {entity.key for entity in entities}
@@ -173,14 +165,14 @@ def test_what_comes_to_the_front_is_alive(seen: list[ThingSeen]) -> None:
 
 @pytest.mark.spec("A2", "B2")
 @given(st.lists(st.lists(things(), min_size=1, max_size=3), min_size=1, max_size=8), st.integers(1, 4))
-def test_folding_again_from_any_moment_gives_what_came_of_it(batches: list[list[ThingSeen]], at: int) -> None:
+def test_folding_again_from_any_moment_gives_what_came_of_it(batches: list[list[EntitySighting]], at: int) -> None:
     """A state that another was made from goes its own way, and the other stays as it was."""
     states = [Entities()]
     for seq, batch in enumerate(batches, start=1):
         states.append(states[-1].apply(event(EntitiesSeen(tuple(batch)), seq)))
     frozen = [state.freeze() for state in states]
     start = min(at, len(batches))
-    states[start].apply(event(EntitiesSeen((ThingSeen("page", "elsewhere"),)), 99))
+    states[start].apply(event(EntitiesSeen((EntitySighting("page", "elsewhere"),)), 99))
     again = states[start]
     for seq, batch in list(enumerate(batches, start=1))[start:]:
         again = again.apply(event(EntitiesSeen(tuple(batch)), seq))
@@ -206,7 +198,7 @@ def test_many_happenings_at_once_lead_to_what_they_lead_to_one_by_one(
         drafts = sighted(entities, happenings, rules, now=WHEN, stream="session/s", version=version)
         for draft in drafts:
             version += 1
-            entities = entities.apply(replace(event(draft.what, version), at=WHEN, sources=draft.sources))
+            entities = entities.apply(replace(event(draft.payload, version), at=WHEN, sources=draft.sources))
         return entities, version
 
     whole, _ = led_to(Entities(), told, 0)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from provider_rules import faults
 from strategies import WIRES, conversations, json_values, well_formed
-from validity import faults
 
-from inmind.prompt.formats import FORMATS, Arrangement, Call, Head, Image, Message, Opaque, Result, Said, Text, arrange
-from inmind.prompt.formats.pairing import NO_RESULT
-from inmind.prompt.formats.parts import OPENING
-from inmind.prompt.formats.values import check_json
+from inmind.core.json import check_json
+from inmind.core.messages import FORMATS, Arrangement, Call, Head, Image, Message, Opaque, Result, Said, Text, arrange
+from inmind.core.messages.model import OPENING
+from inmind.core.messages.pairing import NO_RESULT
 
 FORMAT_NAMES = st.sampled_from(list(FORMATS))
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from postgres import Tenants
 
 from inmind import InmindError, Memory, Session
-from inmind.journal import encode
+from inmind.core.events.codec import encode
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("J8", "J9", "K27")
@@ -184,7 +184,7 @@ def _journal(memory: Memory) -> Iterator[object]:
     for stream in store.streams(""):
         for event in store.read(stream):
             dreamt = event.kind.startswith(("dream", "seeded"))
-            yield event.id, event.at, event.origin, event.trust, event.sources, "" if dreamt else encode(event.what)
+            yield event.id, event.at, event.origin, event.trust, event.sources, "" if dreamt else encode(event.payload)
 
 
 class TestTwoMemories(TwoMemories.TestCase):

@@ -14,22 +14,25 @@ import pytest
 from builders import an_event
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from plain_pad import VALUES, home
 from pydantic import ConfigDict, Field, create_model
+from scratchpad_model import VALUES, home
 
+from inmind.core.encoding import to_json
+from inmind.core.events.base import EventPayload, Trust
+from inmind.core.events.codec import decode, encode
+from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
+from inmind.core.merge3 import of_both
+from inmind.core.tokens import estimator
+from inmind.documents.scratchpad.filler_values import is_empty
+from inmind.documents.scratchpad.json_input import plain
+from inmind.documents.scratchpad.merge import merged, same
+from inmind.documents.scratchpad.merge3 import Reconciled, reconciled
+from inmind.documents.scratchpad.paths import ABSENT, Path, at, is_object, spelt
+from inmind.documents.scratchpad.render import shortened, text_of
+from inmind.documents.scratchpad.schema import Shape, shape_of
+from inmind.documents.scratchpad.state import Pads
+from inmind.documents.scratchpad.update import object_update
 from inmind.errors import InmindError, InvalidInput, SchemaViolation
-from inmind.journal import Happened, PadBegun, PadMerged, PadSetAside, PadWritten, Trust, decode, encode, to_json
-from inmind.lines import of_both
-from inmind.scratchpad.block import shortened, text_of
-from inmind.scratchpad.merge import merged, same
-from inmind.scratchpad.pad import Pads
-from inmind.scratchpad.padding import is_empty
-from inmind.scratchpad.paths import ABSENT, Path, at, is_object, spelt
-from inmind.scratchpad.plain import plain
-from inmind.scratchpad.reconcile import Reconciled, reconciled
-from inmind.scratchpad.schema import Shape, shape_of
-from inmind.scratchpad.update import object_update
-from inmind.tokens import estimator
 
 Object = dict[str, Any]
 
@@ -565,18 +568,18 @@ def test_a_model_too_is_filled_in_field_by_field_in_any_order(kind: Named, data:
 # -- the fold ----------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["p", "q"])
-HAPPENINGS: st.SearchStrategy[Happened] = st.one_of(
-    st.builds(PadBegun, NAMES, OBJECTS | TEXTS),
-    st.builds(PadWritten, NAMES, TEXTS, st.booleans()),
-    st.builds(PadMerged, NAMES, OBJECTS, st.lists(PATHS | st.just(()), max_size=2).map(tuple)),
-    st.builds(PadSetAside, NAMES, st.just("old")),
+HAPPENINGS: st.SearchStrategy[EventPayload] = st.one_of(
+    st.builds(ScratchpadStarted, NAMES, OBJECTS | TEXTS),
+    st.builds(ScratchpadWritten, NAMES, TEXTS, st.booleans()),
+    st.builds(ScratchpadMerged, NAMES, OBJECTS, st.lists(PATHS | st.just(()), max_size=2).map(tuple)),
+    st.builds(ScratchpadSetAside, NAMES, st.just("old")),
 )
 
 
 @pytest.mark.spec("A2")
 @given(st.lists(st.tuples(HAPPENINGS, st.sampled_from(list(Trust))), max_size=8), st.integers(0, 8))
 def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
-    happenings: list[tuple[Happened, Trust]], at_event: int
+    happenings: list[tuple[EventPayload, Trust]], at_event: int
 ) -> None:
     states = [Pads()]
     events = [replace(an_event(what, seq), trust=trust) for seq, (what, trust) in enumerate(happenings, start=1)]
@@ -586,7 +589,7 @@ def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
     start = min(at_event, len(events))
     again = Pads.thaw(json.loads(frozen[start]), "session/s")
     for event in events[start:]:
-        again = again.apply(replace(event, what=decode(event.kind, encode(event.what))))
+        again = again.apply(replace(event, what=decode(event.kind, encode(event.payload))))
     assert again == states[-1]
     assert [json.dumps(state.freeze()) for state in states] == frozen
 

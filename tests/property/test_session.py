@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 from builders import a_call, a_result, assistant, user
-from homes import Kind, a_home
+from home_builders import Kind, a_home
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from plain_pad import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
-from validity import faults
+from provider_rules import faults
+from scratchpad_model import MISFITS, PATHS, SCHEMA, VALUES, Pad, arguments, home, updated, updated_by_model
 
 from inmind import Memory, Prompt, Recorded, ScratchpadLayer, Session, default_layers
-from inmind.documents import Scope
-from inmind.mind import MindFold
+from inmind.core.tokens import estimator
+from inmind.documents.document import Scope
+from inmind.session.state import MindFold
 from inmind.testing import ManualClock
-from inmind.tokens import estimator
 
 pytestmark = pytest.mark.spec("A2", "A4", "A5", "A6", "C2", "C5", "C8", "C9", "D4", "D7")
 

@@ -6,15 +6,15 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from bundled import events_in, keys_in, lived
+from bundle_builders import events_in, keys_in, lived
 from torture.harness import Voice
-from torture.life import sound
+from torture.session_steps import sound
 
-import inmind.bundle.exporting
+import inmind.memory.bundle.export_bundle
 from inmind import Memory
-from inmind.doors.cli.bundles import import_
-from inmind.doors.cli.terminal import look_into
-from inmind.home import DATABASE
+from inmind.apps.cli.console import look_into
+from inmind.apps.cli.export_import import import_
+from inmind.core.paths import DATABASE
 
 BUNDLE = "in.inmind"
 KEPT = ("resources/ada/MEMORY.md.damaged-1", "sessions/--w--/old.jsonl")
@@ -87,7 +87,7 @@ def write_on(voice: Voice, *, home: str, name: str) -> None:
 
 def export_often(voice: Voice, *, home: str, to: str, times: int) -> None:
     """In pieces that end anywhere, in the middle of what others have just stored together too."""
-    inmind.bundle.exporting.AT_A_TIME = 7
+    inmind.memory.bundle.export_bundle.AT_A_TIME = 7
     with Memory.open(home, embedder=None) as memory:
         for number in range(times):
             memory.export(Path(to) / str(number))

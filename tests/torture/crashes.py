@@ -12,10 +12,11 @@ from typing import Any
 from torture.harness import Voice
 from torture.writers import opened, session_of
 
-import inmind.stores.files as files
-from inmind.journal import DocumentWritten, Draft, Origin
-from inmind.stores.files import Folder
-from inmind.stores.sqlite import SqliteStore
+import inmind.store.atomic_files as files
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentWritten
+from inmind.store.atomic_files import Folder
+from inmind.store.sqlite import SqliteStore
 
 PLACES = ("committed", "written", "ready", "displaced", "shown", "marked")
 """In order: the change is in the journal; the new file is on the disk, under another name; it may be exchanged now;
@@ -144,7 +145,7 @@ def versions(session: Any, path: str) -> list[list[str]]:
 
 
 def _draft(path: str, text: str) -> Any:
-    return Draft(what=DocumentWritten(path=path, text=text), origin=Origin.ASSISTANT)
+    return Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.ASSISTANT)
 
 
 def _before(owner: Any, name: str, act: Callable[[], None]) -> None:

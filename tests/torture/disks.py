@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from torture.harness import Voice
-from torture.life import sound
+from torture.session_steps import sound
 from torture.writers import opened, session_of
 
 from inmind import Memory
+from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, NotFound
-from inmind.journal import MessageAdded
-from inmind.session import Session
+from inmind.session.session import Session
 
 # -- a disk that does not confirm --------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ def after_all(voice: Voice, *, home: str) -> dict[str, Any]:
 
 
 def said(session: Session) -> list[str]:
-    return [event.what.wire["content"] for event in session.journal() if isinstance(event.what, MessageAdded)]
+    return [event.payload.wire["content"] for event in session.journal() if isinstance(event.payload, MessageAdded)]
 
 
 # -- a disk that may only be read --------------------------------------------------------------------------

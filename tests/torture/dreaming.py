@@ -16,19 +16,20 @@ from typing import Any
 
 import pytest
 from builders import home_of
-from dreamt import accounted, events_of, folder_of, found, in_order, pages_of, shown, text_of
+from dream_checks import accounted, events_of, folder_of, found, in_order, pages_of, shown, text_of
 from torture.harness import Voice
-from torture.life import sound
+from torture.session_steps import sound
 
-import inmind.lease
+import inmind.jobs.dreaming.lease
 from inmind import Memory
-from inmind.documents import SCRATCH, STATE
-from inmind.dream.dreaming import LEASE
+from inmind.core.events.codec import encode
+from inmind.core.events.dreams import DreamProposed, DreamStarted
+from inmind.core.paths import DATABASE
+from inmind.documents.document import SCRATCH, STATE
+from inmind.dreams.page.adopt_existing import entries
+from inmind.dreams.state import LEASE
 from inmind.errors import DreamRunning, InmindError
-from inmind.home import DATABASE
-from inmind.journal import DreamBegun, DreamProposed, encode
-from inmind.state.seed import entries
-from inmind.stores.in_folder import BACKUP
+from inmind.memory.folder_backend import BACKUP
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -82,9 +83,9 @@ def dream_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
         assert memory.dream("ada").status == "done"
         voice.tell("done")
         events = events_of(memory)
-        ends = [*(event.seq - 1 for event in events if event.opens and event.seq > before), len(events)]
+        ends = [*(event.seq - 1 for event in events if event.starts_batch and event.seq > before), len(events)]
         taken = len(accounted(memory).taken_in)
-        asked = sum(isinstance(event.what, DreamProposed) for event in events)
+        asked = sum(isinstance(event.payload, DreamProposed) for event in events)
         return {"ends": ends, "journal": _journal(memory), "pages": pages_of(memory), "taken": taken, "asked": asked}
 
 
@@ -96,7 +97,7 @@ def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
         version = len(events_of(memory))
         assert version in (told["ends"][-1:] if done else told["ends"]), f"{version} is inside of {told['ends']}"
         assert _journal(memory) == told["journal"][:version]
-        begun = any(isinstance(event.what, DreamBegun) for event in events_of(memory)[told["ends"][0] :])
+        begun = any(isinstance(event.payload, DreamStarted) for event in events_of(memory)[told["ends"][0] :])
         committed = version == told["ends"][-1]
         _hold_promises(memory)
         assert len(accounted(memory).waiting) == (0 if committed else len(WAITING))
@@ -119,7 +120,9 @@ def go_on(home: str, told: dict[str, Any]) -> None:
         if left is not None and left.proposed:
             assert (again.status, late in again.notes) == ("done", False), again
             assert again.after == told["pages"][-1], "it is what was proposed, and nothing else"
-            assert len([event for event in events_of(memory) if isinstance(event.what, DreamProposed)]) == told["asked"]
+            assert (
+                len([event for event in events_of(memory) if isinstance(event.payload, DreamProposed)]) == told["asked"]
+            )
             again = memory.dream("ada")
         assert (again.status, late in again.notes) == ("done", True), again
         _hold_promises(memory)
@@ -237,8 +240,8 @@ def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) 
     def called(_: int) -> str:
         return str(at)
 
-    inmind.lease.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
-    inmind.lease.__dict__["token_hex"] = called
+    inmind.jobs.dreaming.lease.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
+    inmind.jobs.dreaming.lease.__dict__["token_hex"] = called
     return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
 
 
@@ -256,4 +259,4 @@ def _hold_promises(memory: Memory) -> None:
 
 
 def _journal(memory: Memory) -> list[list[str]]:
-    return [[event.kind, encode(event.what)] for event in events_of(memory)]
+    return [[event.kind, encode(event.payload)] for event in events_of(memory)]

@@ -16,7 +16,7 @@ from torture.harness import Voice
 from torture.writers import opened, session_of
 
 from inmind import Memory
-from inmind.session import Session
+from inmind.session.session import Session
 
 faulthandler.register(signal.SIGUSR1)
 

@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import pytest
-from warm import Warm
+from fork_server import Warm
 
 TESTS = Path(__file__).parents[1]
 SECONDS = 60.0

@@ -11,15 +11,18 @@ from typing import Any
 
 import apsw
 from torture.harness import Voice
-from torture.life import connected, sound
+from torture.session_steps import connected, sound
 from torture.writers import opened, session_of
 
-import inmind.stores.sqlite as sqlite
+import inmind.store.sqlite as sqlite
 from inmind import Memory
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.codec import encode
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.timestamps import to_microseconds
 from inmind.errors import InmindError
-from inmind.journal import DocumentWritten, Draft, Origin, encode, microseconds
-from inmind.stores.base import Key, Published, Snapshot
-from inmind.stores.sqlite import MIGRATIONS, SqliteStore
+from inmind.store.protocol import Key, Published, Snapshot
+from inmind.store.sqlite import MIGRATIONS, SqliteStore
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -35,13 +38,13 @@ def make_old(voice: Voice, *, home: str, steps: int) -> None:
     connection = connected(Path(home) / "inmind.db")  # as those have written who knew no more than this schema
     connection.execute("INSERT INTO streams (id, name) VALUES (1, 's')")
     for seq, text in enumerate(("old one", "old two"), start=1):
-        row = (seq, microseconds(WHEN), seq == 1, encode(DocumentWritten(path="overview.md", text=text)))
+        row = (seq, to_microseconds(WHEN), seq == 1, encode(DocumentWritten(path="overview.md", text=text)))
         connection.execute(
             "INSERT INTO events (stream, seq, at, kind, origin, trust, opens, body)"
             " VALUES (1, ?1, ?2, 'document', 'user', 2, ?3, ?4)",
             row,
         )
-    connection.execute("INSERT INTO keys VALUES (1, 'k', 'r', 1, 2, ?1)", (microseconds(WHEN),))
+    connection.execute("INSERT INTO keys VALUES (1, 'k', 'r', 1, 2, ?1)", (to_microseconds(WHEN),))
     if steps > 1:
         connection.execute("INSERT INTO snapshots VALUES (1, 2, 1, 'state')")
     connection.close()
@@ -129,7 +132,7 @@ def look(voice: Voice, *, home: str, steps: int, new: Path | None = None) -> lis
     """Whatever happened: it opens, it is of today as a new one is, and everything that was in it is in it."""
     path = Path(home) / "inmind.db"
     store = SqliteStore(path)
-    texts = [event.what.text for event in store.read("s") if isinstance(event.what, DocumentWritten)]
+    texts = [event.payload.text for event in store.read("s") if isinstance(event.payload, DocumentWritten)]
     if steps:
         assert texts[:2] == ["old one", "old two"]
         assert store.append("s", [], expected=0, at=WHEN, key=Key("k", "r")).repeated
@@ -243,5 +246,5 @@ def open_with(voice: Voice, *, home: str, library: str) -> dict[str, Any]:
 
 
 def _say(store: SqliteStore, *texts: str, key: Key | None = None) -> None:
-    drafts = [Draft(what=DocumentWritten(path="overview.md", text=text), origin=Origin.USER) for text in texts]
+    drafts = [Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER) for text in texts]
     store.append("s", drafts, expected=store.version("s"), at=WHEN, key=key)

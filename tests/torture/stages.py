@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dreamt import accounted, events_of, in_order, text_of
+from dream_checks import accounted, events_of, in_order, text_of
 from torture.harness import Voice
 
 from inmind import Memory
-from inmind.documents import STATE
-from inmind.dream.dreaming import LEASE
+from inmind.core.events.dreams import DreamCommitted, DreamProposed, DreamResumed
+from inmind.documents.document import STATE
+from inmind.dreams.models import Question, Reply
+from inmind.dreams.state import LEASE
 from inmind.errors import DreamRunning
-from inmind.journal import DreamProposed, Dreamt, DreamTaken
-from inmind.lease import Lease
-from inmind.models import Question, Reply
+from inmind.jobs.dreaming.lease import Lease
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -159,7 +159,7 @@ def _staying(voice: Voice) -> Callable[[str, str], None]:
 
 def told(memory: Memory, dream: int) -> dict[str, Any]:
     made = next(one for one in memory.dreams("ada") if one.id == dream)
-    happened = [event.what for event in events_of(memory)]
+    happened = [event.payload for event in events_of(memory)]
     return asdict(
         Found(
             dream=dream,
@@ -168,8 +168,8 @@ def told(memory: Memory, dream: int) -> dict[str, Any]:
             tokens=made.tokens,
             page=text_of(memory, STATE),
             notes=len(made.notes),
-            ends=sum(isinstance(what, Dreamt) for what in happened),
-            taken=sum(isinstance(what, DreamTaken) for what in happened),
+            ends=sum(isinstance(what, DreamCommitted) for what in happened),
+            taken=sum(isinstance(what, DreamResumed) for what in happened),
             proposed=sum(isinstance(what, DreamProposed) for what in happened),
             spent=memory.belongings("ada").dreams.spent_on(NOON),
             version=len(happened),

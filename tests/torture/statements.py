@@ -8,13 +8,14 @@ from typing import Any
 
 import apsw
 from torture.harness import Voice
-from torture.life import STEPS, Life
+from torture.session_steps import STEPS, Life
 from torture.writers import opened, session_of
 
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentWritten
 from inmind.errors import Conflict
-from inmind.journal import DocumentWritten, Draft, Origin
-from inmind.stores.sqlite import SqliteStore
-from inmind.stores.stream import Decision
+from inmind.store.sqlite import SqliteStore
+from inmind.store.stream import Decision
 
 CHANGING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")
 
@@ -56,7 +57,7 @@ def read_then_write(voice: Voice, *, home: str, name: str, number: int, library:
         while True:
             events = store.read("s")
             text = f"{name}-{n} after {len(events)}"
-            draft = Draft(what=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
+            draft = Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
             try:
                 store.append("s", [draft], expected=len(events), at=_now())
                 break
@@ -77,7 +78,7 @@ def increase(voice: Voice, *, home: str, number: int) -> None:
         def decide(mind: Any, _: Any) -> Decision[Any, None]:
             count = int(mind.documents.text("detail/count") or 0)
             what = DocumentWritten(path="detail/count", text=str(count + 1))
-            return Decision([Draft(what=what, origin=Origin.ASSISTANT)], None)
+            return Decision([Draft(payload=what, origin=Origin.ASSISTANT)], None)
 
         stream.commit(decide)
     memory.close()
@@ -97,7 +98,7 @@ def read_all(voice: Voice, *, home: str) -> list[str]:
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     store.close()
     voice.tell("read", os.getpid())
-    return [event.what.text for event in events if isinstance(event.what, DocumentWritten)]
+    return [event.payload.text for event in events if isinstance(event.payload, DocumentWritten)]
 
 
 def _now() -> Any:

@@ -11,13 +11,13 @@ from typing import Any
 from psycopg import Connection, Cursor
 from torture.harness import Voice
 
+from inmind.apps.tenants.folders import TenantHomes
+from inmind.apps.tenants.move import Copied, move, opened
 from inmind.errors import InmindError
-from inmind.stores.base import Store
-from inmind.stores.postgres.tenants import TenantRoles
-from inmind.stores.rows import as_row
-from inmind.stores.tenants import Tenants
-from inmind.tenancy.homes import TenantHomes
-from inmind.tenancy.moving import Copied, move, opened
+from inmind.store.postgres.tenants import TenantRoles
+from inmind.store.protocol import Store
+from inmind.store.rows import as_row
+from inmind.store.tenants import Tenants
 
 NAME = "ada"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundled import events_in, imported, keys_in
+from bundle_builders import events_in, imported, keys_in
 from torture import bundles
 from torture.harness import Actor, Point, Running, ask, dice, need_strace, points_of, some, traced, two_at_a_time
 
@@ -110,6 +110,6 @@ def test_what_is_exported_while_four_processes_write_is_one_moment_of_the_home(t
     for number, size in enumerate(sizes):
         copy = tmp_path / f"copy-{number}"
         assert events_in(copy) == everything[:size]
-        assert everything[size].opens, "a batch was cut in two"
+        assert everything[size].starts_batch, "a batch was cut in two"
         upto = {event.stream: event.seq for event in everything[:size]}
         assert keys_in(copy) == [key for key in keys if key.appended.last <= upto.get(key.stream, 0)]

@@ -20,10 +20,11 @@ from torture import crashes
 from torture.harness import ask
 
 from inmind import Memory
-from inmind.documents import MOST_BYTES
+from inmind.core.events.base import Origin
+from inmind.core.events.documents import DocumentSetAside
+from inmind.documents.document import MOST_BYTES
 from inmind.errors import NotFound
-from inmind.journal import DocumentSetAside, Origin
-from inmind.session import Session
+from inmind.session.session import Session
 
 GOOD = "# Ada\n- prefers tea — really\n- zwölf Kartons\n"
 NEWER = "# Ada\n- prefers coffee\n"
@@ -76,7 +77,7 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    monkeypatch.setattr("inmind.stores.views._PATIENCE", 5_000_000)  # nobody here saves slowly
+    monkeypatch.setattr("inmind.session.live_files._PATIENCE", 5_000_000)  # nobody here saves slowly
     home = Home(tmp_path / "home")
     yield home
     home.memory.close()
@@ -128,9 +129,9 @@ def test_damage_is_an_event_and_no_version(home: Home) -> None:
     version = home.session.write("overview.md", GOOD)
     home.file("overview.md").write_bytes(b"")
     assert home.session.documents()["overview.md"] == version
-    events = [event for event in home.session.journal() if isinstance(event.what, DocumentSetAside)]
+    events = [event for event in home.session.journal() if isinstance(event.payload, DocumentSetAside)]
     assert [event.origin for event in events] == [Origin.FILE]
-    assert (home.file("overview.md").parent / str(events[0].what).split("kept_as='")[1].split("'")[0]).exists()
+    assert (home.file("overview.md").parent / str(events[0].payload).split("kept_as='")[1].split("'")[0]).exists()
 
 
 def test_damage_twice_is_told_twice(home: Home, caplog: pytest.LogCaptureFixture) -> None:
@@ -354,7 +355,7 @@ def test_an_edit_is_taken_in_however_the_editor_writes(
 ) -> None:
     """A5, C04: of the same length too, and also when nothing but the change time of the file tells."""
     if settled:  # as if the file had stood there long enough for its times to be trusted
-        monkeypatch.setattr("inmind.stores.files.RACY_NANOSECONDS", -1)
+        monkeypatch.setattr("inmind.store.atomic_files.RACY_NANOSECONDS", -1)
     home.session.write(path, GOOD)
     for text in (GOOD.replace("tea", "ale"), GOOD.replace("tea", "gin"), GOOD, "short\n"):
         home.session.read(path)

@@ -15,7 +15,7 @@ from torture import dreaming
 from torture.harness import Point, Running, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
 from torture.kills import kill_at_calls
 
-from inmind.dreamer import PHASES
+from inmind.jobs.dreaming.runner import PHASES
 
 KINDS = pytest.mark.parametrize("first", [True, False], ids=["the first dream", "a later one"])
 

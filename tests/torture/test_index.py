@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 import pytest
-from torture import disks, finding
+from torture import disks, searching
 from torture.harness import Running, ask, dice
 from torture.test_disks import on_a_small_disk
 
@@ -37,7 +37,7 @@ def kill_those_who_search(home: str, *, kills: int, seeded: random.Random) -> No
     acknowledged: list[str] = []
     amid = 0
     for number in range(kills):
-        writer = Running(finding.note_and_search_on, home=home, name=f"k{number}")
+        writer = Running(searching.note_and_search_on, home=home, name=f"k{number}")
         for _ in range(seeded.randrange(1, 12)):
             writer.hear_until("noted")
         writer.kill()
@@ -45,7 +45,7 @@ def kill_those_who_search(home: str, *, kills: int, seeded: random.Random) -> No
         assert ended.killed, f"it ended before it could be killed: {ended.said}"
         acknowledged += [id for (id,) in ended.all("noted")]
         amid += len(ended.all("noted")) > len(ended.all("found"))
-    assert ask(finding.known, home=home, ids=acknowledged) == acknowledged
+    assert ask(searching.known, home=home, ids=acknowledged) == acknowledged
     print(f"{kills} kills, {amid} of them amid a search, {len(acknowledged)} notes")
     assert amid, "no kill fell into a search"
 
@@ -62,7 +62,7 @@ def test_many_who_are_killed_amid_searches_have_harmed_nothing(tmp_path: Path) -
 
 
 def hurt_what_others_use(home: Path, *, times: int, seeded: random.Random) -> None:
-    users = [Running(finding.note_and_search_on, home=str(home), name=f"u{n}") for n in range(3)]
+    users = [Running(searching.note_and_search_on, home=str(home), name=f"u{n}") for n in range(3)]
     try:
         for _ in range(times):
             for one in users:
@@ -77,7 +77,7 @@ def hurt_what_others_use(home: Path, *, times: int, seeded: random.Random) -> No
     ended = [one.finish() for one in users]
     assert all(one.killed for one in ended), "\n".join(one.said for one in ended if not one.killed)
     acknowledged = [id for one in ended for (id,) in one.all("noted")]
-    assert ask(finding.known, home=str(home), ids=acknowledged) == acknowledged
+    assert ask(searching.known, home=str(home), ids=acknowledged) == acknowledged
 
 
 def hurt(index: Path, seeded: random.Random) -> None:
@@ -108,7 +108,7 @@ def test_an_index_that_is_hurt_again_and_again_serves_again(tmp_path: Path) -> N
 
 @pytest.mark.spec("J2", "K23")
 def test_forks_amid_the_searches_of_other_threads(tmp_path: Path) -> None:
-    ended = Running(finding.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=15).finish()
+    ended = Running(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=15).finish()
     assert ended.code == 0, ended.said
     assert len(ended.all("forked")) == 15
 
@@ -116,5 +116,5 @@ def test_forks_amid_the_searches_of_other_threads(tmp_path: Path) -> None:
 @pytest.mark.torture
 @pytest.mark.spec("J2", "K23")
 def test_many_forks_amid_the_searches_of_other_threads(tmp_path: Path) -> None:
-    ended = Running(finding.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=400).finish()
+    ended = Running(searching.fork_amid_searches, fresh=True, home=str(tmp_path / "home"), forks=400).finish()
     assert ended.code == 0, ended.said

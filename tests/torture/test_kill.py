@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from torture import life
+from torture import session_steps
 from torture.harness import Point, ask, dice, need_strace, points_of, run, some, traced, two_at_a_time
 from torture.kills import kill_at_random
 
@@ -20,13 +20,13 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
     start = folder / "start"
     start.mkdir()
     if existing:
-        ask(life.live_and_tell, home=str(start), name="before")
+        ask(session_steps.live_and_tell, home=str(start), name="before")
 
     def fresh(name: str) -> str:
         return shutil.copytree(start, folder / name, dirs_exist_ok=True).as_posix()
 
-    states = ask(life.live_and_tell, home=fresh("reference"), name="life")
-    whole = traced(life.live, home=fresh("counted"), name="life", trace=folder / "counted.trace")
+    states = ask(session_steps.live_and_tell, home=fresh("reference"), name="life")
+    whole = traced(session_steps.live, home=fresh("counted"), name="life", trace=folder / "counted.trace")
     assert whole.code == 0, whole.said
     points = points_of(whole)
     assert len(points) > 200, f"only {len(points)} calls were seen: is anything written at all?"
@@ -34,7 +34,7 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
     def kill(point: Point) -> int:
         home = fresh(f"home-{point}")
         ended = traced(
-            life.live,
+            session_steps.live,
             f"{point.call}:signal=SIGKILL:when={point.number}",
             home=home,
             name="life",
@@ -43,7 +43,7 @@ def kill_at_calls(folder: Path, *, existing: bool, number: int, dice: random.Ran
         assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.said}"
         done = max((number for (number,) in ended.all("done")), default=0)
         begun = max((number for (number,) in ended.all("begin")), default=0)
-        looked = run(life.check, home=home, name="life", states=states, done=done, begun=begun)
+        looked = run(session_steps.check, home=home, name="life", states=states, done=done, begun=begun)
         assert looked.code == 0, f"killed at {point}, in step {begun}:\n{looked.said}"
         shutil.rmtree(home)
         return begun

@@ -16,19 +16,23 @@ import apsw
 import pytest
 from torture import harness
 
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.prompt import TailChanged
+from inmind.core.events.session import Reverted
 from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeStorage
-from inmind.journal import DocumentWritten, Draft, Event, Origin, Reverted, TailChanged
-from inmind.stores.base import Key, Published, Snapshot, Store
-from inmind.stores.files import Folder, Found
-from inmind.stores.sqlite import SqliteStore
-from inmind.stores.stream import Decision, Stream
-from inmind.testing import InMemoryStore, ManualClock
+from inmind.store.atomic_files import Folder, Found
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Key, Published, Snapshot, Store
+from inmind.store.sqlite import SqliteStore
+from inmind.store.stream import Decision, Stream
+from inmind.testing import ManualClock
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def written(text: str) -> Draft:
-    return Draft(what=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
+    return Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
 
 
 # -- by the database ---------------------------------------------------------------------------------------
@@ -78,7 +82,7 @@ def test_what_the_database_refuses_is_not_the_disks_fault(
     assert small.refusal == ""
     assert small.receipt("s", Key("k", "r")) is None
     small.append("s", [written("two")], expected=1, at=WHEN)
-    assert [event.what for event in small.read("s")] == [written("one").what, written("two").what]
+    assert [event.payload for event in small.read("s")] == [written("one").payload, written("two").payload]
 
 
 # -- by the folder -----------------------------------------------------------------------------------------
@@ -123,9 +127,9 @@ class Texts:
         return ()
 
     def apply(self, state: tuple[str, ...], event: Event) -> tuple[str, ...]:
-        if isinstance(event.what, TailChanged):
+        if isinstance(event.payload, TailChanged):
             raise ZeroDivisionError("a tail")
-        return (*state, event.what.text) if isinstance(event.what, DocumentWritten) else state
+        return (*state, event.payload.text) if isinstance(event.payload, DocumentWritten) else state
 
     def reverted(self, past: tuple[str, ...], present: tuple[str, ...], event: Event) -> tuple[str, ...]:
         return (*past, f"after {len(present)}, at {event.seq}")
@@ -153,11 +157,11 @@ def stream(store: Store) -> Stream[tuple[str, ...]]:
 
 
 def a_tail() -> Draft:
-    return Draft(what=TailChanged(text="unbearable"), origin=Origin.OPERATOR)
+    return Draft(payload=TailChanged(text="unbearable"), origin=Origin.OPERATOR)
 
 
 def back(to: int) -> Draft:
-    return Draft(what=Reverted(to=to), origin=Origin.USER)
+    return Draft(payload=Reverted(to=to), origin=Origin.USER)
 
 
 def test_what_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tuple[str, ...]]) -> None:

@@ -26,11 +26,12 @@ from torture.harness import (
     two_at_a_time,
 )
 from torture.kills import kill_at_random
-from torture.life import connected
+from torture.session_steps import connected
 
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.documents import DocumentWritten
 from inmind.errors import ReadOnly
-from inmind.journal import DocumentWritten, Draft, Origin
-from inmind.stores.sqlite import MIGRATIONS, SqliteStore, journal_mode
+from inmind.store.sqlite import MIGRATIONS, SqliteStore, journal_mode
 
 AGES = range(len(MIGRATIONS))
 
@@ -138,7 +139,7 @@ def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> No
 def test_who_has_a_store_open_while_a_newer_inmind_comes_writes_no_more(tmp_path: Path) -> None:
     """M36: it is told by its very next write, and goes on reading."""
     store = SqliteStore(tmp_path / "inmind.db")
-    draft = Draft(what=DocumentWritten(path="overview.md", text="of old"), origin=Origin.USER)
+    draft = Draft(payload=DocumentWritten(path="overview.md", text="of old"), origin=Origin.USER)
     store.append("session/s", [draft], expected=0, at=schemas.WHEN)
     newer = connected(tmp_path / "inmind.db")
     newer.pragma("user_version", len(MIGRATIONS) + 1)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from postgres import Run, Server
-from tenanted import lived, made
+from tenant_builders import lived, made
 from torture import tenants
 from torture.harness import ask, dice, need_strace, points_of, run, some, traced
 
-from inmind.stores.tenants import Tenants
-from inmind.tenancy.homes import TenantHomes
+from inmind.apps.tenants.folders import TenantHomes
+from inmind.store.tenants import Tenants
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ from torture.harness import Voice
 from torture.stages import BEHIND, Paid
 
 from inmind import Memory
-from inmind.doors.worker.database import DatabaseWorker, queue_of
-from inmind.dream.dreaming import LEASE
-from inmind.housekeeping import Upkeep
-from inmind.lease import Lease
-from inmind.memory import house_of
-from inmind.models import Question, Reply
-from inmind.state.edits import Proposal
+from inmind.apps.worker.postgres import DatabaseWorker, queue_of
+from inmind.dreams.models import Question, Reply
+from inmind.dreams.page.edits import Proposal
+from inmind.dreams.state import LEASE
+from inmind.jobs.dreaming.lease import Lease
+from inmind.jobs.upkeep import Upkeep
+from inmind.memory.memory import house_of
 from inmind.testing import ManualClock
 
 SHORT = timedelta(seconds=1)
@@ -58,7 +58,7 @@ class Endless:
 @contextmanager
 def leases_are_short() -> Generator[None]:
     assert LEASE > SHORT
-    with patch("inmind.dream.dreaming.LEASE", SHORT), patch("inmind.lease.LEASE", SHORT):
+    with patch("inmind.dreams.state.LEASE", SHORT), patch("inmind.jobs.dreaming.lease.LEASE", SHORT):
         yield
 
 
@@ -117,7 +117,7 @@ def goes_on(voice: Voice, *, url: str, calls: str) -> None:
     """Until it is killed."""
     with (
         leases_are_short(),
-        patch("inmind.doors.worker.database.WAIT", 0.2),
+        patch("inmind.apps.worker.postgres.WAIT", 0.2),
         a_worker(
             url, model=Paid(calls), settings={"worker.tries": 100}, told=lambda owner, _: voice.tell("tended", owner)
         ) as worker,

@@ -13,13 +13,14 @@ from typing import Any
 
 import apsw
 from torture.harness import Voice
-from torture.life import sound
+from torture.session_steps import sound
 
 from inmind import Memory, ScratchpadLayer, default_layers
-from inmind.documents import Scope
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.session import MessageAdded, ToolObserved
+from inmind.documents.document import Scope
 from inmind.errors import Conflict, KeyReused
-from inmind.journal import DocumentWritten, MessageAdded, ToolObserved
-from inmind.session import Session
+from inmind.session.session import Session
 
 BATCH = 3
 NOTED = "noted"
@@ -79,7 +80,7 @@ def look(voice: Voice, *, home: str, library: str = "") -> list[str]:
     folder = Path(home) / "sessions" / "--w--" / "s"
     assert (folder / "working-memory" / "overview.md").read_text() == session.read("overview.md")
     shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
-    said = [event.seq for event in session.journal() if isinstance(event.what, MessageAdded)]
+    said = [event.seq for event in session.journal() if isinstance(event.payload, MessageAdded)]
     assert [line["seq"] for line in shown if "message" in line] == said
     memory.close()
     sound(Path(home))
@@ -94,7 +95,7 @@ def written(session: Session) -> list[str]:
     names: list[str] = []
     parts: list[str] = []
     for event in events:
-        match event.what:
+        match event.payload:
             case MessageAdded(wire=wire) if wire["role"] == "user":
                 parts.append(wire["content"])
             case MessageAdded(wire=wire) if wire["role"] == "assistant":
@@ -118,7 +119,7 @@ def written(session: Session) -> list[str]:
 def check_replies(session: Session) -> None:
     """What a reply notes on the resource's scratchpad is there if, and only if, the reply is in the session."""
     noted = [line.removesuffix(f" {NOTED}") for line in scratchpad_lines(session) if line.endswith(NOTED)]
-    messages = [event.what.wire for event in session.journal() if isinstance(event.what, MessageAdded)]
+    messages = [event.payload.wire for event in session.journal() if isinstance(event.payload, MessageAdded)]
     recorded = [wire["content"] for wire in messages if wire["role"] == "assistant"]
     assert len(noted) == len(set(noted)), "a reply was carried out twice"
     assert set(recorded) == set(noted), "a reply was recorded and not carried out, or the other way around"
@@ -131,7 +132,7 @@ def scratchpad_lines(session: Session) -> list[str]:
 def memory_versions(session: Session) -> list[str]:
     store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
     events = store.read("resource/ada", kind="document")
-    return [event.what.text for event in events if isinstance(event.what, DocumentWritten)]
+    return [event.payload.text for event in events if isinstance(event.payload, DocumentWritten)]
 
 
 # -- many at once ------------------------------------------------------------------------------------------
@@ -221,8 +222,8 @@ def census(voice: Voice, *, home: str) -> dict[str, Any]:
     session = session_of(memory)
     events = session.journal()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    said = [event.what.wire["id"] for event in events if isinstance(event.what, MessageAdded)]
-    observed = [event.what.call_id for event in events if isinstance(event.what, ToolObserved)]
+    said = [event.payload.wire["id"] for event in events if isinstance(event.payload, MessageAdded)]
+    observed = [event.payload.call_id for event in events if isinstance(event.payload, ToolObserved)]
     folder = Path(home) / "sessions" / "--w--" / "s"
     shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
     answer: dict[str, Any] = {

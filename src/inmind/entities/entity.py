@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from inmind.core.events.entities import EntityPart, EntitySighting
+from inmind.core.frozen import frozen
 from inmind.entities.nouns import same_type
-from inmind.frozen import frozen
-from inmind.journal import Part, ThingSeen
 
 MOST_PARTS = 64
 """Ids that one thing carries. More than a block could ever show; a listing of thousands must not fill the state."""
@@ -38,7 +38,7 @@ class Entity:
     pinned: bool = False
     listed: bool = False
     """So far it was only one of a list: nobody has opened, made or used it."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[EntityPart, ...] = ()
     """The most recently seen first, and those of one result in the order of that result."""
     parts_left_out: int = 0
     """Parts that were seen and are not kept here: a thing holds so many."""
@@ -59,9 +59,9 @@ class Entity:
     def __str__(self) -> str:
         return f'{self.id}, "{self.name}"'
 
-    def as_seen(self) -> ThingSeen:
+    def as_seen(self) -> EntitySighting:
         """All that is known of it, as an event carries it."""
-        return ThingSeen(
+        return EntitySighting(
             type=self.type,
             id=self.id,
             name="" if self.name == self.id else self.name,

@@ -12,22 +12,21 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
-from inmind.entities.entity import MOST_PARTS, Entity, Key
-from inmind.entities.known import Known
-from inmind.entities.listing import Listing, after
-from inmind.entities.nouns import UNTYPED, same_type, singular
-from inmind.frozen import frozen
-from inmind.journal import (
+from inmind.core.events.base import Event
+from inmind.core.events.entities import (
     EntitiesLeft,
     EntitiesRestored,
     EntitiesSeen,
+    EntityPart,
     EntityPinned,
-    Event,
-    Part,
-    ThingSeen,
-    microseconds,
-    moment,
+    EntitySighting,
 )
+from inmind.core.frozen import frozen
+from inmind.core.persistent_map import Known
+from inmind.core.timestamps import from_microseconds, to_microseconds
+from inmind.entities.entity import MOST_PARTS, Entity, Key
+from inmind.entities.nouns import UNTYPED, same_type, singular
+from inmind.entities.recent_lists import Listing, after
 
 MOST_ALIASES = 5
 
@@ -42,7 +41,7 @@ class Entities:
     window: tuple[Entity, ...] = ()
     left: Known[Key, Entity | None] = field(default_factory=Known[Key, "Entity | None"])
     """Things that had a place and lost it, as they were then; None for one that has come back."""
-    ids: Known[str, Part] = field(default_factory=Known[str, Part])
+    ids: Known[str, EntityPart] = field(default_factory=Known[str, EntityPart])
     """Every id that was ever seen, in whatever role."""
     listings: tuple[Listing, ...] = ()
     """What was shown together: lists of things first, then of parts, and the newest of each first."""
@@ -97,7 +96,7 @@ class Entities:
         return self.owner(id) is not None
 
     def apply(self, event: Event) -> Entities:
-        match event.what:
+        match event.payload:
             case EntitiesSeen(things=things):
                 told_in = event.sources[0] if event.sources else event.id
                 return self.seen(things, at=event.at, source=event.id, told_in=told_in)
@@ -141,7 +140,7 @@ class Entities:
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any]) -> Entities:
         left = [_thaw(entity) for entity in frozen["left"]]
-        ids = [Part(*part) for part in frozen["ids"]]
+        ids = [EntityPart(*part) for part in frozen["ids"]]
         return cls(
             window=tuple(_thaw(entity) for entity in frozen["window"]),
             left=Known((entity.key, entity) for entity in left),
@@ -152,13 +151,13 @@ class Entities:
             ),
         )
 
-    def seen(self, things: Sequence[ThingSeen], *, at: datetime, source: str, told_in: str) -> Entities:
+    def seen(self, things: Sequence[EntitySighting], *, at: datetime, source: str, told_in: str) -> Entities:
         """All of them at the front, in their order; the dead stay where they are."""
         window = {entity.key: entity for entity in self.window}
         left, ids = self.left, self.ids
         listings: tuple[Listing, ...] = self.listings
         front: dict[Key, None] = {}
-        alive: list[tuple[ThingSeen, Key]] = []
+        alive: list[tuple[EntitySighting, Key]] = []
         for thing in things:
             before = self._before(thing, window)
             entity = _grown(before or self._new(thing, at), thing, at, source)
@@ -181,13 +180,13 @@ class Entities:
                 window[entity.key] = entity
             else:
                 left = left.put(entity.key, entity)
-            for part in (Part(entity.type, entity.id, entity.name), *entity.parts[: len(thing.parts)]):
+            for part in (EntityPart(entity.type, entity.id, entity.name), *entity.parts[: len(thing.parts)]):
                 ids = ids.put(part.id, part)
         ahead = {key: window[key] for key in front if not window[key].deleted}
         window = tuple({**ahead, **window}.values())
         return Entities(window=window, left=left, ids=ids, listings=after(listings, alive))
 
-    def _before(self, thing: ThingSeen, window: Mapping[Key, Entity]) -> Entity | None:
+    def _before(self, thing: EntitySighting, window: Mapping[Key, Entity]) -> Entity | None:
         """The entity that this sighting is of.
 
         A mere mention of an id is of whatever has that id, or carries it as a part; and an id that nothing was
@@ -210,7 +209,7 @@ class Entities:
             found = self.left.get((same_type(known.type), thing.id))
         return found
 
-    def _new(self, thing: ThingSeen, at: datetime) -> Entity:
+    def _new(self, thing: EntitySighting, at: datetime) -> Entity:
         """It may have been a part of something before, and then it has a name and a type."""
         known = self.ids.get(thing.id)
         if known is not None and not _may_be(thing, known.type):
@@ -227,7 +226,7 @@ class Entities:
                 left = left.put(entity.key, entity)
         return replace(self, window=tuple(e for e in self.window if e.key not in keys), left=left)
 
-    def _restored(self, things: Sequence[ThingSeen], at: datetime, source: str) -> Entities:
+    def _restored(self, things: Sequence[EntitySighting], at: datetime, source: str) -> Entities:
         """As a checkpoint had them: dead ones have their places too."""
         restored = [
             replace(
@@ -244,13 +243,13 @@ class Entities:
         for entity in restored:
             if left.get(entity.key) is not None:
                 left = left.put(entity.key, None)
-            for part in (*reversed(entity.parts), Part(entity.type, entity.id, entity.name)):
+            for part in (*reversed(entity.parts), EntityPart(entity.type, entity.id, entity.name)):
                 ids = ids.put(part.id, part)
         window = (*restored, *(entity for entity in self.window if entity.key not in first))
         return Entities(window=window, left=left, ids=ids, listings=self.listings)
 
 
-def _grown(entity: Entity, thing: ThingSeen, at: datetime, source: str) -> Entity:
+def _grown(entity: Entity, thing: EntitySighting, at: datetime, source: str) -> Entity:
     """An entity with what one sighting adds to it."""
     mentioned = thing.how == "used" and thing.id != entity.id
     if mentioned:  # one of its parts was
@@ -279,20 +278,20 @@ def _grown(entity: Entity, thing: ThingSeen, at: datetime, source: str) -> Entit
     )
 
 
-def _may_be(thing: ThingSeen, type: str) -> bool:
+def _may_be(thing: EntitySighting, type: str) -> bool:
     """Can something of this type be what has this id? A small number is the id of many things; other ids of one."""
     if UNTYPED in (type, thing.type) or same_type(type) == same_type(thing.type):
         return True
     return not (thing.id.isdigit() and len(thing.id) < SMALL)
 
 
-def _without(gone: ThingSeen, entity: Entity, source: str) -> Entity:
+def _without(gone: EntitySighting, entity: Entity, source: str) -> Entity:
     """An entity that no longer carries what was deleted; no message shows it like that."""
     parts = tuple(part for part in entity.parts if part.id != gone.id or not _may_be(gone, part.type))
     return entity if len(parts) == len(entity.parts) else replace(entity, parts=parts, source=source, told_in="")
 
 
-def _named(part: Part, older: Part | None) -> Part:
+def _named(part: EntityPart, older: EntityPart | None) -> EntityPart:
     return part._replace(name=older.name) if older and older.name else part
 
 
@@ -304,8 +303,8 @@ def _freeze(entity: Entity) -> list[Any]:
         list(entity.aliases),
         entity.parent,
         entity.action,
-        microseconds(entity.first_seen) if entity.first_seen else None,
-        microseconds(entity.last_seen) if entity.last_seen else None,
+        to_microseconds(entity.first_seen) if entity.first_seen else None,
+        to_microseconds(entity.last_seen) if entity.last_seen else None,
         entity.source,
         entity.told_in,
         entity.deleted,
@@ -326,13 +325,13 @@ def _thaw(frozen: Sequence[Any]) -> Entity:
         aliases=tuple(aliases),
         parent=tuple(parent) if parent else None,
         action=action,
-        first_seen=moment(first) if first is not None else None,
-        last_seen=moment(last) if last is not None else None,
+        first_seen=from_microseconds(first) if first is not None else None,
+        last_seen=from_microseconds(last) if last is not None else None,
         source=source,
         told_in=told_in,
         deleted=deleted,
         pinned=pinned,
         listed=listed,
-        parts=tuple(Part(*part) for part in parts),
+        parts=tuple(EntityPart(*part) for part in parts),
         parts_left_out=left_out,
     )

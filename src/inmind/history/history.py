@@ -12,20 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from inmind.frozen import frozen
-from inmind.history.line import Entry, Line, Runs
-from inmind.journal import (
-    Compacted,
-    CompactionLifted,
-    Event,
-    HistorySpliced,
-    Item,
-    MessageAdded,
-    Retained,
-    decode,
-    digest_of,
-    encode,
-)
+from inmind.core.encoding import digest_of
+from inmind.core.events.base import Event
+from inmind.core.events.codec import decode, encode
+from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, MessageAdded, Retained, RetainedItem
+from inmind.core.frozen import frozen
+from inmind.history.line import Conversation, ConversationEntry, Runs
 
 
 @frozen
@@ -36,7 +28,7 @@ class Compaction:
     id: str
     what: Compacted
 
-    def among(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def among(self, entries: Iterable[ConversationEntry]) -> Iterator[ConversationEntry]:
         """The same entries, with its stubs in the places of what they stand for."""
         runs = sorted((first, last, place) for place, stub in enumerate(self.what.stubs) for first, last in stub.of)
         starts = [first for first, _, _ in runs]
@@ -67,25 +59,27 @@ class Compaction:
             for number, wire in enumerate(stub.wires)
         }
 
-    def _stubs(self, place: int, seq: int) -> Iterator[Entry]:
+    def _stubs(self, place: int, seq: int) -> Iterator[ConversationEntry]:
         """What is sent there. It has the number of the first message that it stands for, and the id of the event."""
         stub = self.what.stubs[place]
         for number, wire in enumerate(stub.wires):
             of = stub.of if number == 0 else ()
-            yield Entry(seq, self.id, stub.format, wire, digest_of(wire), of=of, block=stub.block or number > 0)
+            yield ConversationEntry(
+                seq, self.id, stub.format, wire, digest_of(wire), of=of, block=stub.block or number > 0
+            )
 
 
 @frozen
 class History:
     """All that was said, what of it is sent, and what must never be missing from that."""
 
-    line: Line = field(default_factory=Line)
+    line: Conversation = field(default_factory=Conversation)
     """The conversation, as the host has it."""
-    sent: Line = field(default_factory=Line)
+    sent: Conversation = field(default_factory=Conversation)
     """The conversation as it is sent: the very same line, while nothing is compacted."""
     compactions: tuple[Compaction, ...] = ()
     """Those in force, in the order in which they came."""
-    pinned: tuple[Item, ...] = ()
+    pinned: tuple[RetainedItem, ...] = ()
     """What the host has declared."""
     released: frozenset[str] = frozenset()
     """Texts that no longer have to survive, whoever said them."""
@@ -94,20 +88,20 @@ class History:
     may go on with a list that was made of any earlier prompt."""
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[RetainedItem, ...]:
         """What must survive: of the messages that have left the view, and what the host has declared."""
         gone = self.compactions[-1].what.items if self.compactions else ()
         return (*self.pinned, *(item for item in gone if item.kind != "pinned" and item.text not in self.released))
 
     @property
-    def left_out(self) -> tuple[Item, ...]:
+    def left_out(self) -> tuple[RetainedItem, ...]:
         """What had to survive too and found no room. It comes back as soon as there is some."""
         gone = self.released.union(item.text for item in self.items)
         ever = dict.fromkeys(item for one in self.compactions for item in one.what.left_out)
         return tuple(item for item in ever if item.text not in gone)
 
     @property
-    def unsaid(self) -> tuple[Item, ...]:
+    def unsaid(self) -> tuple[RetainedItem, ...]:
         """Those of the items that no message says any more: what it was said in is not sent, or not as it was."""
         items = self.items
         if not any(item.seq for item in items):
@@ -130,7 +124,7 @@ class History:
         return tuple(runs)
 
     def apply(self, event: Event) -> History:
-        match event.what:
+        match event.payload:
             case MessageAdded():
                 line = self.line.apply(event)
                 return self._with(line, self.sent.grown(line[-1]) if self.compactions else line)
@@ -142,7 +136,7 @@ class History:
                 sent = self.sent.changed(list(compaction.among(self.sent)))
                 stood_for = {**self.stood_for, **compaction.stood_for()}
                 return replace(self, sent=sent, compactions=(*self.compactions, compaction), stood_for=stood_for)
-            case CompactionLifted(of=of):
+            case CompactionUndone(of=of):
                 left = tuple(compaction for compaction in self.compactions if compaction.seq != of)
                 return replace(self, sent=_sent(self.line, left, self.sent), compactions=left)
             case Retained(item=item, kept=kept):
@@ -163,25 +157,25 @@ class History:
 
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event], stream: str) -> History:
-        line = Line.thaw(frozen["line"], messages)
+        line = Conversation.thaw(frozen["line"], messages)
         compactions = tuple(_thawed(seq, body, stream) for seq, body in frozen["compactions"])
         sent = _sent(line, compactions, line)
         stood_for = {digest: tuple((a, b) for a, b in runs) for digest, runs in frozen["stood_for"].items()}
-        pinned = tuple(Item(*item) for item in frozen["pinned"])
+        pinned = tuple(RetainedItem(*item) for item in frozen["pinned"])
         return cls(line, sent, compactions, pinned, frozenset(frozen["released"]), stood_for)
 
-    def _with(self, line: Line, sent: Line) -> History:
+    def _with(self, line: Conversation, sent: Conversation) -> History:
         return replace(self, line=line, sent=sent)
 
 
 class Behind:
     """The messages of a line that stubs are sent for, found without going through all of it for each."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Conversation) -> None:
         self._line = line
         self._places = sorted((entry.seq, place) for place, entry in enumerate(line))
 
-    def __call__(self, runs: Runs) -> list[Entry]:
+    def __call__(self, runs: Runs) -> list[ConversationEntry]:
         """In the order of the conversation."""
         found: list[int] = []
         for first, last in runs:
@@ -190,11 +184,11 @@ class Behind:
         return [self._line[place] for place in sorted(found)]
 
 
-def _sent(line: Line, compactions: Sequence[Compaction], before: Line) -> Line:
+def _sent(line: Conversation, compactions: Sequence[Compaction], before: Conversation) -> Conversation:
     """What is sent of a line under these compactions, worked out from the beginning."""
     if not compactions:
         return line
-    entries: Iterable[Entry] = line
+    entries: Iterable[ConversationEntry] = line
     for compaction in compactions:
         entries = list(compaction.among(entries))
     return before.changed(list(entries))

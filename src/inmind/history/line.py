@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from inmind.frozen import frozen
-from inmind.journal import Event, HistorySpliced, MessageAdded, digest, digest_of
+from inmind.core.encoding import digest, digest_of
+from inmind.core.events.base import Event
+from inmind.core.events.session import HistorySpliced, MessageAdded
+from inmind.core.frozen import frozen
 
 Runs = tuple[tuple[int, int], ...]
 """Numbers of messages, from first to last, run by run."""
 
 
 @frozen
-class Entry:
+class ConversationEntry:
     """One message of the line."""
 
     seq: int
@@ -39,7 +41,7 @@ class Entry:
         return self.of is not None
 
 
-class Line:
+class Conversation:
     """A growing sequence with value semantics.
 
     Wires and names run beside the entries, so that a host's list is compared, and a prefix named, without a
@@ -49,7 +51,7 @@ class Line:
     __slots__ = ("_chain", "_entries", "_wires", "length")
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[ConversationEntry] = []
         self._wires: list[Mapping[str, Any]] = []
         self._chain: list[str] = []
         self.length = 0
@@ -57,14 +59,14 @@ class Line:
     def __len__(self) -> int:
         return self.length
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ConversationEntry]:
         return iter(self._entries[: self.length])
 
     @overload
-    def __getitem__(self, index: int) -> Entry: ...
+    def __getitem__(self, index: int) -> ConversationEntry: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Entry]: ...
-    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+    def __getitem__(self, index: slice) -> list[ConversationEntry]: ...
+    def __getitem__(self, index: int | slice) -> ConversationEntry | list[ConversationEntry]:
         if isinstance(index, slice):
             return self._entries[slice(*index.indices(self.length))]
         if not -self.length <= index < self.length:
@@ -95,8 +97,8 @@ class Line:
         """Are the first `length` messages the ones that had this name?"""
         return length <= self.length and self.name(length) == name
 
-    def apply(self, event: Event) -> Line:
-        what = event.what
+    def apply(self, event: Event) -> Conversation:
+        what = event.payload
         if isinstance(what, MessageAdded):
             return self.grown(_entry(event.seq, event.id, what))
         if isinstance(what, HistorySpliced):
@@ -116,46 +118,48 @@ class Line:
         return {"ranges": ranges}
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Line:
+    def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Conversation:
         by_seq = {event.seq: event for event in messages}
         events = [by_seq[seq] for first, last in frozen["ranges"] for seq in range(first, last + 1)]
-        entries = [_entry(e.seq, e.id, e.what) for e in events if isinstance(e.what, MessageAdded)]
+        entries = [_entry(e.seq, e.id, e.payload) for e in events if isinstance(e.payload, MessageAdded)]
         return cls()._with(entries)
 
-    def grown(self, entry: Entry) -> Line:
+    def grown(self, entry: ConversationEntry) -> Conversation:
         if len(self._entries) != self.length:  # a newer line went on from here: this one takes its own storage
             return self._until(self.length).grown(entry)
         self._chain.append(digest(self.name(), entry.digest))
         self._wires.append(entry.wire)
         self._entries.append(entry)
-        grown = Line()
+        grown = Conversation()
         grown._entries, grown._wires, grown._chain = self._entries, self._wires, self._chain
         grown.length = self.length + 1
         return grown
 
-    def changed(self, entries: Sequence[Entry]) -> Line:
+    def changed(self, entries: Sequence[ConversationEntry]) -> Conversation:
         """The line of these entries; what they begin with as this one does is not worked out again."""
         return self._until(same := self.agreeing(entries))._with(entries[same:])
 
-    def agreeing(self, entries: Sequence[Entry]) -> int:
+    def agreeing(self, entries: Sequence[ConversationEntry]) -> int:
         """How many of these stand at the beginning of this line."""
         pairs = zip(self._entries[: self.length], entries, strict=False)
         differing = (n for n, (a, b) in enumerate(pairs) if a is not b and (a.seq, a.digest) != (b.seq, b.digest))
         return next(differing, min(self.length, len(entries)))
 
-    def _with(self, entries: Iterable[Entry]) -> Line:
+    def _with(self, entries: Iterable[ConversationEntry]) -> Conversation:
         line = self
         for entry in entries:
             line = line.grown(entry)
         return line
 
-    def _until(self, length: int) -> Line:
+    def _until(self, length: int) -> Conversation:
         """Its first messages, in storage of their own."""
-        line = Line()
+        line = Conversation()
         line._entries, line._wires = self._entries[:length], self._wires[:length]
         line._chain, line.length = self._chain[:length], length
         return line
 
 
-def _entry(seq: int, id: str, what: MessageAdded) -> Entry:
-    return Entry(seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire), ours=what.ours)
+def _entry(seq: int, id: str, what: MessageAdded) -> ConversationEntry:
+    return ConversationEntry(
+        seq=seq, id=id, format=what.format, wire=what.wire, digest=digest_of(what.wire), ours=what.ours
+    )

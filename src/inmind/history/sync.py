@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inmind.frozen import frozen
-from inmind.history.line import Line
-from inmind.journal import digest_of
+from inmind.core.encoding import digest_of
+from inmind.core.frozen import frozen
+from inmind.history.line import Conversation
 
 
 @frozen
@@ -33,13 +33,13 @@ class Sync:
         return bool(self.new) or self.start != self.stop
 
 
-def added_to(line: Line, wires: Sequence[Any]) -> Sequence[Any] | None:
+def added_to(line: Conversation, wires: Sequence[Any]) -> Sequence[Any] | None:
     """The usual case at the speed of one comparison: what stands behind the known messages; None for an edit."""
     known = len(line)
     return wires[known:] if list(wires[:known]) == line.wires else None
 
 
-def match(line: Line, wires: Sequence[Mapping[str, Any]]) -> Sync:
+def match(line: Conversation, wires: Sequence[Mapping[str, Any]]) -> Sync:
     """The general case: what was replaced by what, and what came behind it."""
     known = len(line)
     start = _agreeing(line.wires, wires)
@@ -58,7 +58,7 @@ def _agreeing(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, A
     return min(len(ours), len(theirs))
 
 
-def _overlap(line: Line, wires: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:
+def _overlap(line: Conversation, wires: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:
     """How many messages at the end of the line stand in the list after `start`, and where they begin there.
 
     The longest such run: short messages come again ("ok"), and a short run would take old ones for new.

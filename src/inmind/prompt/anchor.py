@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from inmind.frozen import frozen
-from inmind.journal import AnchoredBlock
-from inmind.prompt.wording import block_text
+from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.frozen import frozen
+from inmind.prompt.templates import block_text
 
 MOST_CHANGE = 0.15
 MOST_CALLS = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inmind.frozen import frozen
+from inmind.core.frozen import frozen
 
 
 @frozen

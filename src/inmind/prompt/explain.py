@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from inmind.frozen import frozen
-from inmind.history import Line
-from inmind.prompt.standing import Standing
-from inmind.prompt.view import View
-from inmind.text import counted
+from inmind.core.frozen import frozen
+from inmind.core.text import counted
+from inmind.history import Conversation
+from inmind.history.view import View
+from inmind.prompt.state import Standing
 
 Fate = Literal["included", "cut", "left out", "repaired"]
 
@@ -44,7 +44,7 @@ class Explanation:
         return "\n".join(rows)
 
 
-def explain(call: int, standing: Standing, line: Line, view: View, tokens: Mapping[str, int]) -> Explanation:
+def explain(call: int, standing: Standing, line: Conversation, view: View, tokens: Mapping[str, int]) -> Explanation:
     """Every part of one call. `tokens` is by part, as in the report."""
     anchor = standing.anchor
     since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""

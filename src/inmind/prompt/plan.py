@@ -12,20 +12,22 @@ from datetime import datetime
 from functools import partial
 from itertools import takewhile
 
+from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, WordingSet
+from inmind.core.frozen import frozen
+from inmind.core.text import Cut, cut
+from inmind.core.tokens import MARGIN, PER_MESSAGE, Counter
 from inmind.errors import ContextOverflow
-from inmind.frozen import frozen
-from inmind.history import Line
-from inmind.journal import AnchoredBlock, AnchorMoved, Draft, Origin, PromptPrepared, TailChanged, Trust, WordingSet
+from inmind.history import Conversation
+from inmind.history.token_meter import Meter
+from inmind.history.view import View
 from inmind.prompt.anchor import Anchor, Stake, settle
 from inmind.prompt.budget import Wish, allocate
-from inmind.prompt.intake import tool_names
-from inmind.prompt.layer import Layer, Recalled
-from inmind.prompt.meter import STRONG_FROM, Meter, reading_of
-from inmind.prompt.standing import Standing
-from inmind.prompt.view import View
-from inmind.prompt.wording import block_text, changes_text, wording_for
-from inmind.text import Cut, cut
-from inmind.tokens import MARGIN, PER_MESSAGE, Counter
+from inmind.prompt.ingest import tool_names
+from inmind.prompt.layers.base import Layer, Recalled
+from inmind.prompt.meter import STRONG_FROM, most_context_meta, reading_of
+from inmind.prompt.state import Standing
+from inmind.prompt.templates import block_text, changes_text, wording_for
 
 
 @frozen(kw_only=True)
@@ -63,7 +65,7 @@ class Occasion:
     """All that one call is decided on."""
 
     standing: Standing
-    line: Line
+    line: Conversation
     """The conversation, as it is sent."""
     view: View
     recalled: Sequence[tuple[Layer, Recalled]]
@@ -81,7 +83,7 @@ def plan(occasion: Occasion) -> Plan:
     drafts: list[Draft] = []
     if (wording := wording_of(standing)) != standing.wording:
         standing = replace(standing, wording=wording)
-        drafts.append(Draft(what=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
+        drafts.append(Draft(payload=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
     tokens = without_memory(standing, line, view, meter)
     room = _room(standing, limits, sum(tokens.values()) + most_meta(standing, occasion))
     blocks = _fill(recalled, room, meter)
@@ -107,12 +109,12 @@ def plan(occasion: Occasion) -> Plan:
     if settled.moved:
         sources = tuple(dict.fromkeys(source for block in blocks for source in block.sources))
         moved = AnchorMoved(reason=settled.moved, blocks=blocks)
-        drafts.append(Draft(what=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
+        drafts.append(Draft(payload=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
         anchor = Anchor(blocks=blocks, reason=settled.moved, seq=0, call=standing.calls + 1)
         standing = replace(standing, anchor=anchor, tail="", fresh=(), tail_sources=())
     elif (settled.changes, settled.fresh) != (standing.tail, standing.fresh):
         changed = TailChanged(text=settled.changes, fresh=settled.fresh)
-        drafts.append(Draft(what=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
+        drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=settled.sources, trust=trust))
         standing = replace(standing, tail=settled.changes, fresh=settled.fresh, tail_sources=settled.sources)
     tokens = measure(standing, line, view, meter, limits.window)
     unchanged = unchanged_prefix(standing, tokens, view.format, meter.wires(line, view, shared))
@@ -128,7 +130,7 @@ def is_cold(standing: Standing, now: datetime, cache_seconds: float) -> bool:
     return not 0 <= (now - standing.asked).total_seconds() <= cache_seconds
 
 
-def measure(standing: Standing, line: Line, view: View, meter: Meter, window: int) -> dict[str, int]:
+def measure(standing: Standing, line: Conversation, view: View, meter: Meter, window: int) -> dict[str, int]:
     """Tokens by part, in the order of the prompt. Where nothing carries a tail there is none to count."""
     tokens = without_memory(standing, line, view, meter)
     history = tokens.pop("history")
@@ -139,10 +141,10 @@ def measure(standing: Standing, line: Line, view: View, meter: Meter, window: in
     told = changes_text(standing.wording, standing.tail, standing.fresh)
     changes = meter.count(told) if told else 0
     reading = reading_of(standing, line, sum(tokens.values()) + changes, window)
-    return {**tokens, "changes": changes, "context_meta": meter.meta(reading, standing.wording)}
+    return {**tokens, "changes": changes, "context_meta": most_context_meta(meter, reading, standing.wording)}
 
 
-def without_memory(standing: Standing, line: Line, view: View, meter: Meter) -> dict[str, int]:
+def without_memory(standing: Standing, line: Conversation, view: View, meter: Meter) -> dict[str, int]:
     return {
         "tools": meter.value(standing.tools_name, standing.all_tools),
         "system": meter.value(standing.system_name, standing.system),
@@ -159,7 +161,7 @@ def wording_of(standing: Standing) -> Mapping[str, str]:
 def most_meta(standing: Standing, occasion: Occasion) -> int:
     """What the meter takes where the window is full."""
     window = occasion.limits.window
-    return occasion.meter.meta(reading_of(standing, occasion.line, window, window), standing.wording)
+    return most_context_meta(occasion.meter, reading_of(standing, occasion.line, window, window), standing.wording)
 
 
 def _is_strong(standing: Standing, without_meta: int, window: int) -> bool:
@@ -224,7 +226,14 @@ def _stepped(grant: int, wish: Wish) -> int:
 
 
 def _prepared(
-    standing: Standing, line: Line, view: View, tokens: dict[str, int], limits: Limits, meter: Meter, *, cached: int
+    standing: Standing,
+    line: Conversation,
+    view: View,
+    tokens: dict[str, int],
+    limits: Limits,
+    meter: Meter,
+    *,
+    cached: int,
 ) -> PromptPrepared:
     used = sum(tokens.values())
     tail = tokens["changes"] + tokens["context_meta"]

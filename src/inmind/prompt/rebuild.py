@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from inmind.core.events.prompt import PromptPrepared
+from inmind.core.tokens import Counter
 from inmind.errors import PromptNotRebuilt
-from inmind.history import Line
-from inmind.journal import PromptPrepared
-from inmind.prompt.assemble import Handed, render
+from inmind.history import Conversation
+from inmind.history.token_meter import Meter
+from inmind.history.view import HistoryView, View
 from inmind.prompt.explain import Explanation, explain
-from inmind.prompt.meter import Meter
 from inmind.prompt.plan import Plan, is_cold, measure, unchanged_prefix
+from inmind.prompt.render import Handed, render
 from inmind.prompt.report import Prompt, report_on
-from inmind.prompt.standing import Standing
-from inmind.prompt.view import HistoryView, View
-from inmind.tokens import Counter
+from inmind.prompt.state import Standing
 
 
 def rebuilt(
-    standing: Standing, line: Line, prepared: PromptPrepared, *, at: datetime, counter: Counter, cache_seconds: float
+    standing: Standing,
+    line: Conversation,
+    prepared: PromptPrepared,
+    *,
+    at: datetime,
+    counter: Counter,
+    cache_seconds: float,
 ) -> Prompt:
     """The prompt that was prepared on this state: the request of then, and a report that counts as we count today."""
     call, meter = standing.calls + 1, Meter(counter)
@@ -41,14 +47,14 @@ def rebuilt(
     return Prompt(call=call, format=prepared.format, request=rendered.request, report=report, memory=rendered.memory)
 
 
-def explained(standing: Standing, line: Line, prepared: PromptPrepared, *, counter: Counter) -> Explanation:
+def explained(standing: Standing, line: Conversation, prepared: PromptPrepared, *, counter: Counter) -> Explanation:
     view = HistoryView().of(line, prepared.format)
     correct = standing.calibration.correct
     tokens = measure(standing, line, view, Meter(counter), prepared.window)
     return explain(standing.calls + 1, standing, line, view, {part: correct(size) for part, size in tokens.items()})
 
 
-def presumably_shared(standing: Standing, line: Line, view: View) -> int:
+def presumably_shared(standing: Standing, line: Conversation, view: View) -> int:
     """Leading wires that the prompt before had too, when only its events are known and not its view.
 
     Where messages were mended or converted that cannot be told from events, and nothing is presumed.

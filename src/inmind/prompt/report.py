@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from inmind.frozen import frozen
-from inmind.prompt.compacting.report import CompactionReport
+from inmind.core.frozen import frozen
+from inmind.core.text import counted
+from inmind.history.compaction.report import CompactionReport
+from inmind.history.token_meter import band
+from inmind.history.view import View
 from inmind.prompt.explain import Explanation
-from inmind.prompt.meter import band
 from inmind.prompt.plan import Plan
-from inmind.prompt.standing import Standing
-from inmind.prompt.view import View
-from inmind.text import counted
+from inmind.prompt.state import Standing
 
 
 @frozen(kw_only=True)

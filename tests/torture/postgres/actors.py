@@ -15,19 +15,20 @@ from typing import Any
 
 from torture.harness import Voice
 
+from inmind.core.events.base import Draft, Event, Origin, Trust
+from inmind.core.events.documents import DocumentWritten
 from inmind.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable
-from inmind.journal import DocumentWritten, Draft, Event, Origin, Trust
-from inmind.mind import Belongings, BelongingsFold
-from inmind.stores.base import Adoption, Appended, Batch, Key, Store
-from inmind.stores.postgres import PostgresStore
-from inmind.stores.stream import Decision, Stream
+from inmind.session.state import BelongingsFold, ResourceState
+from inmind.store.postgres import PostgresStore
+from inmind.store.protocol import Adoption, Appended, Batch, Key, Store
+from inmind.store.stream import Decision, Stream
 
 STREAM = "resource/ada"
 PATH = "MEMORY.md"
 
 
 def a_page(text: str) -> Draft:
-    return Draft(what=DocumentWritten(path=PATH, text=text), origin=Origin.USER)
+    return Draft(payload=DocumentWritten(path=PATH, text=text), origin=Origin.USER)
 
 
 def a_key(name: str) -> Key:
@@ -58,7 +59,7 @@ def adopt(store: PostgresStore, stream: str) -> None:
 def add_pages(adoption: Adoption, stream: str) -> None:
     for seq in (1, 2, 3):
         what = DocumentWritten(path=PATH, text=f"from elsewhere {seq}")
-        adoption.add(Event(stream=stream, seq=seq, at=now(), what=what, origin=Origin.USER, trust=Trust.PERSON))
+        adoption.add(Event(stream=stream, seq=seq, at=now(), payload=what, origin=Origin.USER, trust=Trust.PERSON))
 
 
 def names(store: Store, stream: str = STREAM) -> list[str]:
@@ -90,8 +91,8 @@ def _tables(store: PostgresStore) -> list[tuple[int, int]]:
 
 
 def _text(event: Event) -> str:
-    assert isinstance(event.what, DocumentWritten)
-    return event.what.text
+    assert isinstance(event.payload, DocumentWritten)
+    return event.payload.text
 
 
 # -- amid kills --------------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ def count_up(voice: Voice, *, url: str, threads: int, each: int) -> int:
     def count(thread: int) -> None:
         stream = Stream(store, STREAM, BelongingsFold(STREAM), now)
 
-        def decide(state: Belongings, _: datetime) -> Decision[Belongings, None]:
+        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             decided[thread] += 1
             return Decision([a_page(str(int(state.documents.text(PATH) or 0) + 1))], None)
 

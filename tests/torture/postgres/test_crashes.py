@@ -15,7 +15,7 @@ from torture.postgres.actors import census, put, write_on
 from torture.postgres.conftest import Own
 
 from inmind.errors import UnsafeStorage
-from inmind.stores.postgres import PostgresStore
+from inmind.store.postgres import PostgresStore
 
 WRITERS = 3
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Generator
 
 import pytest
-from cutting import How, Proxy, Where
+from cutting_proxy import How, Proxy, Where
 from postgres import Tenants
 from torture.harness import ask, dice
 from torture.postgres.actors import STREAM, a_key, a_page, adopt, census, names, now, put
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
-from inmind.stores.base import Appended, Key
-from inmind.stores.postgres import PostgresStore, connection, pool
+from inmind.store.postgres import PostgresStore, connection, pool
+from inmind.store.protocol import Appended, Key
 
 APPEND = ".append"
 MOMENTS: list[tuple[Where, How]] = [

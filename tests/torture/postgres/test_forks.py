@@ -18,7 +18,7 @@ from torture.postgres.actors import (
     put,
 )
 
-from inmind.stores.postgres import PostgresStore
+from inmind.store.postgres import PostgresStore
 
 
 @pytest.mark.spec("K23", "J2")

@@ -15,7 +15,7 @@ import pytest
 from builders import user
 from postgres import wait_until
 from psycopg import sql
-from torture import finding
+from torture import searching
 from torture.harness import Running, ask, dice, together
 
 from inmind import Memory
@@ -53,8 +53,8 @@ def assert_taken_in_once(url: str, ids: list[str]) -> None:
 @pytest.mark.spec("J2", "M39")
 def test_several_who_catch_up_at_once_take_in_nothing_twice(tenant_url: str) -> None:
     ids = with_a_backlog(tenant_url)
-    searching = [Running(finding.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
-    found = [one.finish().answer for one in searching]
+    running = [Running(searching.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
+    found = [one.finish().answer for one in running]
     assert found[0] == found[1] == found[2]
     assert found[0][0] == ids[7]
     assert_taken_in_once(tenant_url, ids)
@@ -64,7 +64,7 @@ def test_several_who_catch_up_at_once_take_in_nothing_twice(tenant_url: str) -> 
 def test_everybody_finds_what_they_have_just_noted(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None):
         pass
-    together([Running(finding.note_and_search, home=tenant_url, name=f"n{n}", number=12) for n in range(3)])
+    together([Running(searching.note_and_search, home=tenant_url, name=f"n{n}", number=12) for n in range(3)])
 
 
 @pytest.mark.spec("J1", "M39")
@@ -72,33 +72,33 @@ def test_everybody_finds_what_they_have_just_noted(tenant_url: str) -> None:
 def test_whoever_is_killed_amid_catching_up_leaves_it_to_the_next(tenant_url: str, table: str) -> None:
     """It is held at a table that it comes to in its second batch, and killed there."""
     ids = with_a_backlog(tenant_url)
-    ask(finding.search, home=tenant_url, query="nothing of the kind", resource="bob")  # so that there are tables
+    ask(searching.search, home=tenant_url, query="nothing of the kind", resource="bob")  # so that there are tables
     with in_schema(tenant_url, autocommit=False) as holding:
         if table == "owners":
             holding.execute("SELECT FROM owners WHERE name = 'ada' FOR UPDATE")
         else:
             holding.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE".encode())
-        killed = Running(finding.search, home=tenant_url, query="ferry", resource="ada")
+        killed = Running(searching.search, home=tenant_url, query="ferry", resource="ada")
         with in_schema(tenant_url) as looking:
             waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = current_user"
             wait_until(lambda: looking.execute(waits).fetchone() == (1,), "it never came to that table")
         killed.kill()
         assert killed.finish().killed
-    assert ask(finding.search, home=tenant_url, query="ferry trip 7", resource="ada")[0] == ids[7]
+    assert ask(searching.search, home=tenant_url, query="ferry trip 7", resource="ada")[0] == ids[7]
     assert_taken_in_once(tenant_url, ids)
 
 
 def kill_those_who_search(url: str, *, kills: int, seeded: random.Random) -> None:
     acknowledged: list[str] = []
     for number in range(kills):
-        writer = Running(finding.note_and_search_on, home=url, name=f"k{number}")
+        writer = Running(searching.note_and_search_on, home=url, name=f"k{number}")
         for _ in range(seeded.randrange(1, 8)):
             writer.hear_until("noted")
         writer.kill()
         ended = writer.finish()
         assert ended.killed, f"it ended before it could be killed: {ended.said}"
         acknowledged += [id for (id,) in ended.all("noted")]
-    assert ask(finding.known, home=url, ids=acknowledged) == acknowledged
+    assert ask(searching.known, home=url, ids=acknowledged) == acknowledged
 
 
 @pytest.mark.spec("J1", "M39")
@@ -123,7 +123,7 @@ HARM = (
 
 
 def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None:
-    users = [Running(finding.note_and_search_on, home=url, name=f"u{n}") for n in range(2)]
+    users = [Running(searching.note_and_search_on, home=url, name=f"u{n}") for n in range(2)]
     harm = 0
     try:
         for _ in range(times):
@@ -144,7 +144,7 @@ def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None
     ended = [one.finish() for one in users]
     assert all(one.killed for one in ended), "\n".join(one.said for one in ended if not one.killed)
     acknowledged = [id for one in ended for (id,) in one.all("noted")]
-    assert ask(finding.known, home=url, ids=acknowledged) == acknowledged
+    assert ask(searching.known, home=url, ids=acknowledged) == acknowledged
     assert harm, "no harm was done"
 
 

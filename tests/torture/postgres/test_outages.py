@@ -22,7 +22,7 @@ from torture.postgres.conftest import SECRET, Own
 
 from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
-from inmind.stores.postgres import PostgresStore, pool
+from inmind.store.postgres import PostgresStore, pool
 
 SECONDS = 3.0
 """More than a machine needs that is busy with other tests."""

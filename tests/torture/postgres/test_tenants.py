@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pooling
+import pgbouncer
 import psycopg
 import pytest
 from postgres import wait_until
@@ -22,8 +22,8 @@ from torture.postgres.conftest import Own
 from torture.postgres.test_outages import works
 
 from inmind.errors import StoreBusy, StoreUnavailable, UnsafeStorage
-from inmind.stores.base import Published, Snapshot
-from inmind.stores.postgres import PostgresStore
+from inmind.store.postgres import PostgresStore
+from inmind.store.protocol import Published, Snapshot
 
 STRANGE = [
     "O'Brien",
@@ -178,14 +178,14 @@ def test_nothing_is_ever_told_to_a_session(own: Own) -> None:
 @contextmanager
 def pooler(own: Own, folder: Path, *roles: str) -> Generator[int]:
     """In transaction mode, with one connection to the server for each role."""
-    port, users = pooling.free_port(), "".join(f'"{role}" ""\n' for role in roles)
+    port, users = pgbouncer.free_port(), "".join(f'"{role}" ""\n' for role in roles)
     config = (
         f"[databases]\n* = host={own.server.folder} port={own.server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\n"
         f"auth_type = trust\nauth_file = {folder / 'users'}\npool_mode = transaction\ndefault_pool_size = 1\n"
         "server_lifetime = 1\nquery_wait_timeout = 2\nserver_login_retry = 1\n"
     )
-    with pooling.pooler(folder, config, port=port, users=users):
+    with pgbouncer.pooler(folder, config, port=port, users=users):
         yield port
 
 

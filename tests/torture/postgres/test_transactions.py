@@ -18,9 +18,9 @@ from torture.postgres.test_outages import SOON, opened
 
 from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
-from inmind.stores.base import Appended, Key, Receipt
-from inmind.stores.postgres import PostgresStore, database
-from inmind.stores.postgres.adopting import AT_A_TIME
+from inmind.store.postgres import PostgresStore, database
+from inmind.store.postgres.bulk_import import AT_A_TIME
+from inmind.store.protocol import Appended, Key, Receipt
 
 
 def is_past(seconds: float) -> Callable[[], bool]:

@@ -9,7 +9,7 @@ from random import Random
 
 import psycopg
 import pytest
-from dreamt import accounted, in_order
+from dream_checks import accounted, in_order
 from postgres import Run, Server, wait_until
 from torture import workers
 from torture.harness import SECONDS, Running, dice

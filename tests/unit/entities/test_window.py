@@ -5,15 +5,22 @@ from __future__ import annotations
 import pytest
 from builders import WHEN, a_page, an_event, in_mind
 
+from inmind.core.events.entities import (
+    EntitiesLeft,
+    EntitiesRestored,
+    EntitiesSeen,
+    EntityPart,
+    EntityPinned,
+    EntitySighting,
+)
 from inmind.entities.entity import MOST_PARTS
 from inmind.entities.window import Entities
-from inmind.journal import EntitiesLeft, EntitiesRestored, EntitiesSeen, EntityPinned, Part, ThingSeen
 
-LAMP = Part("item", "11112222", "Desk Lamp")
-ORDER = ThingSeen("order", "#W6390527", parts=(LAMP, Part("payment_method", "paypal_7644869")))
+LAMP = EntityPart("item", "11112222", "Desk Lamp")
+ORDER = EntitySighting("order", "#W6390527", parts=(LAMP, EntityPart("payment_method", "paypal_7644869")))
 
 
-def then(entities: Entities, *things: ThingSeen, seq: int = 100) -> Entities:
+def then(entities: Entities, *things: EntitySighting, seq: int = 100) -> Entities:
     return entities.apply(an_event(EntitiesSeen(things), seq))
 
 
@@ -74,28 +81,28 @@ def test_an_entity_knows_where_it_comes_from() -> None:
 
 @pytest.mark.spec("B1")
 def test_identity_is_type_and_id_and_an_image_is_media() -> None:
-    both = in_mind(ThingSeen("page", "7", "Seven"), ThingSeen("order", "7"))
+    both = in_mind(EntitySighting("page", "7", "Seven"), EntitySighting("order", "7"))
     assert len(both) == 2
-    [image] = in_mind(ThingSeen("image", "img-1", "a.jpg"), ThingSeen("media", "img-1", "b.jpg"))
+    [image] = in_mind(EntitySighting("image", "img-1", "a.jpg"), EntitySighting("media", "img-1", "b.jpg"))
     assert (image.name, image.aliases) == ("b.jpg", ("a.jpg",))
 
 
 @pytest.mark.spec("B1")
-@pytest.mark.parametrize("used", [ThingSeen("page", "7", how="used"), ThingSeen("page", "7", how="deleted")])
-def test_a_small_number_says_nothing_without_its_type(used: ThingSeen) -> None:
+@pytest.mark.parametrize("used", [EntitySighting("page", "7", how="used"), EntitySighting("page", "7", how="deleted")])
+def test_a_small_number_says_nothing_without_its_type(used: EntitySighting) -> None:
     """update_page(page_id=7) is not about order 7."""
-    entities = then(in_mind(ThingSeen("order", "7", parts=(Part("item", "8"),))), used)
-    assert entities.get("7", "order") == in_mind(ThingSeen("order", "7", parts=(Part("item", "8"),)))[0]
+    entities = then(in_mind(EntitySighting("order", "7", parts=(EntityPart("item", "8"),))), used)
+    assert entities.get("7", "order") == in_mind(EntitySighting("order", "7", parts=(EntityPart("item", "8"),)))[0]
     assert entities.get("7", "page") is not None
 
 
 @pytest.mark.spec("B1")
 def test_an_id_that_nothing_was_known_about_is_no_second_thing_when_its_type_is() -> None:
-    unknown, known = ThingSeen("reference", "page-123", how="used"), a_page()
+    unknown, known = EntitySighting("reference", "page-123", how="used"), a_page()
     assert [(e.type, e.name) for e in in_mind(unknown, known)] == [("page", "About Us")]
     assert [(e.type, e.name) for e in in_mind(known, unknown)] == [("page", "About Us")]
-    assert [(e.type, e.name) for e in in_mind(known, ThingSeen("reference", "page-123"))] == [("page", "About Us")]
-    [page] = in_mind(a_page(parts=(LAMP,)), a_page(name="Our Team"), ThingSeen("reference", "page-123"))
+    assert [(e.type, e.name) for e in in_mind(known, EntitySighting("reference", "page-123"))] == [("page", "About Us")]
+    [page] = in_mind(a_page(parts=(LAMP,)), a_page(name="Our Team"), EntitySighting("reference", "page-123"))
     assert (page.name, page.aliases, page.parts) == ("Our Team", ("About Us",), (LAMP,))
     gone = settled(then(in_mind(unknown), a_page("other")), 1)
     back = then(gone, known)
@@ -108,7 +115,7 @@ def test_an_id_that_nothing_was_known_about_is_no_second_thing_when_its_type_is(
 
 @pytest.mark.spec("B3")
 def test_things_are_read_by_type_in_either_number_and_under_any_of_its_names() -> None:
-    entities = in_mind(a_page("page-1"), ThingSeen("image", "img-1"), a_page("page-2"))
+    entities = in_mind(a_page("page-1"), EntitySighting("image", "img-1"), a_page("page-2"))
     assert [e.id for e in entities.of("page")] == [e.id for e in entities.of("pages")] == ["page-2", "page-1"]
     assert [e.id for e in entities.of("media")] == [e.id for e in entities.of("images")] == ["img-1"]
     assert entities.of("order") == ()
@@ -126,7 +133,7 @@ def test_the_latest_of_a_type_is_alive() -> None:
 
 @pytest.mark.spec("B3")
 def test_a_thing_is_found_by_id_in_the_window_and_beyond_it() -> None:
-    entities = settled(in_mind(ThingSeen("image", "img-1"), a_page("page-2")), 1)
+    entities = settled(in_mind(EntitySighting("image", "img-1"), a_page("page-2")), 1)
     for type in (None, "image", "media"):
         found = entities.get("img-1", type)
         assert found is not None
@@ -148,31 +155,34 @@ def test_parts_ride_with_their_thing_and_take_no_place() -> None:
 
 @pytest.mark.spec("B2")
 def test_use_of_a_part_moves_its_thing_and_brings_the_part_to_the_front_of_it() -> None:
-    entities = then(in_mind(ORDER, a_page()), ThingSeen("payment_method", "paypal_7644869", how="used"))
+    entities = then(in_mind(ORDER, a_page()), EntitySighting("payment_method", "paypal_7644869", how="used"))
     assert ids(entities) == ["#W6390527", "page-123"]
     assert [part.id for part in entities[0].parts] == ["paypal_7644869", "11112222"]
 
 
 @pytest.mark.spec("B2")
 def test_a_part_that_is_looked_at_becomes_a_thing_with_the_name_it_had() -> None:
-    entities = then(in_mind(ORDER), ThingSeen("item", "11112222"))
+    entities = then(in_mind(ORDER), EntitySighting("item", "11112222"))
     assert [(e.type, e.name) for e in entities] == [("item", "Desk Lamp"), ("order", "#W6390527")]
-    untyped = then(in_mind(ORDER), ThingSeen("reference", "11112222"))
+    untyped = then(in_mind(ORDER), EntitySighting("reference", "11112222"))
     assert [(e.type, e.name) for e in untyped] == [("item", "Desk Lamp"), ("order", "#W6390527")]
 
 
 @pytest.mark.spec("B2")
 def test_parts_add_up_the_newest_first_and_keep_their_names() -> None:
     entities = then(
-        in_mind(ORDER), ThingSeen("order", "#W6390527", parts=(Part("shop", "s-1"), Part("item", "11112222")))
+        in_mind(ORDER),
+        EntitySighting("order", "#W6390527", parts=(EntityPart("shop", "s-1"), EntityPart("item", "11112222"))),
     )
-    assert entities[0].parts == (Part("shop", "s-1"), LAMP, Part("payment_method", "paypal_7644869"))
+    assert entities[0].parts == (EntityPart("shop", "s-1"), LAMP, EntityPart("payment_method", "paypal_7644869"))
 
 
 @pytest.mark.spec("B2")
 def test_a_thing_holds_so_many_parts_and_says_how_many_it_does_not_hold() -> None:
-    def rows(start: int) -> ThingSeen:
-        return ThingSeen("list", "l-1", parts=tuple(Part("row", f"r-{n}") for n in range(start, start + MOST_PARTS)))
+    def rows(start: int) -> EntitySighting:
+        return EntitySighting(
+            "list", "l-1", parts=tuple(EntityPart("row", f"r-{n}") for n in range(start, start + MOST_PARTS))
+        )
 
     entities = in_mind(rows(0), rows(MOST_PARTS), rows(0), rows(MOST_PARTS))
     assert len(entities[0].parts) == MOST_PARTS
@@ -215,7 +225,7 @@ def test_a_delete_of_what_was_never_seen_takes_no_place_and_is_known() -> None:
 
 @pytest.mark.spec("B4")
 def test_a_deleted_part_is_gone_from_its_thing_and_the_thing_lives() -> None:
-    entities = then(in_mind(ORDER), ThingSeen("item", "11112222", how="deleted"))
+    entities = then(in_mind(ORDER), EntitySighting("item", "11112222", how="deleted"))
     assert [(e.id, e.deleted, [p.id for p in e.parts]) for e in entities] == [("#W6390527", False, ["paypal_7644869"])]
     gone = entities.get("11112222")
     assert gone is not None
@@ -230,7 +240,7 @@ def test_what_left_comes_back_as_it_was_when_somebody_speaks_of_it() -> None:
     order = in_mind(ORDER)[0]
     entities = settled(then(in_mind(ORDER), a_page()), 1)
     assert list(entities.beyond) == [order]
-    back = then(entities, ThingSeen("order", "#W6390527", how="used"))
+    back = then(entities, EntitySighting("order", "#W6390527", how="used"))
     assert (back[0].parts, back[0].first_seen) == (order.parts, order.first_seen)
     assert list(back.beyond) == []
 
@@ -238,7 +248,7 @@ def test_what_left_comes_back_as_it_was_when_somebody_speaks_of_it() -> None:
 @pytest.mark.spec("B2")
 def test_what_left_comes_back_by_its_id_alone() -> None:
     entities = settled(then(in_mind(ORDER), a_page()), 1)
-    back = then(entities, ThingSeen("reference", "#W6390527", how="used"))
+    back = then(entities, EntitySighting("reference", "#W6390527", how="used"))
     assert (back[0].type, len(back[0].parts)) == ("order", 2)
 
 
@@ -293,7 +303,7 @@ def test_a_snapshot_gives_back_the_state_that_it_was_made_of() -> None:
         then(in_mind(ORDER, a_page(parent=("site", "s-1")), a_page("page-2")), a_page("page-2", how="deleted")), 2
     )
     entities = entities.apply(an_event(EntitiesLeft((a_page(),)), 6))
-    entities = then(entities, ThingSeen("order", "#W6390527", how="used"), seq=7)
+    entities = then(entities, EntitySighting("order", "#W6390527", how="used"), seq=7)
     entities = then(entities, a_page("page-8", how="listed"), a_page("page-9", how="listed"), seq=8)
     assert entities.listings
     assert Entities.thaw(entities.freeze()) == entities

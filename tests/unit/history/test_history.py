@@ -10,29 +10,28 @@ from builders import an_event, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history.history import History
-from inmind.journal import (
+from inmind.core.events.base import Event, EventPayload
+from inmind.core.events.session import (
     Compacted,
-    CompactionLifted,
-    Event,
-    Happened,
+    CompactionUndone,
     HistorySpliced,
-    Item,
     MessageAdded,
     Retained,
+    RetainedItem,
     Stub,
 )
+from inmind.history.history import History
 
 
 def a_stub(*of: tuple[int, int], text: str = "archived") -> Stub:
     return Stub(of=of, wires=(user(text),), format="openai")
 
 
-def compacted(*stubs: Stub, items: Sequence[Item] = ()) -> Compacted:
+def compacted(*stubs: Stub, items: Sequence[RetainedItem] = ()) -> Compacted:
     return Compacted(target="all", reason="asked", stubs=stubs, items=tuple(items))
 
 
-def told(events: Sequence[Happened], history: History | None = None, *, seq: int = 1) -> History:
+def told(events: Sequence[EventPayload], history: History | None = None, *, seq: int = 1) -> History:
     """These happen one after the other, from this number on."""
     state = history or History()
     for number, what in enumerate(events, start=seq):
@@ -40,7 +39,7 @@ def told(events: Sequence[Happened], history: History | None = None, *, seq: int
     return state
 
 
-def said(number: int) -> list[Happened]:
+def said(number: int) -> list[EventPayload]:
     return [MessageAdded(wire=(user if n % 2 else assistant)(f"message {n}")) for n in range(1, number + 1)]
 
 
@@ -48,7 +47,7 @@ def texts(history: History) -> list[str]:
     return [wire["content"].removeprefix("message ") for wire in history.sent.wires]
 
 
-def again(history: History, events: Sequence[Happened]) -> History:
+def again(history: History, events: Sequence[EventPayload]) -> History:
     """The same out of a snapshot."""
     messages: list[Event] = [
         an_event(what, seq) for seq, what in enumerate(events, start=1) if isinstance(what, MessageAdded)
@@ -95,11 +94,11 @@ def test_taking_back_the_last_compaction_shows_the_one_before_and_what_came_sinc
             compacted(a_stub((1, 2), text="first")),
             compacted(a_stub((1, 3), text="second")),
             MessageAdded(wire=user("later")),
-            CompactionLifted(of=6),
+            CompactionUndone(of=6),
         ]
     )
     assert texts(history) == ["first", "3", "4", "later"]
-    assert texts(told([CompactionLifted(of=5)], history, seq=9)) == ["1", "2", "3", "4", "later"]
+    assert texts(told([CompactionUndone(of=5)], history, seq=9)) == ["1", "2", "3", "4", "later"]
 
 
 @pytest.mark.spec("E9")
@@ -118,7 +117,7 @@ def test_a_stub_goes_when_the_host_has_dropped_all_that_it_stands_for() -> None:
 
 @pytest.mark.spec("E8")
 def test_what_must_survive_is_what_the_last_compaction_kept_and_what_the_host_has_declared() -> None:
-    rule, pin = Item("rule", "Never on Fridays.", 1), Item("pinned", "The launch is on Tuesday.")
+    rule, pin = RetainedItem("rule", "Never on Fridays.", 1), RetainedItem("pinned", "The launch is on Tuesday.")
     history = told([*said(2), Retained(pin), compacted(a_stub((1, 1)), items=[rule, pin])])
     assert history.items == (pin, rule)
     assert told([Retained(pin, kept=False)], history, seq=5).items == (rule,)
@@ -126,19 +125,19 @@ def test_what_must_survive_is_what_the_last_compaction_kept_and_what_the_host_ha
 
 @pytest.mark.spec("E8")
 def test_the_same_text_is_declared_once() -> None:
-    pin = Item("pinned", "The launch is on Tuesday.")
+    pin = RetainedItem("pinned", "The launch is on Tuesday.")
     assert told([Retained(pin), Retained(pin)]).items == (pin,)
 
 
 @st.composite
-def happenings(draw: st.DrawFn) -> list[Happened]:
+def happenings(draw: st.DrawFn) -> list[EventPayload]:
     """Messages, compactions of any of them, reversals and edits."""
-    happened: list[Happened] = said(draw(st.integers(1, 6)))
+    happened: list[EventPayload] = said(draw(st.integers(1, 6)))
     history = told(happened)
     for _ in range(draw(st.integers(0, 6))):
         seq, length = len(happened) + 1, len(history.line)
         kind = draw(st.sampled_from(["said", "compacted", "lifted", "spliced"]))
-        more: list[Happened] = []
+        more: list[EventPayload] = []
         if kind == "said":
             more = [MessageAdded(wire=user(f"message {seq}"))]
         elif kind == "compacted" and length:
@@ -146,7 +145,7 @@ def happenings(draw: st.DrawFn) -> list[Happened]:
             first, last = sorted(draw(st.tuples(st.sampled_from(seqs), st.sampled_from(seqs))))
             more = [compacted(a_stub((first, last), text=f"stub {seq}"))]
         elif kind == "lifted" and history.compactions:
-            more = [CompactionLifted(of=history.compactions[-1].seq)]
+            more = [CompactionUndone(of=history.compactions[-1].seq)]
         elif kind == "spliced" and length:
             start = draw(st.integers(0, length - 1))
             stop = draw(st.integers(start, length))
@@ -158,7 +157,7 @@ def happenings(draw: st.DrawFn) -> list[Happened]:
 
 @pytest.mark.spec("A2", "E9")
 @given(happenings())
-def test_a_snapshot_sends_what_the_fold_sends(happened: list[Happened]) -> None:
+def test_a_snapshot_sends_what_the_fold_sends(happened: list[EventPayload]) -> None:
     history = told(happened)
     thawed = again(history, happened)
     assert list(thawed.sent) == list(history.sent)
@@ -167,7 +166,7 @@ def test_a_snapshot_sends_what_the_fold_sends(happened: list[Happened]) -> None:
 
 @pytest.mark.spec("E3", "E9")
 @given(happenings())
-def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[Happened]) -> None:
+def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[EventPayload]) -> None:
     history = told(happened)
     sent = [entry.seq for entry in history.sent if not entry.stub]
     ranges = [run for one in history.compactions for stub in one.what.stubs for run in stub.of]
@@ -177,7 +176,7 @@ def test_every_message_is_sent_or_stood_for_and_none_is_doubled(happened: list[H
 
 @pytest.mark.spec("E9")
 @given(happenings())
-def test_taking_back_all_compactions_sends_the_line_itself(happened: list[Happened]) -> None:
+def test_taking_back_all_compactions_sends_the_line_itself(happened: list[EventPayload]) -> None:
     history = told(happened)
-    lifted = [CompactionLifted(of=one.seq) for one in reversed(history.compactions)]
+    lifted = [CompactionUndone(of=one.seq) for one in reversed(history.compactions)]
     assert list(told(lifted, history, seq=1_000).sent) == list(history.line)

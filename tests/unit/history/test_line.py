@@ -8,10 +8,10 @@ from builders import a_line, grown, spliced, turns, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history import Line
+from inmind.history import Conversation
 
 
-def texts(line: Line) -> list[str]:
+def texts(line: Conversation) -> list[str]:
     return [entry.wire["content"] for entry in line]
 
 
@@ -44,7 +44,7 @@ def test_indexing_stays_inside_the_line() -> None:
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.lists(st.text(max_size=2), max_size=3)), max_size=12)
 )
 def test_any_growing_and_splicing_equals_the_same_on_a_list(steps: list[tuple[int, int, list[str]]]) -> None:
-    line, model, seq = Line(), list[dict[str, Any]](), 1
+    line, model, seq = Conversation(), list[dict[str, Any]](), 1
     for a, b, words in steps:
         new = [user(word) for word in words]
         before = len(model)
@@ -60,10 +60,10 @@ def test_any_growing_and_splicing_equals_the_same_on_a_list(steps: list[tuple[in
 def test_a_frozen_line_thaws_from_the_journal_as_it_was(cut_at: int) -> None:
     from builders import an_event
 
-    from inmind.journal import MessageAdded
+    from inmind.core.events.session import MessageAdded
 
     wires = turns(8)
     events = [an_event(MessageAdded(wire=wire), seq) for seq, wire in enumerate(wires, start=1)]
     line = spliced(a_line(wires), min(cut_at, 10), 12, 0)
-    thawed = Line.thaw(line.freeze(), events)
+    thawed = Conversation.thaw(line.freeze(), events)
     assert (thawed.wires, thawed.name()) == (line.wires, line.name())

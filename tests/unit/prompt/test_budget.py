@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inmind.errors import InvalidInput
 from inmind.prompt.budget import Wish, allocate
-from inmind.prompt.layer import Budget
+from inmind.prompt.layers.base import Budget
 
 
 def test_everybody_gets_what_they_can_use_when_there_is_room() -> None:

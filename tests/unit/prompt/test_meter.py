@@ -7,9 +7,10 @@ import json
 import pytest
 from builders import a_call, a_line, a_result, grown, turns, user
 
-from inmind.prompt.meter import Meter, Reading, band, context_meta
-from inmind.prompt.wording import WORDING
-from inmind.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
+from inmind.core.tokens import PER_IMAGE, PER_MESSAGE, Counter, estimator
+from inmind.history.token_meter import Meter, band
+from inmind.prompt.meter import Reading, context_meta, most_context_meta
+from inmind.prompt.templates import WORDING
 
 
 @pytest.mark.spec("D5")
@@ -59,9 +60,9 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
 @pytest.mark.parametrize("count", [estimator(), len])
 def test_context_meta_is_counted_as_no_less_than_it_is_by_any_counter(count: Counter) -> None:
     meter = Meter(count)
-    assert count(context_meta(reading(), WORDING, [])) <= meter.meta(reading(), WORDING)
+    assert count(context_meta(reading(), WORDING, [])) <= most_context_meta(meter, reading(), WORDING)
     named = ["tool result 234 (12345 tokens)"] * 3
-    assert count(context_meta(reading(127_000), WORDING, named)) <= meter.meta(reading(127_000), WORDING)
+    assert count(context_meta(reading(127_000), WORDING, named)) <= most_context_meta(meter, reading(127_000), WORDING)
 
 
 def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:

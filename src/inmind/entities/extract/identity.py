@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from inmind.entities.config import EntityRules
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.shapes import as_code, as_id, is_code
 from inmind.entities.nouns import UNTYPED, singular, words
-from inmind.entities.reading import is_list, is_object
-from inmind.entities.rules import EntityRules
+from inmind.entities.parse_result import is_list, is_object
 
 # What some applications have instead of an id, the best first.
 _HANDLES = (

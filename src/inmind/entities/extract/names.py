@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from inmind.entities.nouns import words
-from inmind.entities.reading import is_object
+from inmind.entities.parse_result import is_object
 
 NAMES = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
 _OTHER_NAMES = (("display", "name"), ("full", "name"), ("fullname",), ("summary",))

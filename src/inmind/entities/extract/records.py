@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from inmind.core.events.entities import EntityPart
+from inmind.entities.config import EntityRules
 from inmind.entities.entity import MOST_PARTS
 from inmind.entities.extract.identity import Identity, is_pair
 from inmind.entities.extract.names import NAMES, as_name, name_of
@@ -21,9 +23,7 @@ from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import as_id, kind_of, looks_like_id
 from inmind.entities.nouns import UNTYPED
-from inmind.entities.reading import is_list, is_object, read
-from inmind.entities.rules import EntityRules
-from inmind.journal import Part
+from inmind.entities.parse_result import is_list, is_object, read
 
 MOST_RECORDS = 120
 """Entries of one list that are looked at."""
@@ -60,7 +60,7 @@ class Record:
     id: str
     name: str = ""
     parent: tuple[str, str] | None = None
-    parts: dict[str, Part] = field(default_factory=dict[str, Part])
+    parts: dict[str, EntityPart] = field(default_factory=dict[str, EntityPart])
     listed: bool = False
     """It is one of a list."""
     dead: bool = False
@@ -217,13 +217,13 @@ class Shapes:
             record.parts.pop(own, None)
         number = as_id(value.get("number"))
         if number and number != record.id:  # what people call it by, beside the id of a row
-            record.parts.setdefault(number, Part("number", number))
+            record.parts.setdefault(number, EntityPart("number", number))
         record.more = self._left_out
         record.dead = any(value.get(flag) is True for flag in _GRAVES)
 
     # -- parts ---------------------------------------------------------------------------------------------
 
-    def _collect(self, value: Mapping[str, Any], parts: dict[str, Part], depth: int, *, skip: str = "") -> None:
+    def _collect(self, value: Mapping[str, Any], parts: dict[str, EntityPart], depth: int, *, skip: str = "") -> None:
         """Every id below an object, with the type that its key or its object gives it, in order."""
         if depth > _DEEPEST:
             return
@@ -245,33 +245,33 @@ class Shapes:
             elif item is not None and says in ("own", "id"):
                 found = handle(key, item, self._rules)
                 if found:
-                    keep(parts, Part(found[0], found[1]))
+                    keep(parts, EntityPart(found[0], found[1]))
             if says == "key":
-                keep(parts, Part(noun, key))
+                keep(parts, EntityPart(noun, key))
 
-    def _of_text(self, key: str, says: str, text: str, parts: dict[str, Part]) -> None:
+    def _of_text(self, key: str, says: str, text: str, parts: dict[str, EntityPart]) -> None:
         if says == "private":
             return
         found = handle(key, text, self._rules)
         if found:
             type, id, kind = found
             if kind != "url" and (kind != "path" or kind_of(id) == "path"):
-                keep(parts, Part(type, id))
+                keep(parts, EntityPart(type, id))
         elif self._text > 0 and len(text) > _SHORT and " " in text and key not in NAMES:
             head = text[: self._text]
             self._text -= len(head)
             for one in ids_in_text(head, rules=self._rules):
                 if one.kind != "url":
-                    keep(parts, Part(one.type, one.id))
+                    keep(parts, EntityPart(one.type, one.id))
 
-    def _each(self, key: str, says: str, items: list[Any], parts: dict[str, Part], depth: int, noun: str) -> None:
+    def _each(self, key: str, says: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str) -> None:
         alike = _are_alike(items)
         for place, item in enumerate(items):
             if len(parts) >= MOST_PARTS or place >= MOST_RECORDS:
                 self._left_out += len(items) - place
                 return
             if alike:
-                keep(parts, Part(self._rules.type_named(noun), item))
+                keep(parts, EntityPart(self._rules.type_named(noun), item))
             elif is_object(item):
                 self._one(item, parts, depth, noun, entry=True)
             elif is_list(item):
@@ -280,29 +280,31 @@ class Shapes:
             else:
                 found = handle(key, item, self._rules)
                 if found and found[2] != "url":
-                    keep(parts, Part(found[0], found[1]))
+                    keep(parts, EntityPart(found[0], found[1]))
 
-    def _one(self, item: dict[str, Any], parts: dict[str, Part], depth: int, noun: str, *, entry: bool = False) -> None:
+    def _one(
+        self, item: dict[str, Any], parts: dict[str, EntityPart], depth: int, noun: str, *, entry: bool = False
+    ) -> None:
         item = _node(item)
         own = self._identity.own(item, (noun,)) or self._identity.only(item)
         if own is not None:
             type, id, key = own
             name = name_of(item, type)
-            keep(parts, Part(type, id, name))
+            keep(parts, EntityPart(type, id, name))
             known = name in parts
             self._collect(item, parts, depth, skip=key)
             if not known and name != id:
                 parts.pop(name, None)
         elif not entry and (mapped := self._of_map(item, (noun,))):
             for record in mapped:
-                keep(parts, Part(record.type, record.id, record.name))
+                keep(parts, EntityPart(record.type, record.id, record.name))
                 for part in record.parts.values():
                     keep(parts, part)
         else:
             self._collect(item, parts, depth, skip="key" if is_pair(item) else "")
 
 
-def keep(parts: dict[str, Part], part: Part) -> None:
+def keep(parts: dict[str, EntityPart], part: EntityPart) -> None:
     """A part once, with its name if it has one anywhere."""
     known = parts.get(part.id)
     if known is None:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
+from inmind.core.frozen import frozen
+from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.shapes import as_code, as_id, is_name, kind_of, kind_of_id
 from inmind.entities.nouns import UNTYPED
-from inmind.entities.reading import is_list, is_object, read
-from inmind.entities.rules import DEFAULT_RULES, EntityRules
-from inmind.frozen import frozen
+from inmind.entities.parse_result import is_list, is_object, read
 
 MOST_NODES = 20_000
 """Values of one call that are looked at."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.ids.arguments import TYPES, Found
 from inmind.entities.ids.keys import NEVER, noun_of
 from inmind.entities.ids.shapes import LONGEST, kind_of
 from inmind.entities.nouns import COMMON, UNTYPED
-from inmind.entities.rules import DEFAULT_RULES, EntityRules
 
 _LONG_NUMBER = 3
 """Digits of what is called a number: "order number 7" may be the seventh."""

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
 
+from inmind.entities.config import EntityRules
 from inmind.entities.ids.arguments import ids_in
 from inmind.entities.ids.keys import sense
 from inmind.entities.ids.prose import ids_in_text
 from inmind.entities.ids.shapes import LONGEST, as_id, looks_like_id
-from inmind.entities.rules import EntityRules
 
 pytestmark = pytest.mark.spec("B4")
 

@@ -1,0 +1,76 @@
+"""`inmind note`: a person keeps something in memory, as an agent would."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inmind.apps.cli.console import (
+    AsJson,
+    OfResource,
+    OfSession,
+    chosen_place,
+    existing_memory,
+    known_session,
+    one_of,
+    print_json,
+    say,
+)
+from inmind.core.events.base import Origin
+from inmind.documents.notes_page import stamp
+from inmind.errors import InvalidInput, NotFound
+from inmind.memory.memory import Memory
+from inmind.search.crystal import KINDS
+from inmind.search.note import IMPORTANCE
+
+STDIN = "-"
+
+
+def note(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to keep; - reads it from stdin.")],
+    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = IMPORTANCE,
+    kind: Annotated[
+        str, typer.Option(metavar="|".join(KINDS), help="What it is about.", autocompletion=one_of(KINDS))
+    ] = "general",
+    session: OfSession = None,
+    resource: OfResource = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep something for ever. Without --session or --resource, for whom the session last used in this folder is."""
+    if session is not None and resource is not None:
+        raise InvalidInput(field="--resource", value=resource, expected="nothing beside --session")
+    if resource is not None:
+        with Memory.open(
+            chosen_place(), embedder=None
+        ) as memory:  # whoever is noted of need not have talked to anybody
+            taken = memory.note(resource, _given(text), importance=importance, kind=kind, origin=Origin.USER)
+    else:
+        with existing_memory(embedder=None) as memory:
+            opened = known_session(memory, session or last_used(memory))
+            taken = opened.note(_given(text), importance=importance, kind=kind, origin=Origin.USER)
+            resource = opened.resource
+    if as_json:
+        return print_json({"id": taken.id, "at": taken.at.isoformat(), "resource": resource})
+    say(f"Noted at {stamp(taken.at)} as {taken.id}.")
+    return None
+
+
+def last_used(memory: Memory) -> str:
+    """The session that is meant where none is named."""
+    info = memory.latest()
+    if info is None:
+        hint = "`inmind sessions` lists those there are, --session or --resource names one"
+        raise NotFound(what="session in", name=str(Path.cwd()), hint=hint)
+    return info.id
+
+
+def _given(text: str) -> str:
+    if text != STDIN:
+        return text
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field="TEXT", value=error.object, expected="text in UTF-8") from error

@@ -1,0 +1,258 @@
+"""A replay in the terminal: a row for each file, and below it what memory changed, or all of it as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from inmind import InmindError, Rates
+from inmind.apps.cli.console import progress
+from inmind.apps.cli.exit_codes import Failed
+from inmind.apps.replay import Recording, ReplayReport, joined, read, replay, short, total
+from inmind.apps.replay.report import Side, Uses, percentile
+from inmind.core.text import counted, printable, shortened
+from inmind.history.compaction.policy import CompressionPolicy
+
+MOST_LISTED = 20
+"""Ids that are named one by one; the JSON has them all."""
+
+SHORT = 4
+"""A prompt with fewer times the tokens that memory adds says more about those than about memory."""
+
+LEGEND = (
+    "tokens, price: with memory against without. cached: of the tokens, with memory.",
+    "held: ids in mind when the agent used them. lost/without: ids in no part of the",
+    "prompt, with memory / without. ms: median time of prepare.",
+)
+
+Replayed = list[tuple[str, list[ReplayReport]]]
+
+
+def replay_files(
+    paths: Sequence[str],
+    *,
+    window: int,
+    limit: int | None = None,
+    as_one: bool = False,
+    thrifty: Rates | None = None,
+    keep: Path | None = None,
+) -> Replayed:
+    """Play all of them: by default as a session compacts by itself; thrifty, with that beside it to compare with."""
+    recorded = list(_read_all(paths, limit))
+    if as_one:
+        recorded = [(path, [joined(several, name=short(path))] if several else []) for path, several in recorded]
+    recordings = [recording for _, several in recorded for recording in several]
+    if thrifty is None:
+        played = replay(recordings, window=window, keep=keep)
+    else:
+        pays = replay(recordings, window=window, compression=CompressionPolicy.when_it_pays(thrifty), keep=keep)
+        plays = zip(pays, replay(recordings, window=window), strict=True)
+        played = (replace(once, when_full=again.memory) for once, again in plays)
+    with progress("replaying") as told:
+        reports: list[ReplayReport] = []
+        for report in played:
+            reports.append(report)
+            told(len(reports), len(recordings))
+    shown = iter(reports)
+    return [(path, [next(shown) for _ in several]) for path, several in recorded]
+
+
+def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Recording]]]:
+    """Everything before anything is played: a broken file costs no waiting, and each of several is named."""
+    broken: list[InmindError] = []
+    for path in paths:
+        try:
+            yield path, read(path, limit=limit)
+        except InmindError as error:
+            broken.append(error)
+    if broken:
+        raise Failed(*broken)
+
+
+def show_replay(console: Console, replayed: Replayed, *, rates: Rates, each: bool = False) -> None:
+    files = [total(reports, name=short(path)) for path, reports in replayed]
+    whole = total(files, name="total")
+    rows = [report for _, reports in replayed for report in reports] if each else files
+    console.print(_table([*rows, whole] if len(rows) != 1 else rows, rates))
+    console.print()
+    if whole.prompts or whole.memory.did_not_fit:
+        for line in LEGEND:
+            console.print(line, style="dim")
+        console.print()
+        console.print(_comparison(whole, rates))
+        console.print()
+    for sentence in (*_silences(replayed), *_in_words(whole, rates)):
+        console.print(Text(printable(sentence)))
+    for line in _listed(whole):
+        console.print(Text(printable(line)), soft_wrap=True)
+
+
+def in_full(replayed: Replayed, *, rates: Rates, window: int) -> dict[str, Any]:
+    files = [total(reports, name=path) for path, reports in replayed]
+    return {
+        "window": window,
+        "price_of_a_million": {
+            "input": round(rates.uncached * 1e6, 6),
+            "cached": round(rates.cached * 1e6, 6),
+            "written": round(rates.written * 1e6, 6),
+        },
+        "files": [
+            {**file.as_json(rates), "each": [report.as_json(rates) for report in reports]}
+            for file, (_, reports) in zip(files, replayed, strict=True)
+        ],
+        "total": total(files, name="total").as_json(rates),
+    }
+
+
+def _table(rows: Sequence[ReplayReport], rates: Rates) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("recording", overflow="fold", ratio=1)
+    for heading in ("prompts", "tokens", "cached", "price", "ids", "held", "lost/without", "ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        style = "bold" if row is rows[-1] and row.name == "total" else ""
+        table.add_row(Text(printable(row.name)), *_cells(row, rates), style=style)
+    return table
+
+
+def _cells(report: ReplayReport, rates: Rates) -> tuple[str, ...]:
+    bare = report.bare.ledger.tokens
+    return (
+        f"{report.prompts}",
+        _times(report.memory.ledger.tokens / bare if bare else None),
+        f"{report.memory.ledger.cached_share:.0%}",
+        _times(report.price_ratio(rates)),
+        f"{len(report.ids)}",
+        _share(report.ids.held_share),
+        f"{report.ids.lost}/{report.ids.lost_without_memory}",
+        f"{1000 * median(report.seconds):.1f}" if report.seconds else "-",
+    )
+
+
+def _comparison(report: ReplayReport, rates: Rates) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in ("with memory", "without", "ratio", "full history", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+
+    def row(what: str, shown: Callable[[Side], str], ratio: Callable[[Side], float | None] | None = None) -> None:
+        others = ((shown(other), _times(ratio(other)) if ratio else "") for other in (report.bare, report.full))
+        table.add_row(what, shown(report.memory), *chain.from_iterable(others))
+
+    row("tokens sent", lambda side: f"{side.ledger.tokens:,}", lambda side: report.token_ratio(against=side))
+    row("served from cache", lambda side: f"{side.ledger.cached_share:.1%}")
+    row("price", lambda side: f"${side.ledger.price(rates):,.4f}", lambda side: report.price_ratio(rates, against=side))
+    table.add_row("ids lost", f"{report.ids.lost:,}", f"{report.ids.lost_without_memory:,}", "", "0")
+    row("messages cut", lambda side: f"{side.cut_messages:,}")
+    row("tokens cut", lambda side: f"{side.cut_tokens:,}")
+    row("calls that did not fit", lambda side: f"{side.did_not_fit:,}")
+    return table
+
+
+def _in_words(report: ReplayReport, rates: Rates) -> Iterator[str]:
+    if report.prompts:
+        yield from _of_uses(report.ids, "id")
+        yield from _of_uses(report.names, "name") if report.names else ()
+        yield from _of_sizes(report)
+        yield from _of_compactions(report, rates)
+        yield from _of_prompts(report)
+        yield (
+            f"prepare: {1000 * median(report.seconds):.1f} ms (median), "
+            f"{1000 * percentile(report.seconds, 95):.1f} ms (p95)."
+        )
+    if report.left_out:
+        yield f"Left out: {', '.join(f'{count} {what}' for what, count in sorted(report.left_out.items()))}."
+
+
+def _of_uses(uses: Uses, noun: str) -> Iterator[str]:
+    if not uses:
+        yield f"The agent's calls use no {noun}."
+        return
+    yield (
+        f"Of {counted(len(uses), noun)} in the agent's calls {uses.known} had been said before "
+        f"({uses.user_given} first by the user): {uses.held} held, {uses.visible} only in the history."
+    )
+    if uses.lost:
+        yield f"{uses.lost} stood nowhere in the prompt, {uses.lost_though_held} of them held and cut from the block."
+
+
+def _of_sizes(report: ReplayReport) -> Iterator[str]:
+    added = mean(report.memory_tokens)
+    yield (
+        f"Memory adds {added:.0f} tokens to a prompt on average: guide, overview, meter, and entities with "
+        f"{mean(report.entity_tokens):.0f} ({max(report.entity_tokens)} at most)."
+    )
+    bare = report.bare.ledger
+    alone = bare.tokens / bare.calls if bare.calls else 0
+    if 0 < alone < SHORT * added:
+        yield (
+            f"They are about as many in a long conversation; without them a prompt here has {alone:.0f}, so that the "
+            "ratios say little about longer ones."
+        )
+
+
+def _of_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
+    several = report.compactions
+    if several:
+        reasons = ", ".join(f"{count} since {reason}" for reason, count in sorted(several.by_reason.items()))
+        yield (
+            f"{counted(len(several), 'compaction')} ({reasons}) took {counted(several.messages, 'message')} and "
+            f"{several.tokens:,} tokens out of view, into {counted(several.archives, 'archive')}; the largest stub has "
+            f"{several.largest_stub:,} tokens."
+        )
+    if report.when_full is not None:
+        ratio = report.price_ratio(rates, against=report.when_full)
+        yield f"Compacting as soon as it pays costs {_times(ratio)} what compacting only when full does."
+
+
+def _of_prompts(report: ReplayReport) -> Iterator[str]:
+    yield (
+        f"Of {counted(report.prompts, 'prompt')} {report.over_window} were over the window; {report.unpaired} calls or "
+        f"results stood alone; {len(report.unsaid)} of {report.must_survive:,} items that must survive were missing."
+    )
+    if report.no_room:
+        yield f"For {report.no_room:,} more there was no room, and the prompt said so."
+
+
+def _silences(replayed: Replayed) -> Iterator[str]:
+    """Files, and recordings of them, in which nothing could be played."""
+    for path, reports in replayed:
+        whole = total(reports, name=short(path))
+        silent = Counter(report.why_nothing for report in reports if report.why_nothing)
+        if whole.why_nothing:
+            yield f"Nothing was played in {whole.name}: {whole.why_nothing}."
+        else:
+            for why, count in silent.items():
+                yield f"Nothing was played in {count} of {counted(len(reports), 'recording')} of {whole.name}: {why}."
+
+
+def _listed(report: ReplayReport) -> Iterator[str]:
+    lost = [use for use in report.ids.each if use.lost]
+    unsaid = [use for use in report.names.each if use.lost]
+    invented = [use for use in report.ids.each if use.from_nowhere]
+    for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("From nowhere", "id", invented)):
+        if uses:
+            yield f"{what}: {counted(len(uses), noun)}"
+        for use in uses[:MOST_LISTED]:
+            yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
+        if len(uses) > MOST_LISTED:
+            yield f"  and {len(uses) - MOST_LISTED} more: see --json"
+    for one in report.unsaid[:MOST_LISTED]:
+        yield f"Missing: {one.kind} {shortened(one.text, 60)!r}, prompt {one.prompt} of {one.recording}"
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"

@@ -1,0 +1,97 @@
+"""`inmind search`: deep memory, looked into from outside."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
+
+import typer
+
+from inmind.apps.cli.console import (
+    AsJson,
+    OfResource,
+    OfSession,
+    check_known,
+    existing_memory,
+    one_of,
+    print_json,
+    progress,
+    say,
+)
+from inmind.core.paths import INDEX
+from inmind.core.settings import SOURCES
+from inmind.memory.memory import Memory
+from inmind.search.crystal import KINDS
+from inmind.search.query import Hit
+from inmind.search.render import told
+
+
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    limit: Annotated[int, typer.Option(help="How many hits, at most.")] = 10,
+    resource: OfResource = None,
+    session: OfSession = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind", metavar="|".join(KINDS), help="Only crystals of this kind.", autocompletion=one_of(KINDS)
+        ),
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="|".join(SOURCES), help="Only from there.", autocompletion=one_of(SOURCES)),
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="Not before this day or time.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Not after it.")] = None,
+    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="What was known on that day.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what was ever said, noted or seen."""
+    with existing_memory() as memory:
+        check_known(memory, session=session, resource=resource)
+        with _while_indexing(memory):
+            hits = memory.search(
+                query,
+                resource=resource,
+                limit=limit,
+                kinds=kinds,
+                sources=sources,
+                since=since,
+                until=until,
+                session=session,
+                as_of=as_of,
+            )
+        if as_json:
+            return print_json([_hit_as_json(hit) for hit in hits])
+        say(told(hits) if hits else "Nothing was found.")
+    return None
+
+
+def _while_indexing(memory: Memory) -> AbstractContextManager[object]:
+    """The first search of a home reads all of its journal, which takes a while where that is long."""
+    is_made = memory.home is None or (memory.home / INDEX).exists()
+    return nullcontext() if is_made else progress("indexing")
+
+
+def _hit_as_json(hit: Hit) -> dict[str, Any]:
+    crystal = hit.crystal
+    return {
+        "id": crystal.id,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "text": hit.passage,
+        "before": hit.before,
+        "after": hit.after,
+        "kind": crystal.kind,
+        "source": crystal.source,
+        "resource": crystal.resource,
+        "session": crystal.session,
+        "path": crystal.path,
+        "speaker": crystal.speaker,
+        "origin": crystal.origin.value,
+        "trust": crystal.trust.name.lower(),
+        "at": crystal.at.isoformat(),
+        "importance": crystal.importance,
+        "lifecycle": crystal.lifecycle,
+        "superseded_by": crystal.superseded_by,
+    }

@@ -1,0 +1,258 @@
+"""Tenants on a disk: each is a home, in a folder of homes.
+
+Whoever can write to the folder is an operator; a tenant is handed its home, and nothing else. A home is erased in one
+transaction of its journal, in which all tables go and a mark comes: nobody can open it any more, and who has it open
+can write nothing more to it. The files follow, that journal last, so that whoever is killed meanwhile leaves what is
+still listed and opens as nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import unquote
+
+import apsw
+
+from inmind.core.paths import DATABASE, as_file, checked_home
+from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
+from inmind.memory.bundle.staging import aside, sweep
+from inmind.store.atomic_files import make_private, sync_folder, translated
+from inmind.store.named_sql import named
+from inmind.store.sqlite import APPLICATION_ID, BUSY_SECONDS, SqliteStore, is_full
+from inmind.store.tenants import NOTHING, Inventory, Tenant, Tenants, Where, checked_tenant, taken, unknown
+
+ERASED = 0x696E6D78
+"""In the header of a journal instead of ours: what was in it is gone for good."""
+
+_TRIES = 3
+_sql = named("tenants")
+
+
+class TenantHomes:
+    """The Tenants of one folder."""
+
+    def __init__(self, folder: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._folder = checked_home(folder).absolute()
+        self._busy_seconds = busy_seconds
+        if os.path.lexists(self._folder / DATABASE):
+            expected = "a folder that homes are in, and not a home itself"
+            raise InvalidInput(field="home", value=str(folder), expected=expected)
+
+    @property
+    def place(self) -> str:
+        return str(self._folder)
+
+    def all(self) -> Sequence[Tenant]:
+        found = [Tenant(name=name, admitted=True, bytes=_size(home)) for name, home in self._homes()]
+        return sorted(found, key=lambda one: one.name)
+
+    @contextmanager
+    def entered(self, name: str) -> Generator[Path]:
+        yield self._home(checked_tenant(name))
+
+    def inventory(self, name: str) -> Inventory:
+        home = self._home(checked_tenant(name))
+        with self._journal(home) as journal:
+            if not _is_erased(journal):
+                return _inventory(journal)
+        _remove(home)
+        raise unknown(name, self.place, (one for one, _ in self._homes()))
+
+    def identity(self, name: str) -> object:
+        home = dict(self._homes()).get(checked_tenant(name))
+        return None if home is None else _identity(home)
+
+    def is_within(self, others: Tenants, name: str) -> bool:
+        folder, home = self._folder.resolve(), others.identity(name)
+        return any(_identity(above) == home for above in (folder, *folder.parents) if above.exists())
+
+    @contextmanager
+    def arriving(self, name: str, *, continues: Callable[[Where], bool] | None = None) -> Generator[Path]:
+        home = self._folder / as_file(checked_tenant(name))
+        with suppress(OSError):
+            os.rmdir(home)
+        if os.path.lexists(home):
+            if continues is None or not _is_home(home) or not continues(home):
+                raise taken(name)
+            sweep(home)
+            yield home
+            return
+        make_private(self._folder)
+        with aside(home) as folder:
+            yield (made := folder / "home")
+            SqliteStore(made / DATABASE).close()
+            try:
+                os.rename(made, home)
+            except OSError as error:
+                raise taken(name) if os.path.lexists(home) else translated(error, home) from error
+            sync_folder(self._folder)
+
+    def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder asks nobody for one
+        return str(self._folder / as_file(checked_tenant(name)))
+
+    def admit(self, name: str, password: str) -> None:
+        """Whoever may read the folder is let in."""
+
+    def lacks(self, name: str) -> str:  # noqa: ARG002 -- whatever it is called
+        return ""
+
+    @contextmanager
+    def held(self, name: str) -> Generator[_Held]:
+        home = self._home(checked_tenant(name))
+        with self._journal(home, writing=True) as journal:
+            yield (held := _Held(home, journal))
+        if held.is_erased:
+            _remove(home)
+
+    def erase(self, name: str) -> Inventory:
+        with self.held(name) as held:
+            was = held.inventory()
+            held.erase()
+        return was
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _homes(self) -> Iterator[tuple[str, Path]]:
+        try:
+            entries = sorted(os.scandir(self._folder), key=lambda entry: entry.name)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise translated(error, self._folder) from error
+        for entry in entries:
+            with suppress(InvalidInput):
+                name = checked_tenant(unquote(entry.name))
+                if as_file(name) == entry.name and _is_home(Path(entry.path)):
+                    yield name, Path(entry.path)
+
+    def _home(self, name: str) -> Path:
+        """By the folder's own list: a disk may take another name for this one."""
+        for there, home in self._homes():
+            if there == name:
+                return home
+        with suppress(OSError):
+            os.rmdir(self._folder / as_file(name))  # somebody was killed before this was gone too: it is empty
+        raise unknown(name, self.place, (one for one, _ in self._homes()))
+
+    @contextmanager
+    def _journal(self, home: Path, *, writing: bool = False) -> Generator[Any]:
+        """The journal, in one transaction. What was written is in the file itself afterwards, and not in a log beside
+        it that is removed before it.
+        """
+        path = home.resolve() / DATABASE
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+        connection: Any = None
+        try:
+            connection = apsw.Connection(str(path), flags=flags)
+            connection.set_busy_timeout(int(self._busy_seconds * 1000))
+            connection.pragma("synchronous", "full")
+            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            if connection.pragma("application_id") not in (APPLICATION_ID, ERASED):
+                raise UnsafeStorage(place=str(path), reason="it is a database of another program")
+            yield connection
+            connection.execute("COMMIT")
+            if writing:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as error:
+            raise self._translated(error, connection, path) from error
+        finally:
+            if connection is not None:
+                connection.close()  # which takes back what was not committed
+
+    def _translated(self, error: apsw.Error, connection: Any, path: Path) -> InmindError:
+        place, reason = str(path), str(error)
+        if isinstance(error, apsw.BusyError | apsw.LockedError):
+            return StoreBusy(place=place, seconds=self._busy_seconds)
+        if connection is not None and is_full(error, connection):
+            return StorageFull(place=place)
+        if isinstance(error, apsw.IOError):
+            return NotDurable(place=place, reason=reason)
+        if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
+            return UnsafeStorage(place=place, reason=reason)
+        return Damaged(place=place, reason=reason)
+
+
+class _Held:
+    """A home whose journal is locked for writing: the system unlocks it, should its holder be killed."""
+
+    def __init__(self, home: Path, journal: Any) -> None:
+        self.place, self._journal = home, journal
+        self.is_erased = False
+
+    def inventory(self) -> Inventory:
+        return _inventory(self._journal)
+
+    def erase(self) -> None:
+        for (table,) in self._journal.execute(_sql("tables")).fetchall():
+            quoted = table.replace('"', '""')
+            self._journal.execute(f'DROP TABLE "{quoted}"')
+        self._journal.execute("CREATE TABLE erased (at TEXT DEFAULT CURRENT_TIMESTAMP)")
+        self._journal.pragma("application_id", ERASED)
+        self.is_erased = True
+
+
+def _inventory(journal: Any) -> Inventory:
+    if _is_erased(journal):
+        return NOTHING
+    versions, keys = (cast(list[tuple[str, int]], journal.execute(_sql(of)).fetchall()) for of in ("versions", "keys"))
+    return Inventory(versions=dict(versions), keys_of=dict(keys))
+
+
+def _is_erased(journal: Any) -> bool:
+    """Somebody was killed before its files were gone."""
+    return journal.pragma("application_id") == ERASED
+
+
+def _is_home(path: Path) -> bool:
+    """A folder of its own with a journal in it; a link is neither."""
+    try:
+        folder, journal = os.lstat(path), os.lstat(path / DATABASE)
+    except OSError:
+        return False
+    return stat.S_ISDIR(folder.st_mode) and stat.S_ISREG(journal.st_mode)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _size(home: Path) -> int:
+    total = 0
+    for folder, _, files in os.walk(home):
+        for file in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, file)).st_size
+    return total
+
+
+def _remove(home: Path) -> None:
+    """Links are removed and not followed. Who had it open may just be writing one of its pages: then once more."""
+    for tries in range(1, _TRIES + 1):
+        try:
+            for entry in sorted(os.scandir(home), key=lambda entry: (entry.name == DATABASE, entry.name)):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    os.unlink(entry.path)
+            os.rmdir(home)
+            sync_folder(home.parent)
+            return
+        except OSError as error:
+            if tries == _TRIES:
+                raise translated(error, home) from error

@@ -1,0 +1,1 @@
+"""What every room builds on: events, messages, JSON, text, tokens. It knows no subject."""

@@ -1,0 +1,69 @@
+"""JSON text and digests: the one way in which values are written and compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from inmind.core.events.wire_names import STORED_NAMES
+
+V = TypeVar("V")
+
+
+def to_json(value: object) -> str:
+    """The one way we write JSON: compact, readable in any script."""
+    return _COMPACT.encode(value)
+
+
+def digest(*texts: str) -> str:
+    """A short name for content: 64 bits, enough to tell versions apart (it is not a signature)."""
+    hashed = blake2b(digest_size=8)
+    for text in texts:
+        hashed.update(text.encode("utf-8", "surrogatepass"))
+        hashed.update(b"\x00")
+    return hashed.hexdigest()
+
+
+def digest_of(value: object) -> str:
+    """The same for a JSON value, whatever the order of its keys."""
+    return digest(_SORTED.encode(value))
+
+
+def encode_fields(value: object) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults, under their stored names."""
+    fields = ((stored, getattr(value, name), default) for name, stored, default in _fields_of(type(value)))
+    return {stored: value for stored, value, default in fields if default is dataclasses.MISSING or value != default}
+
+
+def decode_fields(kind: type[V], stored: Mapping[str, Any]) -> V:
+    """A dataclass from its fields under their stored names."""
+    names = _names_in_code(kind)
+    return kind(**({names.get(key, key): value for key, value in stored.items()} if names else stored))
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, str, Any], ...]:
+    stored = STORED_NAMES.get(kind.__name__, {})
+    return tuple((field.name, stored.get(field.name, field.name), field.default) for field in dataclasses.fields(kind))
+
+
+@cache
+def _names_in_code(kind: type[Any]) -> dict[str, str]:
+    return {stored: name for name, stored in STORED_NAMES.get(kind.__name__, {}).items()}
+
+
+def encode_nested(value: object) -> object:
+    """Nested payload values as JSON; anything else was let in by an edge that should have refused it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return encode_fields(value)
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a JSON object
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=encode_nested)
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_nested)

@@ -1,0 +1,181 @@
+"""What a message may be made of: the values JSON can carry, found out before anything is stored.
+
+A host that hands in bytes, NaN or half a surrogate pair gets the exact place named at once. Later, in the
+journal or on the way to a provider, the same value would fail far from whoever put it there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate, count
+from operator import sub
+from typing import Any, TypeGuard
+
+from inmind.core.messages.model import Wire
+from inmind.errors import InvalidInput
+
+DEEPEST = 200
+
+# Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
+_BITS = 13_000
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def check_json(value: object, field: str) -> None:
+    """Raise InvalidInput for whatever JSON cannot carry. A cycle is found as what it is to JSON: endless depth.
+
+    The walk keeps its own stack, so that no input can exhaust Python's.
+    """
+    pending: list[tuple[Any, str, int]] = [(value, field, 0)]
+    while pending:
+        node, place, depth = pending.pop()
+        if depth >= DEEPEST and (is_object(node) or is_list(node)):
+            raise InvalidInput(field=_short(place), value=node, expected=f"at most {DEEPEST} levels of nesting")
+        if is_object(node):
+            for key, item in node.items():
+                check_text(key, f"{place} (a key)")
+                if type(item) is str and item.isascii():
+                    continue
+                pending.append((item, f"{place}.{key}", depth + 1))
+        elif is_list(node):
+            pending.extend((item, f"{place}[{index}]", depth + 1) for index, item in enumerate(node))
+        else:
+            _check_scalar(node, place)
+
+
+def through_json(value: Any) -> Any:
+    """A copy of an object or list that JSON gives back as it was; None for any other, which needs a closer look."""
+    if not (is_object(value) or is_list(value)):
+        return None
+    try:
+        text = _STRICT.encode(value)
+        encoded = text.encode()
+        copy = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return copy if copy == value and _is_shallow(encoded) else None
+
+
+_STRICT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _is_shallow(encoded: bytes) -> bool:
+    """No deeper than allowed, by the brackets alone; those inside of strings can only make it look deeper."""
+    steps = encoded.translate(_STEPS, _NO_BRACKETS)
+    return len(steps) <= DEEPEST or max(map(sub, accumulate(steps), count(1))) <= DEEPEST
+
+
+_STEPS = bytes.maketrans(b"[{]}", b"\x02\x02\x00\x00")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def plain(value: Any, field: str) -> Any:
+    """A copy in plain objects and lists, ours to keep. What a provider's client hands out gives itself up to it."""
+    try:
+        return _plain(value, field, 0)
+    except RecursionError:
+        raise InvalidInput(field=field, value="…", expected=f"at most {DEEPEST} levels of nesting") from None
+
+
+def _plain(value: Any, field: str, depth: int) -> Any:
+    if is_object(value):
+        if depth > DEEPEST:
+            raise RecursionError
+        return {key: item if type(item) is str else _plain(item, field, depth + 1) for key, item in value.items()}
+    if is_list(value):
+        if depth > DEEPEST:
+            raise RecursionError
+        return [_plain(item, field, depth + 1) for item in value]
+    if hasattr(value, "model_dump"):
+        try:
+            # By alias, since a field may be a keyword in Python; and in silence: clients fill models without checking.
+            dumped = value.model_dump(mode="json", exclude_unset=True, by_alias=True, warnings=False)
+        except Exception as error:  # a foreign object may raise anything
+            raise InvalidInput(field=field, value=value, expected="an object that can be dumped") from error
+        return _plain(dumped, field, depth + 1)
+    return value
+
+
+def check_text(value: object, field: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidInput(field=field, value=value, expected="a string")
+    if value.isascii():
+        return
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field=field, value=value, expected="text without lone surrogates") from None
+
+
+def text_at(wire: dict[str, Any], key: str, field: str) -> str:
+    value = wire.get(key)
+    if not isinstance(value, str):
+        raise InvalidInput(field=f"{field}.{key}", value=value, expected="a string")
+    return value
+
+
+def object_at(wire: dict[str, Any], key: str, field: str) -> dict[str, Any]:
+    value = wire.get(key)
+    if not is_object(value):
+        raise InvalidInput(field=f"{field}.{key}", value=value, expected="an object")
+    return value
+
+
+def objects_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[str, Any], str]]:
+    """The objects of a list, each with its place."""
+    value = wire.get(key)
+    if not is_list(value):
+        raise InvalidInput(field=f"{field}.{key}", value=value, expected="a list")
+    for index, item in enumerate(value):
+        if not is_object(item):
+            raise InvalidInput(field=f"{field}.{key}[{index}]", value=item, expected="an object")
+    return [(item, f"{field}.{key}[{index}]") for index, item in enumerate(value)]
+
+
+def typed_parts_at(wire: dict[str, Any], key: str, field: str) -> list[tuple[dict[str, Any], str]]:
+    """The content parts of a list, each with its place and known to have a type and, where that is text, text."""
+    parts = objects_at(wire, key, field)
+    for part, place in parts:
+        if text_at(part, "type", place) in TEXTUAL:
+            text_at(part, "text", place)
+    return parts
+
+
+TEXTUAL = frozenset({"text", "input_text", "output_text"})
+"""What parts are called that are words."""
+
+
+def last_place(wires: Sequence[Wire], wanted: Callable[[Wire], bool]) -> int | None:
+    return next((place for place in range(len(wires) - 1, -1, -1) if wanted(wires[place])), None)
+
+
+def without_id(wire: Wire) -> Wire:
+    """The very same object, unless it has an id that the provider would refuse."""
+    return {key: value for key, value in wire.items() if key != "id"} if "id" in wire else wire
+
+
+def _check_scalar(value: object, field: str) -> None:
+    if isinstance(value, str):
+        check_text(value, field)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput(field=field, value=value, expected="a finite number")
+    elif isinstance(value, int):
+        if value.bit_length() > _BITS:
+            # The number itself cannot be shown: printing it is what Python refuses.
+            raise InvalidInput(field=field, value=f"{value.bit_length()} bits", expected="a shorter integer")
+    elif value is not None:
+        raise InvalidInput(field=field, value=value, expected="a value that JSON can carry")
+
+
+def _short(place: str) -> str:
+    return place if len(place) <= 200 else f"{place[:200]}…"

@@ -1,0 +1,1 @@
+"""Words and sentences of English and Chinese, for every rule that reads text."""

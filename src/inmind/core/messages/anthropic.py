@@ -1,0 +1,350 @@
+"""Messages of Anthropic's API.
+
+There are only users and assistants here: results are blocks of a user's message, always first in it, and all the
+results of one assistant message stand in the one that follows; alone in it, where the assistant waits for them in the
+middle of a turn. Text must say something, the user begins, and
+arguments are an object. What other formats allow is bent to that here, always the same way, so that the same
+conversation makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, NoReturn
+
+from inmind.core.json import (
+    check_json,
+    check_text,
+    is_list,
+    is_object,
+    last_place,
+    object_at,
+    text_at,
+    typed_parts_at,
+    without_id,
+)
+from inmind.core.messages.cache_control import Tail, mark_before, marks_left, with_mark_before_tail
+from inmind.core.messages.model import (
+    OPENING,
+    Call,
+    Content,
+    Demands,
+    Head,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Result,
+    Role,
+    Text,
+    Wire,
+)
+from inmind.core.messages.system import in_paragraphs, system_items
+from inmind.core.text import inert
+from inmind.errors import InvalidInput
+
+NAME = "anthropic"
+EMPTY = "(empty)"
+
+# The one key of an input that was no JSON object: the model's own words, as they were.
+RAW = "_raw"
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+class AnthropicMessages:
+    name: str = NAME
+    demands: Demands = Demands(answers="together", ids_once="conversation", user_begins=True, marked_by_us=True)
+
+    def check(self, wire: object, *, field: str) -> None:
+        if not is_object(wire):
+            raise InvalidInput(field=field, value=wire, expected="a message: an object with a role")
+        role, content = wire.get("role"), wire.get("content")
+        if len(wire) == 2 and type(content) is str and type(role) is str and role in _ROLES:
+            check_text(content, f"{field}.content")
+            return
+        check_json(wire, field)
+        if not isinstance(role, str) or role not in _ROLES:
+            raise InvalidInput(field=f"{field}.role", value=role, expected=f"one of {', '.join(_ROLES)}")
+        if isinstance(content, str):
+            return
+        if not is_list(content):
+            raise InvalidInput(field=f"{field}.content", value=content, expected="a string or a list of blocks")
+        for block, place in typed_parts_at(wire, "content", field):
+            _check_block(block, role, place)
+
+    def check_tool(self, tool: object, *, field: str) -> None:
+        if not is_object(tool) or not isinstance(tool.get("name", tool.get("type")), str) or "function" in tool:
+            expected = 'an Anthropic tool: {"name": …, "input_schema": {…}}'
+            raise InvalidInput(field=field, value=tool, expected=expected)
+
+    def outgoing(self, wire: Wire) -> Wire:
+        return without_id(wire)
+
+    def is_system(self, wire: Wire) -> bool:
+        return wire.get("role") == "system"
+
+    def check_system(self, system: object, *, field: str) -> None:
+        for block, place in system_items(system, field, "text blocks"):
+            if text_at(block, "type", place) != "text":
+                raise InvalidInput(field=f"{place}.type", value=block["type"], expected="text")
+            text_at(block, "text", place)
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        if isinstance(system, str):
+            return system
+        return in_paragraphs(block["text"] for block in _system_blocks(system) if block["type"] == "text")
+
+    def read(self, wire: Wire) -> Message:
+        role, content = wire["role"], wire["content"]
+        if isinstance(content, str):
+            return Message(_ROLES[role], (Text(content),) if content else ())
+        parts = tuple(_read_block(block) for block in content)
+        if parts and all(isinstance(part, Result) for part in parts):
+            return Message("tool", parts)
+        return Message(_ROLES[role], parts)
+
+    def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - what it reads like tells it all here
+        """Anthropic itself gives out empty answers; and hosts put results behind text. Neither is taken back."""
+        only_results = True
+        for part in message.parts:
+            if isinstance(part, Result):
+                if not only_results or not _ID.fullmatch(part.id) or any(_is_blank(inner) for inner in part.parts):
+                    return False
+                continue
+            only_results = False
+            if _is_blank(part) or (isinstance(part, Call) and not _ID.fullmatch(part.id)):
+                return False
+        return bool(message.parts)
+
+    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        turns: list[tuple[str, list[dict[str, Any]]]] = []
+        for message in messages:
+            role = "assistant" if message.role == "assistant" else "user"
+            blocks = [block for part in message.parts for block in _write_block(part, message.role)]
+            if not blocks and any(not _is_blank(part) for part in message.parts):
+                continue
+            if turns and turns[-1][0] == role:
+                turns[-1][1].extend(blocks)
+            else:
+                turns.append((role, blocks))
+        if turns and turns[0][0] == "assistant":
+            turns.insert(0, ("user", [_text_block(OPENING)]))
+        return [{"role": role, "content": _content(blocks)} for role, blocks in turns]
+
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        place = last_place(wires, lambda wire: wire["role"] == "user")
+        # An earlier message, and not none at all: memory that has no tail to change in would have to change in the
+        # prefix, before everything that is cached.
+        while place is not None and _is_of_results_alone(wires, place):
+            place = last_place(wires[:place], lambda wire: wire["role"] == "user")
+        return place
+
+    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        place = self.carrier(wires)
+        if place is None:
+            return None
+        said = wires[place]["content"]
+        blocks: list[Any] = said if is_list(said) else [_text_block(said)] if said else []
+        carrying = {**wires[place], "content": [*blocks, Tail(_text_block(text))]}
+        return [*wires[:place], carrying, *wires[place + 1 :]]
+
+    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+        system = _system_blocks(head.system)
+        left = marks_left(system, tools or (), wires)
+        # The mark in the conversation covers everything before it, the memory too: with room for one, it is that.
+        messages = with_mark_before_tail(wires) if left else list(wires)
+        if head.memory:
+            memory = _text_block(head.memory)
+            system.append({**memory, "cache_control": mark_before(messages)} if left > 1 else memory)
+        request: dict[str, Any] = {"messages": messages}
+        if system:
+            request["system"] = system
+        if tools:
+            request["tools"] = list(tools)
+        return request
+
+
+def _is_of_results_alone(wires: Sequence[Wire], place: int) -> bool:
+    """Would the provider refuse anything beside the results in this message?
+
+    So it is where they go to code that it runs, and where a tool of its own has not been run yet.
+    """
+    said = wires[place]["content"]
+    if not is_list(said) or not any(block["type"] == "tool_result" for block in said):
+        return False
+    turn = takewhile(lambda wire: wire["role"] == "assistant", reversed(wires[:place]))
+    blocks = [block for wire in turn if is_list(wire["content"]) for block in wire["content"]]
+    awaited = {block.get("id") for block in blocks if block["type"] == "server_tool_use"}
+    done = {block.get("tool_use_id") for block in blocks}
+    return bool(awaited - done) or any(_is_called_by_code(block) for block in blocks)
+
+
+def _is_called_by_code(block: Wire) -> bool:
+    caller = block.get("caller")
+    return block["type"] == "tool_use" and is_object(caller) and caller.get("type") != "direct"
+
+
+def _check_block(block: dict[str, Any], role: str, field: str) -> None:
+    kind = block["type"]
+    if kind == "tool_use":
+        if role != "assistant":
+            raise InvalidInput(field=f"{field}.type", value=kind, expected="tool_use in an assistant message only")
+        text_at(block, "id", field)
+        text_at(block, "name", field)
+        object_at(block, "input", field)
+    elif kind == "tool_result":
+        if role != "user":
+            raise InvalidInput(field=f"{field}.type", value=kind, expected="tool_result in a user message only")
+        text_at(block, "tool_use_id", field)
+        content = block.get("content")
+        if is_list(content):
+            for inner, place in typed_parts_at(block, "content", field):
+                _check_image(inner, place)
+        elif content is not None and not isinstance(content, str):
+            raise InvalidInput(field=f"{field}.content", value=content, expected="a string or a list of blocks")
+    else:
+        _check_image(block, field)
+
+
+def _check_image(block: dict[str, Any], field: str) -> None:
+    if block["type"] != "image":
+        return
+    source = object_at(block, "source", field)
+    kind = text_at(source, "type", f"{field}.source")
+    for key in {"base64": ("media_type", "data"), "url": ("url",)}.get(kind, ()):
+        text_at(source, key, f"{field}.source")
+
+
+def _read_block(block: Wire) -> Part:
+    kind = block["type"]
+    if kind == "tool_use":
+        return Call(block["id"], block["name"], _arguments(block["input"]))
+    if kind == "tool_result":
+        content = block.get("content") or ()
+        inner = (Text(content),) if isinstance(content, str) else tuple(_read_content(part) for part in content)
+        return Result(block["tool_use_id"], inner, error=bool(block.get("is_error")))
+    return _read_content(block)
+
+
+def _read_content(block: Wire) -> Content:
+    kind = block["type"]
+    if kind == "text":
+        return Text(block["text"])
+    if kind == "image":
+        source = block["source"]
+        if source["type"] == "base64" and source["media_type"]:
+            return Image(source["data"], source["media_type"])
+        if source["type"] == "url":
+            return Image.at(source["url"])
+    return Opaque(NAME, kind, block)
+
+
+def _write_block(part: Part, role: Role) -> Iterator[dict[str, Any]]:
+    if isinstance(part, Text):
+        if part.text.strip():
+            yield _text_block(_as_system(part.text) if role in {"system", "developer"} else part.text)
+    elif isinstance(part, Image):
+        if role != "assistant":
+            yield _image_block(part)
+    elif isinstance(part, Call):
+        yield {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": input_of(part.arguments)}
+    elif isinstance(part, Result):
+        yield _result_block(part)
+    elif part.format == NAME:
+        yield dict(part.body)
+
+
+def _as_system(text: str) -> str:
+    """System words in the middle of a conversation, for a provider that knows them only at its head."""
+    return f"<system_message>{inert(text)}</system_message>"
+
+
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _image_block(image: Image) -> dict[str, Any]:
+    if image.media_type:
+        return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.source}}
+    return {"type": "image", "source": {"type": "url", "url": image.source}}
+
+
+def _result_block(result: Result) -> dict[str, Any]:
+    content = [block for part in result.parts for block in _write_block(part, "tool")]
+    written: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(result.id)}
+    if content:
+        written["content"] = _plainest(content)
+    if result.error:
+        written["is_error"] = True
+    return written
+
+
+def _content(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if not blocks:
+        return EMPTY
+    return _plainest(sorted(blocks, key=lambda block: block["type"] != "tool_result"))
+
+
+def _plainest(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    return str(blocks[0]["text"]) if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, Text) and not part.text.strip()
+
+
+def _id(given: str) -> str:
+    """An id that Anthropic takes. It follows from the given one alone, so a call and its result cannot drift apart."""
+    if _ID.fullmatch(given):
+        return given
+    digest = hashlib.sha256(given.encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', given)}_{digest}"
+
+
+def input_of(arguments: str) -> dict[str, Any]:
+    """The input that a model wrote as text; where it is no JSON object, the words themselves."""
+    if not arguments:
+        return {}
+    given = _object_in(arguments)
+    return {RAW: arguments} if given is None else given
+
+
+def _arguments(given: Mapping[str, Any]) -> str:
+    """The arguments as JSON text, or the words that were no JSON when they were written here."""
+    raw = given.get(RAW)
+    if len(given) == 1 and isinstance(raw, str) and raw and _object_in(raw) is None:
+        return raw
+    return json.dumps(given, ensure_ascii=False)
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    """The object that a JSON text holds; None for broken JSON, and for JSON that nobody could send on."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+        check_json(value, "arguments")
+    except (ValueError, RecursionError, InvalidInput):
+        return None
+    return value if is_object(value) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _system_blocks(system: Sequence[Wire] | str | None) -> list[dict[str, Any]]:
+    """The host's system prompt as blocks. System messages are opened, blocks stand as they are."""
+    if not system:
+        return []
+    if isinstance(system, str):
+        return [_text_block(system)] if system.strip() else []
+    blocks: list[dict[str, Any]] = []
+    for given in system:
+        content = given["content"] if "role" in given else [given]
+        blocks += [_text_block(content)] if isinstance(content, str) else [dict(block) for block in content]
+    return [block for block in blocks if block["type"] != "text" or block["text"].strip()]

@@ -1,0 +1,324 @@
+"""Messages of OpenAI's chat completions, and of the many servers that speak like it.
+
+An assistant message holds everything said in one go, with its calls in a field beside the content; every result
+is a message of its own. Fields outside the content (reasoning, a refusal, audio) are `Opaque` with a body
+{field: value}, which tells them from opaque content parts: those have a `type`.
+
+The calls that came before tools (`function_call`, answered by the role `function`) have no ids: the name is the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeGuard
+
+from inmind.core.json import (
+    check_json,
+    check_text,
+    is_list,
+    is_object,
+    last_place,
+    object_at,
+    objects_at,
+    text_at,
+    typed_parts_at,
+    without_id,
+)
+from inmind.core.messages.model import (
+    Call,
+    Content,
+    Demands,
+    Head,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Result,
+    Role,
+    Text,
+    Wire,
+)
+from inmind.core.messages.system import check_system_role, system_items, words_of
+from inmind.errors import InvalidInput
+
+NAME = "openai"
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_PLAIN = frozenset({"system", "developer", "user", "assistant"})
+_CARRIERS = frozenset({"user", "tool", "function"})
+_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
+_SPOKEN_BESIDE_CONTENT = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio")
+
+
+class OpenAIChat:
+    name: str = NAME
+    demands: Demands = Demands(answers="next", ids_once="message", assistant_images=True, silence_left_out=True)
+
+    def check(self, wire: object, *, field: str) -> None:
+        if not is_object(wire):
+            raise InvalidInput(field=field, value=wire, expected="a message: an object with a role")
+        role, content = wire.get("role"), wire.get("content")
+        if len(wire) == 2 and type(content) is str and type(role) is str and role in _PLAIN:
+            check_text(content, f"{field}.content")
+            return
+        check_json(wire, field)
+        if not isinstance(role, str) or role not in _ROLES:
+            raise InvalidInput(field=f"{field}.role", value=role, expected=f"one of {', '.join(_ROLES)}")
+        _check_content(wire, field, may_be_missing=role in {"assistant", "function"})
+        if role == "assistant":
+            _check_calls(wire, field)
+        elif role == "tool":
+            text_at(wire, "tool_call_id", field)
+        elif role == "function":
+            text_at(wire, "name", field)
+
+    def check_tool(self, tool: object, *, field: str) -> None:
+        if not is_object(tool) or not isinstance(tool.get("type"), str) or "input_schema" in tool:
+            raise InvalidInput(field=field, value=tool, expected='a chat tool: {"type": "function", "function": {…}}')
+
+    def outgoing(self, wire: Wire) -> Wire:
+        sent = without_id(wire)
+        audio = _audio(sent)
+        return sent if audio is None or audio == sent["audio"] else {**sent, "audio": audio}
+
+    def is_system(self, wire: Wire) -> bool:
+        return wire.get("role") in ("system", "developer")
+
+    def check_system(self, system: object, *, field: str) -> None:
+        for wire, place in system_items(system, field, "system messages"):
+            check_system_role(wire, place)
+            self.check(wire, field=place)
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        return words_of(system, self.read)
+
+    def read(self, wire: Wire) -> Message:
+        role, content = wire["role"], wire.get("content")
+        if role == "user" and type(content) is str:
+            return Message("user", (Text(content),) if content else ())
+        said = tuple(_read_content(content))
+        if role == "assistant":
+            return Message("assistant", (*_read_fields(wire), *said, *_read_calls(wire)))
+        if role in {"tool", "function"}:
+            return Message("tool", (Result(wire["tool_call_id" if role == "tool" else "name"], said),))
+        return Message(_ROLES[role], said)
+
+    def sendable(self, wire: Wire, message: Message) -> bool:
+        """Servers give out empty lists of calls, and answers with no content at all. OpenAI takes back neither."""
+        if message.role != "assistant":
+            return True
+        if wire.get("tool_calls") == []:
+            return False
+        return wire.get("content") not in (None, []) or any(map(wire.get, _INSTEAD_OF_CONTENT))
+
+    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        wires: list[dict[str, Any]] = []
+        # Results of one turn must follow each other, so the pictures among them wait until the last one is written.
+        pictures: list[dict[str, Any]] = []
+        for message in _with_assistants_joined(messages):
+            wires += [_write_result(result) for result in message.results]
+            shown = [part for result in message.results for part in _write_pictures(result)]
+            rest = tuple(part for part in message.parts if not isinstance(part, Result))
+            wire = _write_said(message.role, rest) if rest or not message.parts else None
+            if wire is None:
+                pictures += shown
+                continue
+            wires += _picture_message(pictures + shown)
+            pictures = []
+            wires.append(wire)
+        return wires + _picture_message(pictures)
+
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        return last_place(wires, lambda wire: wire["role"] in _CARRIERS)
+
+    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        place = self.carrier(wires)
+        if place is None:
+            return None
+        wire = wires[place]
+        return [*wires[:place], {**wire, "content": _carrying(wire, text)}, *wires[place + 1 :]]
+
+    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+        system: list[Wire] = []
+        if isinstance(head.system, str):
+            system = [{"role": "system", "content": head.system}]
+        elif head.system:
+            system = list(head.system)
+        if head.memory:
+            role = "developer" if system and system[-1].get("role") == "developer" else "system"
+            system = [*system, {"role": role, "content": head.memory}]
+        request: dict[str, Any] = {"messages": [*system, *wires]}
+        if tools:
+            request["tools"] = list(tools)
+        return request
+
+
+def _check_content(wire: dict[str, Any], field: str, *, may_be_missing: bool) -> None:
+    content = wire.get("content")
+    if isinstance(content, str) or (content is None and may_be_missing):
+        return
+    if not is_list(content):
+        raise InvalidInput(field=f"{field}.content", value=content, expected="a string or a list of content parts")
+    for part, place in typed_parts_at(wire, "content", field):
+        if part["type"] == "image_url" and not isinstance(part.get("image_url"), str):
+            text_at(object_at(part, "image_url", place), "url", f"{place}.image_url")
+
+
+def _check_calls(wire: dict[str, Any], field: str) -> None:
+    if wire.get("tool_calls") is not None:
+        for call, place in objects_at(wire, "tool_calls", field):
+            text_at(call, "id", place)
+            kind = call.get("type", "function")
+            if kind == "custom":
+                custom = object_at(call, "custom", place)
+                text_at(custom, "name", f"{place}.custom")
+                text_at(custom, "input", f"{place}.custom")
+            elif kind == "function":
+                _check_function(object_at(call, "function", place), f"{place}.function")
+            else:
+                raise InvalidInput(field=f"{place}.type", value=kind, expected="function or custom")
+    if wire.get("function_call") is not None:
+        _check_function(object_at(wire, "function_call", field), f"{field}.function_call")
+
+
+def _check_function(function: dict[str, Any], field: str) -> None:
+    text_at(function, "name", field)
+    text_at(function, "arguments", field)
+
+
+def _read_content(content: Any) -> Iterator[Content]:
+    if isinstance(content, str):
+        if content:
+            yield Text(content)
+    elif is_list(content):
+        for part in content:
+            kind = part["type"]
+            if kind == "text":
+                yield Text(part["text"])
+            elif kind == "image_url":
+                image = part["image_url"]
+                yield Image.at(image if isinstance(image, str) else image["url"])
+            else:
+                yield Opaque(NAME, kind, part)
+
+
+def _read_fields(wire: Wire) -> Iterator[Opaque]:
+    for key in _SPOKEN_BESIDE_CONTENT:
+        if wire.get(key) is not None:
+            said = _audio(wire) if key == "audio" else None
+            yield Opaque(NAME, key, {key: wire[key] if said is None else said})
+
+
+def _audio(wire: Wire) -> Wire | None:
+    """What an assistant said aloud is given out as sound, and taken back by its id alone."""
+    audio = wire.get("audio")
+    return {"id": audio["id"]} if is_object(audio) and audio.get("id") else None
+
+
+def _read_calls(wire: Wire) -> Iterator[Call]:
+    for call in wire.get("tool_calls") or ():
+        if call.get("type") == "custom":
+            yield Call(call["id"], call["custom"]["name"], call["custom"]["input"], custom=True)
+        else:
+            yield Call(call["id"], call["function"]["name"], call["function"]["arguments"])
+    legacy = wire.get("function_call")
+    if legacy is not None:
+        yield Call(legacy["name"], legacy["name"], legacy["arguments"])
+
+
+def _with_assistants_joined(messages: Sequence[Message]) -> Iterator[Message]:
+    """Neighbouring assistant messages as one, unless both have the same field beside their content."""
+    joined: Message | None = None
+    for message in messages:
+        if joined and message.role == "assistant" and not _fields(joined) & _fields(message):
+            joined = Message("assistant", joined.parts + message.parts)
+            continue
+        if joined:
+            yield joined
+        joined = message if message.role == "assistant" else None
+        if joined is None:
+            yield message
+    if joined:
+        yield joined
+
+
+def _fields(message: Message) -> set[str]:
+    return {part.kind for part in message.parts if isinstance(part, Opaque) and "type" not in part.body}
+
+
+def _write_said(role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
+    """One message, or None when nothing of it can be said here."""
+    content = [written for part in parts for written in _write_part(part)]
+    fields = [part.body for part in parts if _is_own(part) and "type" not in part.body]
+    calls = [_write_call(part) for part in parts if isinstance(part, Call)]
+    if parts and not (content or fields or calls):
+        return None
+    wire: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": _content(content)}
+    if role != "assistant":
+        return wire
+    for body in fields:
+        wire.update(body)
+    if calls:
+        wire["tool_calls"] = calls
+    if not content and any(map(wire.get, _INSTEAD_OF_CONTENT)):
+        wire["content"] = None
+    return wire
+
+
+def _is_own(part: Part) -> TypeGuard[Opaque]:
+    return isinstance(part, Opaque) and part.format == NAME
+
+
+def _write_part(part: Part) -> Iterator[dict[str, Any]]:
+    if isinstance(part, Text):
+        yield {"type": "text", "text": part.text}
+    elif isinstance(part, Image):
+        yield {"type": "image_url", "image_url": {"url": part.url}}
+    elif _is_own(part) and "type" in part.body:
+        yield dict(part.body)
+
+
+def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """The plainest form that reads back the same: an empty text part is not the same as no text."""
+    if not parts:
+        return ""
+    if len(parts) == 1 and parts[0]["type"] == "text" and parts[0]["text"]:
+        return str(parts[0]["text"])
+    return parts
+
+
+def _write_call(call: Call) -> dict[str, Any]:
+    if call.custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _write_result(result: Result) -> dict[str, Any]:
+    content = [written for part in result.spoken if not isinstance(part, Image) for written in _write_part(part)]
+    return {"role": "tool", "tool_call_id": result.id, "content": _content(content)}
+
+
+def _write_pictures(result: Result) -> list[dict[str, Any]]:
+    """A tool message takes text only: its pictures follow in a user message that says whose they are."""
+    pictures = [written for part in result.parts if isinstance(part, Image) for written in _write_part(part)]
+    return [{"type": "text", "text": f"Images in the result of {result.id}:"}, *pictures] if pictures else []
+
+
+def _picture_message(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": parts}] if parts else []
+
+
+def _carrying(wire: Wire, text: str) -> str | list[Any]:
+    content, tail = wire.get("content"), {"type": "text", "text": text}
+    if is_list(content):
+        return [*content, tail]
+    if wire["role"] == "function":
+        return f"{content}\n\n{text}" if content else text
+    return [{"type": "text", "text": content}, tail] if content else [tail]

@@ -1,0 +1,212 @@
+"""Replies of OpenAI's chat completions, and of the many servers that speak like it.
+
+A chunk holds pieces of one message: what is text grows, what is a list grows by the `index` of its entries, and what
+names something is said once. Other servers say it in every chunk, say the name of a tool in pieces, or leave the index
+of all calls at 0 or out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from inmind.core.json import is_list, is_object, object_at, objects_at, plain
+from inmind.core.messages import FORMATS
+from inmind.core.messages.openai import NAME
+from inmind.core.messages.replies.reply import (
+    Reply,
+    Usage,
+    id_of,
+    in_one,
+    model_of,
+    no_reply,
+    peek,
+    unended,
+    usage_of,
+    without_nothing,
+)
+from inmind.errors import InvalidInput
+
+_BESIDE_CONTENT = (
+    "tool_calls",
+    "function_call",
+    "refusal",
+    "audio",
+    "annotations",
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+)
+_CUT = ("length", "content_filter")
+_SAID_ONCE = frozenset({"role", "id", "type", "format"})
+_ONE_CHOICE = "one choice: of several, pass the message that was chosen"
+
+
+class ChatReplies:
+    name: str = NAME
+
+    def is_reply(self, reply: object) -> bool:
+        return is_object(reply) and any(key in reply for key in ("choices", *_BESIDE_CONTENT))
+
+    def is_chunk(self, chunk: object) -> bool:
+        return peek(chunk, "choices") is not None or peek(chunk, "type") == "chunk"
+
+    def read(self, reply: object, *, field: str) -> Reply:
+        if not is_object(reply):
+            raise no_reply(reply, field=field)
+        if "choices" not in reply:
+            return Reply(format=NAME, wires=(_message(reply, field),))
+        choices = objects_at(reply, "choices", field)
+        if len(choices) != 1:
+            raise InvalidInput(field=f"{field}.choices", value=f"{len(choices)} choices", expected=_ONE_CHOICE)
+        choice, place = choices[0]
+        reason = choice.get("finish_reason", "stop")
+        if not reason or reason == "error":
+            raise unended(choice.get("error", reason), field=f"{place}.finish_reason")
+        message = _message(object_at(choice, "message", place), f"{place}.message")
+        usage = _usage(reply.get("usage"))
+        return Reply(
+            format=NAME, wires=(message,), id=id_of(reply), model=model_of(reply), usage=usage, whole=reason not in _CUT
+        )
+
+    def pieces(self) -> ChatPieces:
+        return ChatPieces()
+
+
+class ChatPieces:
+    def __init__(self) -> None:
+        self._id: Any = None
+        self._model: Any = None
+        self._usage: Any = None
+        self._deltas: list[dict[str, Any]] = []
+        self._reason: Any = None
+
+    def add(self, chunk: object, field: str) -> None:
+        if peek(chunk, "choices") is None and peek(chunk, "type") is not None:
+            # An event of the client's own: either it wraps a chunk, or it says again what one has said.
+            chunk = peek(chunk, "chunk")
+            if chunk is None:
+                return
+        given = plain(chunk, field)
+        if not is_object(given):
+            raise InvalidInput(field=field, value=given, expected="a chunk: an object")
+        self._id = self._id or given.get("id")
+        self._model = given.get("model") or self._model
+        self._usage = given.get("usage") or self._usage
+        for choice, place in objects_at({"choices": given.get("choices") or []}, "choices", field):
+            if (choice.get("index") or 0) != 0:
+                raise InvalidInput(field=f"{place}.index", value=choice["index"], expected=_ONE_CHOICE)
+            if choice.get("delta") is not None:
+                self._deltas.append(object_at(choice, "delta", place))
+            self._reason = choice.get("finish_reason") or self._reason
+
+    @property
+    def ended(self) -> bool:
+        return self._reason is not None
+
+    def joined(self, field: str) -> dict[str, Any] | None:
+        message: Any = _joined([{"role": "assistant"}, *self._deltas], f"{field}.choices[0].message")
+        if not self.ended:
+            message = _without_stubs(message)
+            if not any(value for key, value in message.items() if key != "role"):
+                return None
+        choice = {"message": message, "finish_reason": self._reason or "length"}
+        return {"id": self._id, "model": self._model, "choices": [choice], "usage": self._usage}
+
+
+def _message(given: dict[str, Any], field: str) -> dict[str, Any]:
+    """The message as it may go back.
+
+    Left out are fields beside the content that only say "nothing here", and what the client has parsed. A text that
+    is empty stays: there are servers that miss empty reasoning.
+    """
+    if not any(key in given for key in ("role", "content", *_BESIDE_CONTENT)):
+        raise no_reply(given, field=field)
+    role = given.get("role") or "assistant"
+    if role != "assistant":
+        raise InvalidInput(field=f"{field}.role", value=role, expected="assistant")
+    wire: dict[str, Any] = {"role": role, "content": given.get("content")}
+    beside = without_nothing(given, *wire, "parsed")
+    wire.update((key, value) for key, value in beside.items() if value != [])
+    if is_list(wire.get("tool_calls")):
+        wire["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
+    FORMATS[NAME].check(wire, field=field)
+    return wire
+
+
+def _without_stubs(message: dict[str, Any]) -> dict[str, Any]:
+    """A message that was cut, without calls of which not even the name has come."""
+    calls: Any = message.get("tool_calls") or []
+    return {**message, "tool_calls": [call for call in calls if peek(call, "id") and _is_named(call)]}
+
+
+def _is_named(call: Any) -> bool:
+    function, custom = peek(call, "function"), peek(call, "custom")
+    return all(isinstance(peek(custom or function, key), str) for key in ("name", "input" if custom else "arguments"))
+
+
+def _call(given: Any) -> Any:
+    """A call, without its number in a stream."""
+    if not is_object(given):
+        return given
+    call = without_nothing(given, "index")
+    if is_object(call.get("function")):
+        call["function"] = without_nothing(call["function"], "parsed_arguments")
+    return call
+
+
+def _usage(given: Any) -> Usage | None:
+    cached = peek(peek(given, "prompt_tokens_details"), "cached_tokens")
+    return usage_of(prompt=peek(given, "prompt_tokens"), cached=cached, completion=peek(given, "completion_tokens"))
+
+
+def _joined(pieces: Sequence[Any], field: str, *, once: bool = False) -> Any:
+    """A value out of its pieces; `once` for text that is never said in pieces, only again."""
+    some = [piece for piece in pieces if piece is not None]
+    if some and all(isinstance(piece, str) for piece in some):
+        return next((piece for piece in reversed(some) if piece), "") if once else in_one(some)
+    if some and all(is_object(piece) for piece in some):
+        keys = dict.fromkeys(key for piece in some for key in piece)
+        fields = {key: [piece.get(key) for piece in some] for key in keys}
+        return {
+            key: _joined(parts, f"{field}.{key}", once=key in _SAID_ONCE or (key == "name" and is_said_again(parts)))
+            for key, parts in fields.items()
+        }
+    if some and all(is_list(piece) for piece in some):
+        entries = _entries(part for piece in some for part in piece)
+        return [_joined(parts, f"{field}[{place}]") for place, parts in enumerate(entries)]
+    if any(isinstance(piece, str | list | dict) for piece in some):
+        kinds = sorted({type(piece).__name__ for piece in some})
+        raise InvalidInput(field=field, value=kinds, expected="pieces of one kind")
+    return some[-1] if some else None
+
+
+def is_said_again(pieces: Sequence[Any]) -> bool:
+    """Is this the whole name of a tool, over and over, and not the name in pieces?"""
+    said = [piece for piece in pieces if piece]
+    return all(piece == said[0] for piece in said)
+
+
+def _entries(pieces: Iterable[Any]) -> list[list[Any]]:
+    """The pieces of a list, by the entry that each belongs to."""
+    entries: list[list[Any]] = []
+    for piece in pieces:
+        begun = next((entry for entry in reversed(entries) if belongs(piece, entry[0])), None)
+        if begun is None:
+            entries.append([piece])
+        else:
+            begun.append(piece)
+    return entries
+
+
+def belongs(piece: Any, first: Any) -> bool:
+    """Is this a piece of the entry that began like that? Its index says so. A few servers give all calls the same, or
+    none, and then the ids tell them apart; of anything else, what has no index is an entry of its own."""
+    index = peek(piece, "index")
+    if index != peek(first, "index") or (index is None and not (_is_call(piece) and _is_call(first))):
+        return False
+    return all(not (one := peek(piece, key)) or one == (peek(first, key) or one) for key in ("id", "type"))
+
+
+def _is_call(piece: Any) -> bool:
+    return peek(piece, "function") is not None or peek(piece, "custom") is not None

@@ -1,0 +1,282 @@
+"""Input items of OpenAI's Responses API.
+
+What chat says in one assistant message is a row of items here: reasoning, a message, each call, each result. Every
+item is read by itself, so one item is one `Message`. Item kinds that only OpenAI understands are `Opaque` under
+their type; opaque parts *inside* a message are named `message.<type>`, which tells the two apart when written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from inmind.core.json import (
+    check_json,
+    check_text,
+    is_list,
+    is_object,
+    last_place,
+    text_at,
+    typed_parts_at,
+)
+from inmind.core.messages.model import (
+    Call,
+    Content,
+    Demands,
+    Head,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Result,
+    Role,
+    Text,
+    Wire,
+)
+from inmind.core.messages.system import check_system_role, system_items, words_of
+from inmind.errors import InvalidInput
+
+NAME = "responses"
+
+_ROLES: dict[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
+_IN_A_MESSAGE = "message."
+_REFERENCE = "item_reference"
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+# What OpenAI asks of the host beside the host's own tools, and what answers that: what a tool of OpenAI's did that the
+# host runs, or the host's consent.
+_ANSWERED_BY = {
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "mcp_approval_request": "mcp_approval_response",
+    "shell_call": "shell_call_output",
+    "tool_search_call": "tool_search_output",
+}
+_ANSWERS = {answer: asked for asked, answer in _ANSWERED_BY.items()}
+_SAID_BY_HOSTS: dict[str, Role] = {
+    "additional_tools": "developer",
+    "compaction_trigger": "developer",
+    "configuration_update": "developer",
+    _REFERENCE: "user",
+    "mcp_approval_response": "user",
+}
+
+
+class OpenAIResponses:
+    name: str = NAME
+    demands: Demands = Demands(
+        answers="anywhere",
+        ids_once="open",
+        custom_results=True,
+        instructs=True,
+        opaque_leads=frozenset({"reasoning"}),
+        words="input_text",
+    )
+
+    def check(self, wire: object, *, field: str) -> None:
+        if not is_object(wire):
+            raise InvalidInput(field=field, value=wire, expected="an input item: an object with a role or a type")
+        role, content = wire.get("role"), wire.get("content")
+        if len(wire) == 2 and type(content) is str and type(role) is str and role in _ROLES:
+            check_text(content, f"{field}.content")
+            return
+        check_json(wire, field)
+        kind = wire.get("type")
+        if kind is None and role is None and isinstance(wire.get("id"), str):
+            return  # an item_reference may leave its type out
+        if kind is None and role is None:
+            raise InvalidInput(field=f"{field}.type", value=kind, expected="a type, or a role beside it")
+        if kind is None or kind == "message":
+            _check_message(wire, field)
+            return
+        if text_at(wire, "type", field) in _CALLS:
+            for key in ("call_id", "name", _CALLS[kind]):
+                text_at(wire, key, field)
+        elif kind in _RESULTS:
+            text_at(wire, "call_id", field)
+            _check_said(wire, "output", field)
+
+    def check_tool(self, tool: object, *, field: str) -> None:
+        if not is_object(tool) or not isinstance(tool.get("type"), str) or "function" in tool:
+            expected = 'a responses tool: {"type": "function", "name": …, "parameters": {…}}'
+            raise InvalidInput(field=field, value=tool, expected=expected)
+
+    def outgoing(self, wire: Wire) -> Wire:
+        return wire  # items have ids of the provider's own here
+
+    def is_system(self, wire: Wire) -> bool:
+        return _is_message(wire) and wire.get("role") in ("system", "developer")
+
+    def check_system(self, system: object, *, field: str) -> None:
+        for wire, place in system_items(system, field, "system messages"):
+            check_system_role(wire, place)
+            if not _is_message(wire):
+                raise InvalidInput(field=f"{place}.type", value=wire["type"], expected="message")
+            self.check(wire, field=place)
+
+    def system_text(self, system: Sequence[Wire] | str | None) -> str:
+        return words_of(system, self.read)
+
+    def read(self, wire: Wire) -> Message:
+        if _is_message(wire):
+            return Message(_ROLES[wire["role"]], tuple(_read_content(wire.get("content"), _IN_A_MESSAGE)))
+        kind = wire.get("type") or _REFERENCE
+        if kind in _CALLS:
+            custom = kind == "custom_tool_call"
+            return Message("assistant", (Call(wire["call_id"], wire["name"], wire[_CALLS[kind]], custom=custom),))
+        if kind in _RESULTS:
+            said = tuple(_read_content(wire["output"], ""))
+            return Message("tool", (Result(wire["call_id"], said, custom=kind == "custom_tool_call_output"),))
+        return Message(_role(kind), (_opaque(kind, wire),))
+
+    def sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - every item given out is taken back
+        return True
+
+    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        custom: dict[str, bool] = {}
+        items: list[dict[str, Any]] = []
+        for message in messages:
+            role: Role = "user" if message.role == "tool" else message.role
+            if not message.parts:
+                items.append({"role": role, "content": ""})
+            said: list[dict[str, Any]] = []
+            for part in message.parts:
+                if isinstance(part, Call):
+                    custom[part.id] = part.custom
+                item = _write_item(part, custom)
+                if item is None:
+                    said += _write_content(part, role, _IN_A_MESSAGE)
+                    continue
+                items += _write_message(role, said)
+                said = []
+                items.append(item)
+            items += _write_message(role, said)
+        return items
+
+    def carrier(self, wires: Sequence[Wire]) -> int | None:
+        return last_place(wires, lambda wire: _carrying_key(wire) is not None)
+
+    def carry(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
+        place = self.carrier(wires)
+        key = None if place is None else _carrying_key(wires[place])
+        if place is None or key is None:
+            return None
+        said = wires[place].get(key)
+        parts = said if is_list(said) else [{"type": "input_text", "text": said}] if said else []
+        carrying = {**wires[place], key: [*parts, {"type": "input_text", "text": text}]}
+        return [*wires[:place], carrying, *wires[place + 1 :]]
+
+    def request(self, head: Head, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+        request: dict[str, Any] = {}
+        if isinstance(head.system, str):
+            request["instructions"] = head.system
+        system = [] if head.system is None or isinstance(head.system, str) else list(head.system)
+        if head.memory:
+            system.append({"role": "developer", "content": [{"type": "input_text", "text": head.memory}]})
+        request["input"] = [*system, *wires]
+        if tools:
+            request["tools"] = list(tools)
+        return request
+
+
+def _is_message(wire: Wire) -> bool:
+    return wire.get("type") == "message" or (wire.get("type") is None and wire.get("role") is not None)
+
+
+def _role(kind: str) -> Role:
+    """Whose an item is that has no role, or one that says little."""
+    return _SAID_BY_HOSTS.get(kind) or ("tool" if kind.endswith("_output") else "assistant")
+
+
+def _opaque(kind: str, wire: Wire) -> Opaque:
+    """A tool search that OpenAI runs itself asks nothing of the host. An answer may name its call by `id` alone."""
+    if wire.get("execution") == "server":
+        return Opaque(NAME, kind, wire)
+    asked = _ANSWERS.get(kind, kind)
+    if asked not in _ANSWERED_BY:
+        return Opaque(NAME, kind, wire)
+    id = next((wire[key] for key in ("approval_request_id", "call_id", "id") if wire.get(key)), None)
+    name = f"{asked} {id}"
+    return Opaque(NAME, kind, wire, answers=name) if kind in _ANSWERS else Opaque(NAME, kind, wire, asks=name)
+
+
+def _check_message(wire: dict[str, Any], field: str) -> None:
+    role = wire.get("role")
+    if not isinstance(role, str) or role not in _ROLES:
+        raise InvalidInput(field=f"{field}.role", value=role, expected=f"one of {', '.join(_ROLES)}")
+    _check_said(wire, "content", field)
+
+
+def _check_said(wire: dict[str, Any], key: str, field: str) -> None:
+    said = wire.get(key)
+    if isinstance(said, str):
+        return
+    if not is_list(said):
+        raise InvalidInput(field=f"{field}.{key}", value=said, expected="a string or a list of content parts")
+    for part, place in typed_parts_at(wire, key, field):
+        if part["type"] == "input_image" and part.get("image_url") is not None:
+            text_at(part, "image_url", place)
+
+
+def _read_content(content: Any, prefix: str) -> Iterator[Content]:
+    if isinstance(content, str):
+        if content:
+            yield Text(content)
+        return
+    for part in content:
+        kind = part["type"]
+        if kind in _TEXTS:
+            yield Text(part["text"])
+        elif kind == "input_image" and part.get("image_url") is not None:
+            yield Image.at(part["image_url"])
+        else:
+            yield Opaque(NAME, prefix + kind, part)
+
+
+def _write_item(part: Part, custom: Mapping[str, bool]) -> dict[str, Any] | None:
+    """What is an item of its own here; None for what belongs inside a message. `custom` tells of the calls so far."""
+    if isinstance(part, Call):
+        kind = "custom_tool_call" if part.custom else "function_call"
+        return {"type": kind, "call_id": part.id, "name": part.name, _CALLS[kind]: part.arguments}
+    if isinstance(part, Result):
+        kind = "custom_tool_call_output" if custom.get(part.id, part.custom) else "function_call_output"
+        said = [written for inner in part.spoken for written in _write_content(inner, "user", "")]
+        return {"type": kind, "call_id": part.id, "output": _plainest(said)}
+    if isinstance(part, Opaque) and part.format == NAME and not part.kind.startswith(_IN_A_MESSAGE):
+        return dict(part.body)
+    return None
+
+
+def _write_content(part: Part, role: Role, prefix: str) -> Iterator[dict[str, Any]]:
+    """A part inside a message or a result. An assistant's message has no place for a picture."""
+    if isinstance(part, Text):
+        yield {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
+    elif isinstance(part, Image) and role != "assistant":
+        yield {"type": "input_image", "image_url": part.url}
+    elif isinstance(part, Opaque) and part.format == NAME and part.kind.startswith(prefix):
+        yield dict(part.body)
+
+
+def _write_message(role: Role, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not said:
+        return []
+    return [{"role": role, "content": said if role == "assistant" else _plainest(said)}]
+
+
+def _plainest(said: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """The plainest form that reads back the same: an empty text part is not the same as no text."""
+    if not said:
+        return ""
+    if len(said) == 1 and said[0]["type"] == "input_text" and said[0]["text"]:
+        return str(said[0]["text"])
+    return said
+
+
+def _carrying_key(wire: Wire) -> str | None:
+    """Where this item takes one more part, if it does. Outputs of OpenAI's own tools have fixed shapes."""
+    if _is_message(wire):
+        return "content" if wire["role"] == "user" else None
+    return "output" if wire.get("type") in _RESULTS else None

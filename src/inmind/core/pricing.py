@@ -1,0 +1,77 @@
+"""What the prompts of a session cost: tokens from cache, written to it, and sent past it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from math import inf
+from typing import Any
+
+from inmind.core.events.prompt import UsageReported
+from inmind.core.frozen import frozen
+from inmind.errors import InvalidInput
+
+
+@frozen
+class Rates:
+    """Price of a token, by how it was served. The default counts in full-price input tokens."""
+
+    uncached: float = 1.0
+    cached: float = 0.1
+    written: float = 1.25
+
+    def __post_init__(self) -> None:
+        for name in ("uncached", "cached", "written"):
+            _price(getattr(self, name), name)
+
+    @classmethod
+    def per_million(cls, *, input: float, cached: float | None = None, written: float | None = None) -> Rates:
+        """Rates from a price list: what a million input, cache-read and cache-write tokens cost."""
+        full = _price(input, "input")
+        read = full * 0.1 if cached is None else _price(cached, "cached")
+        write = full * 1.25 if written is None else _price(written, "written")
+        return cls(uncached=full / 1e6, cached=read / 1e6, written=write / 1e6)
+
+
+@frozen
+class Ledger:
+    """Sums over all calls. `reported_*` is what the provider said, where it did."""
+
+    calls: int = 0
+    cached: int = 0
+    written: int = 0
+    uncached: int = 0
+    reported_calls: int = 0
+    reported_prompt: int = 0
+    reported_cached: int = 0
+    completion: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.cached + self.written + self.uncached
+
+    @property
+    def cached_share(self) -> float:
+        return self.cached / self.tokens if self.tokens else 0.0
+
+    def price(self, rates: Rates | None = None) -> float:
+        rates = rates or Rates()
+        return self.cached * rates.cached + self.written * rates.written + self.uncached * rates.uncached
+
+    def with_usage(self, reported: UsageReported, *, times: int = 1) -> Ledger:
+        """With what the provider said of one call; `times=-1` takes it out again."""
+        return replace(
+            self,
+            reported_calls=self.reported_calls + times,
+            reported_prompt=self.reported_prompt + times * reported.prompt_tokens,
+            reported_cached=self.reported_cached + times * reported.cached_tokens,
+            completion=self.completion + times * reported.completion_tokens,
+        )
+
+    def freeze(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _price(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise InvalidInput(field=field, value=value, expected="a price, 0 or more")
+    return value

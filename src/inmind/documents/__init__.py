@@ -1,0 +1,1 @@
+"""Texts that people can edit: documents, the overview, the notes page, the scratchpad."""

@@ -1,0 +1,222 @@
+"""What is handed in, as JSON of our own: checked and copied in one walk, with the exact place named if it is not JSON.
+
+A copy, because whoever keeps the original could change the state behind the journal's back. The walk has a stack of its
+own and counts what it copies, so depth, cycles and sheer size end in an error that says where, and not in a crash.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from inmind.core.encoding import to_json
+from inmind.core.frozen import frozen
+from inmind.documents.document import MOST_BYTES
+from inmind.documents.scratchpad.paths import is_list, is_object, spelt
+from inmind.errors import InvalidInput
+
+DEEPEST = 32
+"""Levels of objects: more than any agent's notes have, and few enough for every walk over them."""
+
+DEEPEST_IN_ALL = 200
+"""Levels of objects and lists together, which every reader of JSON on the way can take."""
+
+# Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
+_BITS = 13_000
+
+# Beside Python's own (`__class__`), the names by which JavaScript is made to change all of its objects at once:
+# whoever reads the state, in whichever language, is never handed them.
+_UNSAFE = frozenset({"constructor", "prototype"})
+
+_SMALL_ENOUGH = f"at most {MOST_BYTES} bytes of JSON in all"
+
+
+@frozen
+class Plain:
+    value: Any
+    dropped: tuple[str, ...]
+    """Where keys were left out because they are unsafe."""
+
+
+def plain(given: object, field: str) -> Plain:
+    """A copy in plain objects, lists and scalars, or InvalidInput with the path of what cannot be copied."""
+    copy: dict[str, Any] = {}
+    dropped: list[str] = []
+    size = 0
+    pending = [_Visit(given, copy, field)]
+    while pending:
+        visit = pending.pop()
+        node, into, slot = visit.node, visit.into, visit.slot
+        if is_object(node):
+            entries = _entries(node, visit)
+            dropped += [spelt((*visit.steps[1:], key)) for key, _ in entries if _is_unsafe(key)]
+            into[slot] = an_object = dict[str, Any]()
+            size += visit.fill(an_object, [entry for entry in entries if not _is_unsafe(entry[0])], pending)
+        elif is_list(node):
+            into[slot] = a_list = [None] * _checked_length(node, visit)
+            size += visit.fill(a_list, enumerate(node), pending)
+        elif node is None or isinstance(node, str | int | float):
+            into[slot] = scalar = _scalar(node, visit)
+            size += _weight(scalar)
+        else:
+            pending.append(visit._replace(node=_dumped(node, visit), levels=visit.levels + 1))
+        if size > MOST_BYTES:
+            raise too_large(copy[field], field)
+    return Plain(copy[field], tuple(dropped))
+
+
+def too_large(value: Any, field: str) -> InvalidInput:
+    """Names what is to blame, by following the path for as long as one part has most of the whole."""
+    path: list[str | int] = []
+    size = len(to_json(value))
+    while is_object(value) or is_list(value):
+        parts = value.items() if is_object(value) else enumerate(value)
+        sized = [(len(to_json(part)), step, part) for step, part in parts]
+        largest, step, part = max(sized, key=lambda one: one[0], default=(0, "", None))
+        if 2 * largest < size:
+            break
+        path.append(step)
+        value, size = part, largest
+    return InvalidInput(field=spelt(path, field), value=f"{size} characters or more", expected=_SMALL_ENOUGH)
+
+
+class _Visit(NamedTuple):
+    """A value that needs a closer look, and the place in the copy that is kept for it."""
+
+    node: Any
+    into: Any
+    slot: str | int
+    above: _Visit | None = None
+    levels: int = 1
+    """How deep it stands, counting objects and lists, itself among them."""
+    objects: int = 1
+    """The same, counting objects only."""
+
+    def fill(self, inner: Any, parts: Iterable[tuple[str | int, Any]], pending: list[_Visit]) -> int:
+        """Copy what can be copied at once, and leave the rest to visits of its own; the size of it all, so far."""
+        size = 0
+        levels, objects = self.levels + 1, self.objects + is_object(self.node)
+        closer: list[_Visit] = []
+        for step, part in parts:
+            weight = _weight(part)
+            inner[step] = part if weight else None
+            if not weight:
+                closer.append(_Visit(part, inner, step, self, levels, objects))
+            size += weight + (1 if isinstance(step, int) else len(step) + 4)
+        pending += reversed(closer)
+        return size
+
+    @property
+    def steps(self) -> list[str | int]:
+        """The name of the field that was handed in, and the way from there."""
+        return [*(self.above.steps if self.above else ()), self.slot]
+
+    def refused(self, expected: str, value: object = ..., *, at: str = "") -> InvalidInput:
+        field, *path = self.steps
+        value = self.node if value is ... else value
+        return InvalidInput(field=spelt(path, str(field)) + at, value=value, expected=expected)
+
+
+def _entries(node: Mapping[Any, Any], visit: _Visit) -> list[tuple[str, Any]]:
+    if visit.objects > DEEPEST:
+        raise visit.refused(f"at most {DEEPEST} levels of objects")
+    _checked_length(node, visit)
+    try:
+        entries = list(node.items())
+    except Exception as error:  # a foreign mapping may raise anything
+        raise visit.refused("an object that can be read") from error
+    return [(_key(key, visit), item) for key, item in entries]
+
+
+def _key(key: Any, visit: _Visit) -> str:
+    if type(key) is str and _weight(key):
+        return key
+    if not isinstance(key, str):
+        raise visit.refused("a string", key, at=" (a key)")
+    return str(_scalar(key, visit, at=" (a key)"))
+
+
+def _checked_length(node: Mapping[Any, Any] | Sequence[Any], visit: _Visit) -> int:
+    if visit.levels > DEEPEST_IN_ALL:
+        raise visit.refused(f"at most {DEEPEST_IN_ALL} levels of nesting")
+    if 2 * len(node) > MOST_BYTES:
+        raise visit.refused(_SMALL_ENOUGH, f"{len(node)} items")
+    return len(node)
+
+
+def _weight(value: object) -> int:
+    """What a scalar takes at least, if it can be kept as it is; 0 for whatever needs a closer look."""
+    if value is None or isinstance(value, bool):
+        return 4
+    if type(value) is str:
+        return len(value) + 2 if len(value) <= MOST_BYTES and _is_text(value) else 0
+    if type(value) is int:
+        return 1 if value.bit_length() <= _BITS else 0
+    return 1 if type(value) is float and math.isfinite(value) else 0
+
+
+def _scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> str | float | None:
+    """A scalar as JSON has it. What else it may be (a member of an enum, a number of numpy's) stays behind."""
+    if isinstance(value, str):
+        if len(value) > MOST_BYTES:
+            raise visit.refused(_SMALL_ENOUGH, f"{len(value)} characters", at=at)
+        if not _is_text(value):
+            raise visit.refused("text without NUL characters and lone surrogates", value, at=at)
+        return str.__str__(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > _BITS:
+            # The number itself cannot be shown: printing it is what Python refuses.
+            raise visit.refused("a shorter integer", f"{value.bit_length()} bits")
+        return int.__int__(value)
+    if not math.isfinite(value):
+        raise visit.refused("a finite number")
+    return float.__float__(value)
+
+
+def _is_text(value: str) -> bool:
+    if "\x00" in value:
+        return False
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _dumped(node: Any, visit: _Visit) -> Any:
+    """What an object of a host's model has set."""
+    if visit.levels > DEEPEST_IN_ALL or isinstance(node, type) or not hasattr(node, "model_dump"):
+        raise visit.refused("a value that JSON can carry")
+    try:
+        return _as_read(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
+    except Exception as error:  # a foreign object may raise anything
+        raise visit.refused("an object that can be dumped") from error
+
+
+def _as_read(dumped: Any, node: object) -> Any:
+    """Under the names by which its model reads a value, as its schema has them: it may write it under others."""
+    fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
+    if is_object(dumped) and fields:
+        written = {field.serialization_alias or name: name for name, field in fields.items()}
+        return {
+            _read_name(fields, written.get(key, key)): _as_read(value, getattr(node, written.get(key, key), None))
+            for key, value in dumped.items()
+        }
+    if is_object(dumped) and is_object(node) and len(dumped) == len(node):
+        return {key: _as_read(value, inner) for (key, value), inner in zip(dumped.items(), node.values(), strict=True)}
+    if is_list(dumped) and is_list(node) and len(dumped) == len(node):
+        return [_as_read(value, inner) for value, inner in zip(dumped, node, strict=True)]
+    return dumped
+
+
+def _read_name(fields: Mapping[str, Any], name: str) -> str:
+    """The first of several names is the one that a schema shows; a path into something else is none."""
+    alias = fields[name].validation_alias if name in fields else name
+    alias = next(iter(getattr(alias, "choices", [alias])))
+    return alias if isinstance(alias, str) else name
+
+
+def _is_unsafe(key: str) -> bool:
+    return key in _UNSAFE or (len(key) > 4 and key.startswith("__") and key.endswith("__"))

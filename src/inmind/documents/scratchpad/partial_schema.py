@@ -1,0 +1,136 @@
+"""The schema of a scratchpad that is being filled in, step by step.
+
+A schema says what a finished state looks like. Until then, what was never there is not yet missing: the objects that
+updates are merged into need none of their required fields. Objects inside lists do, since a list is replaced whole and
+nobody completes an item later. Where a schema wants exactly one of several (`oneOf`), the contrary (`not`) or something
+on a condition (`if`), it is left as it is: with less required, the wrong branch would begin to fit. Only where a field
+of each branch tells which of them is meant, as with unions that pydantic tells apart, that field is all that is needed.
+
+The result stands alone, as model providers want it: every reference in it leads to its own `$defs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from inmind.documents.scratchpad.paths import Path, is_list, is_object, pointed
+from inmind.errors import InvalidInput
+
+_DEMANDS = frozenset({"required", "minProperties"})
+_MERGED_INTO = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf", "$ref"})
+
+# Keywords that hold schemas: by name, or one or a list of them. What the others hold is data, whatever it looks like.
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+_SCHEMAS = frozenset(
+    "additionalItems additionalProperties allOf anyOf contains contentSchema else if items not oneOf prefixItems "
+    "propertyNames then unevaluatedItems unevaluatedProperties".split()
+)
+
+# A title repeats the name of its field. A default says what a field is when it is left out: here it stays as it was.
+# The others say where a schema stands, or point there, and a copy stands elsewhere.
+_LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"})
+
+# These give a reference another meaning than the place it names.
+_ELSEWHERE = ("$id", "$dynamicRef", "$recursiveRef")
+
+
+def partial(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same schema with nothing required of the objects that updates are merged into."""
+    return _Rewriting(schema).whole()
+
+
+class _Rewriting:
+    """A schema on its way: which of its parts were referred to so far, and what they are called in the result."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = {key: value for key, value in schema.items() if key != "$id"}
+        self._names: dict[tuple[Path, bool], str] = {}
+        self._definitions: dict[str, Any] = {}
+
+    def whole(self) -> dict[str, Any]:
+        root = self._schema
+        if "type" not in root and "$ref" in root:
+            # How a model that refers to itself is written. Whoever fills it in has to see the object itself.
+            _, target = self._target(root["$ref"])
+            root = {**(target if is_object(target) else {}), **{key: root[key] for key in root if key != "$ref"}}
+        rewritten = self._rewritten(root, merged=True)
+        return {**rewritten, "$defs": self._definitions} if self._definitions else rewritten
+
+    def _rewritten(self, schema: Any, *, merged: bool) -> Any:
+        if not is_object(schema):
+            return schema
+        for key in _ELSEWHERE:
+            if key in schema:
+                raise _refused(f"{key}: {schema[key]}")
+        kept = [key for key in schema if key not in _LEFT_OUT and not (merged and key in _DEMANDS)]
+        tag = self._tag(schema) if merged else None
+        into = _MERGED_INTO if tag is None else _MERGED_INTO | {"oneOf"}
+        rewritten = {key: self._keyword(key, schema[key], merged=merged and key in into) for key in kept}
+        return rewritten if tag is None else {**rewritten, "required": [tag]}
+
+    def _keyword(self, key: str, value: Any, *, merged: bool) -> Any:
+        if key == "$ref":
+            return self._reference(value, merged=merged)
+        if key in _NAMED and is_object(value):
+            return {name: self._rewritten(one, merged=merged) for name, one in value.items()}
+        if key in _SCHEMAS and is_list(value):
+            return [self._rewritten(one, merged=merged) for one in value]
+        return self._rewritten(value, merged=merged) if key in _SCHEMAS else value
+
+    def _tag(self, schema: Mapping[str, Any]) -> str | None:
+        """The field that tells the branches of a `oneOf` apart; None if it does not."""
+        match schema:
+            case {"oneOf": branches, "discriminator": {"propertyName": str(tag)}} if is_list(branches):
+                return tag if all(self._is_fixed(branch, tag) for branch in branches) else None
+            case _:
+                return None
+
+    def _is_fixed(self, branch: Any, tag: str) -> bool:
+        """Does this branch say what the field is? A branch that leaves it open may fit beside another."""
+        if is_object(branch) and "$ref" in branch:
+            _, branch = self._target(branch["$ref"])
+        match branch:
+            case {"properties": {**fields}}:
+                return is_object(fields.get(tag)) and not fields[tag].keys().isdisjoint({"const", "enum"})
+            case _:
+                return False
+
+    def _reference(self, reference: Any, *, merged: bool) -> str:
+        path, target = self._target(reference)
+        merged = merged and is_object(target) and "object" in target.get("type", "object")
+        if (path, merged) not in self._names:
+            self._names[path, merged] = name = self._new_name(path, merged=merged)
+            self._definitions[name] = {}  # taken before it is looked into, since it may refer to itself
+            self._definitions[name] = self._rewritten(target, merged=merged)
+        return f"#/$defs/{self._names[path, merged]}"
+
+    def _target(self, reference: Any) -> tuple[Path, Any]:
+        """The place in the schema that a reference names, and what stands there."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise _refused(reference)
+        path = pointed(unquote(reference[1:])) if reference != "#" else ()
+        found: Any = self._schema if path is not None else None
+        for key in path or ():
+            if is_list(found) and key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                found = found.get(key) if is_object(found) else None
+        if path is None or found is None:
+            raise _refused(reference)
+        return path, found
+
+    def _new_name(self, path: Path, *, merged: bool) -> str:
+        name = re.sub(r"\W+", "_", path[-1]) if path else "Root"
+        name = f"Partial{name}" if merged else name
+        while name in self._definitions:
+            name += "_"
+        return name
+
+
+def _refused(reference: object) -> InvalidInput:
+    return InvalidInput(
+        field="schema", value=reference, expected="references by place into the schema itself, like #/$defs/Step"
+    )

@@ -1,0 +1,83 @@
+"""Fields that somebody sends and the host's model does not have: misspelt, or wrapped in something.
+
+Pydantic passes over such fields by itself. Merged into a scratchpad they would stay, in every prompt, and whoever sent
+them would be told that it was done. So a model's fields are all there are, unless it says that it allows others; JSON
+Schema says that by itself, and is taken at its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from inmind.core.frozen import frozen
+from inmind.documents.scratchpad.paths import is_list, is_object, pointed
+
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_OTHERS = "additionalProperties"
+_PATTERNS = "patternProperties"
+_KEYED = frozenset({"properties", _OTHERS, _PATTERNS})
+
+
+@frozen
+class Stranger:
+    path: tuple[str | int, ...]
+    known: tuple[str, ...]
+    """The fields that there are in its place."""
+
+
+def strangers(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Stranger]:
+    """By the JSON Schema of a model, in which every reference leads to its own `$defs`."""
+    return _Walk(schema).inside(values, [schema], ())
+
+
+@frozen
+class _Walk:
+    root: Mapping[str, Any]
+
+    def inside(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[Stranger]:
+        """`schemas`: what the value may be. A field that one of several knows is known."""
+        # Each once: alternatives that are made of one another would be as many as there are ways through them.
+        said = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
+        if is_list(value):
+            for place, item in enumerate(value):
+                yield from self.inside(item, [_item(one, place) for one in said], (*path, place))
+        elif is_object(value) and said and not any(map(_is_open, said)):
+            objects = [one for one in said if not _KEYED.isdisjoint(one)]
+            known = {name: None for one in objects for name in one.get("properties", ())}
+            others = [one[_OTHERS] for one in objects if one.get(_OTHERS, False) is not False]
+            others += [other for one in objects for other in one.get(_PATTERNS, {}).values()]
+            for key, inner in value.items():
+                fields = [one["properties"][key] for one in objects if key in one.get("properties", ())]
+                if fields or others:
+                    yield from self.inside(inner, [*fields, *filter(is_object, others)], (*path, key))
+                else:
+                    yield Stranger((*path, key), tuple(known))
+
+    def _alternatives(self, schema: Any) -> Iterator[Mapping[str, Any]]:
+        if not is_object(schema):
+            return
+        if "$ref" in schema:
+            yield from self._alternatives(self._target(schema["$ref"]))
+        elif union := [one for key in _UNIONS for one in schema.get(key, ())]:
+            for one in union:
+                yield from self._alternatives(one)
+        else:
+            yield schema
+
+    def _target(self, reference: str) -> Any:
+        target: Any = self.root
+        for key in pointed(reference.removeprefix("#")) or ():
+            target = target[key]
+        return target
+
+
+def _is_open(schema: Mapping[str, Any]) -> bool:
+    """Does it take any object at all?"""
+    return schema.get("type", "object") == "object" and _KEYED.isdisjoint(schema)
+
+
+def _item(schema: Mapping[str, Any], place: int) -> Any:
+    """What a list holds there."""
+    first = schema.get("prefixItems", ())
+    return first[place] if place < len(first) else schema.get("items")

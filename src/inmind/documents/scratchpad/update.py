@@ -1,0 +1,117 @@
+"""What a host or a model hands in for a scratchpad, checked once, and what of it takes effect.
+
+An update is decided here in full, as a value: what is merged, what is deleted, and what has to be told to whoever sent
+it, because it was dropped, left as it was, or not there. Deciding changes nothing, so what is refused leaves everything
+as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from inmind.core.encoding import to_json
+from inmind.core.events.documents import ScratchpadMerged, ScratchpadWritten
+from inmind.core.frozen import frozen
+from inmind.documents.document import MOST_BYTES, checked_text
+from inmind.documents.scratchpad.filler_values import meant
+from inmind.documents.scratchpad.json_input import plain, too_large
+from inmind.documents.scratchpad.merge import appended, merged, same, without
+from inmind.documents.scratchpad.paths import ABSENT, Path, at, is_list, is_object, read_path, spelt
+from inmind.documents.scratchpad.state import State
+from inmind.errors import InvalidInput
+
+
+@frozen(kw_only=True)
+class Update:
+    """What is to happen to a pad, and what is to be told about it."""
+
+    state: State
+    """What the pad holds afterwards."""
+    changed: bool
+    """Whether that is anything else than before."""
+    size: int = 0
+    """Bytes that an object takes as JSON, at most."""
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    delete: tuple[Path, ...] = ()
+    text: str | None = None
+    """For a pad that holds text; then there are neither values nor anything to delete."""
+    append: bool = False
+    dropped: tuple[str, ...] = ()
+    """Paths of keys that no state may have: `__proto__` and its kind."""
+    padding: tuple[str, ...] = ()
+    """Paths of fields that stay as they are, since the empty value sent for them was padding."""
+    missing: tuple[str, ...] = ()
+    """Paths that were to be deleted and are not there."""
+
+    def event(self, pad: str) -> ScratchpadMerged | ScratchpadWritten:
+        if self.text is not None:
+            return ScratchpadWritten(pad=pad, text=self.text, append=self.append)
+        return ScratchpadMerged(pad=pad, values=self.values, delete=self.delete)
+
+
+def object_update(
+    state: State | None, values: object, delete: object = (), *, padded: bool = False, size: int = MOST_BYTES
+) -> Update:
+    """An update of a pad that holds an object. `padded`: a model may have padded the values.
+
+    `size`: what the state takes at most, where that is known. Merging adds no more than what is merged in, so nearly
+    always there is no need to measure all that the pad holds.
+    """
+    held: Mapping[str, Any] = state if is_object(state) else {}
+    said = plain(values, "values")
+    if not is_object(said.value):
+        raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad holds one")
+    asked = {path: at(held, path) is not ABSENT for path in _paths(held, delete)}
+    there = tuple(path for path, found in asked.items() if found)
+    left = without(held, there)
+    took, padding = said.value, ()
+    if padded:
+        what = meant(said.value, left, delete=tuple(asked))
+        took, padding = what.values, what.padding
+    after = merged(left, took)
+    size += _size(took)
+    if size > MOST_BYTES:
+        size = _size(after)
+    if size > MOST_BYTES:
+        raise too_large(took, "values")
+    return Update(
+        state=after,
+        changed=not same(after, held),
+        size=size,
+        values=took,
+        delete=there,
+        dropped=said.dropped,
+        padding=tuple(map(spelt, padding)),
+        missing=tuple(spelt(path) for path, found in asked.items() if not found),
+    )
+
+
+def text_update(state: State | None, text: object, *, append: bool = False, padded: bool = False) -> Update:
+    """An update of a pad that holds text: an object would overwrite it with something that it is not.
+
+    `padded`: a model may have padded it. A blank text says nothing, so it changes nothing.
+    """
+    if not isinstance(text, str):
+        raise InvalidInput(field="text", value=text, expected="a text, since this scratchpad holds one")
+    held = state if isinstance(state, str) else ""
+    if padded and not text.strip():
+        return Update(
+            state=held, changed=False, text=text, append=append, padding=("text",) if held and not append else ()
+        )
+    after = checked_text(appended(held, checked_text(text)) if append else text)
+    return Update(state=after, changed=after != held, text=text, append=append)
+
+
+def _size(value: Mapping[str, Any]) -> int:
+    return len(to_json(value).encode())
+
+
+def _paths(state: Mapping[str, Any], delete: object) -> list[Path]:
+    """What is to be deleted. Models pad this too, with null."""
+    if delete is None:
+        return []
+    if not is_list(delete):
+        raise InvalidInput(field="delete", value=delete, expected="a list of paths")
+    return [read_path(one, state, f"delete[{place}]") for place, one in enumerate(delete)]

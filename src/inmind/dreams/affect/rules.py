@@ -1,0 +1,101 @@
+"""What raises the levels by itself: what people say to the agent, and how its tools fare.
+
+What is felt is noted, weighed in dreams and shown; so a rule that fires on a stray word does more harm than one that
+stays silent. People are heard by what they say to the agent in their own words, never by what they quote or paste. Of
+tools it is the outcome that counts: a call that failed, and what works again after it had failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from inmind.core.encoding import digest_of
+from inmind.core.frozen import frozen
+from inmind.core.text import shortened
+from inmind.dreams.affect.matcher import Said, compiled, said_in
+from inmind.dreams.affect.patterns_en import ENGLISH
+from inmind.dreams.affect.patterns_zh import CHINESE
+from inmind.dreams.affect.run_results import Run, passes, run_of, says_failed
+from inmind.dreams.affect.state import QUIET, Felt, is_recent
+
+MOST_HEARD: Final = 20_000
+"""Characters of a message that somebody may have said; what is longer is a document."""
+
+_LONGEST_NAME = 60
+
+
+@frozen
+class Stirred:
+    """Something that is felt: the spike, why in a few words of ours, and what it is about."""
+
+    spike: str
+    why: str
+    about: str = ""
+
+
+@frozen(kw_only=True)
+class Tried:
+    """A call of a tool, and what came of it."""
+
+    tool: str
+    arguments: Any = None
+    """As values, like the result."""
+    result: Any = None
+    failed: bool = False
+
+
+def may_move(text: str) -> bool:
+    """Could these be words that are felt? Every message is asked this, so it takes next to no time."""
+    return len(text) <= MOST_HEARD and any(forms.cued(text) for forms in _LANGUAGES)
+
+
+def by_words(sentences: Sequence[str]) -> list[Stirred]:
+    """What a person's own sentences say to the agent, each spike once."""
+    unquoted = [compiled(_QUOTED).sub(" ", sentence) for sentence in sentences]
+    said = dict.fromkeys(one for forms in _LANGUAGES for one in said_in(unquoted, forms))
+    if "anger" in said:  # who is angry may thank in the same breath, and does not mean it
+        said = {one: None for one in said if one in ("anger", "urgency")}
+    return [Stirred(*_FELT[one]) for one in said]
+
+
+def by_outcome(tried: Tried, felt: Felt, now: datetime) -> Stirred | None:
+    """What a call is felt as: a failure, unless the same has just been felt; or that something works again."""
+    run = run_of(tried.tool, tried.arguments)
+    about = _about(tried, run)
+    name = shortened(tried.tool, _LONGEST_NAME) or "a tool"
+    if tried.failed or (run and says_failed(tried.result)):
+        if is_recent(felt.failing.get(about), now, QUIET):
+            return None
+        return Stirred("error", f"{run.name if run else name} failed", about)
+    if not felt.ended_by(about):
+        return None
+    if run:
+        return Stirred("achievement", "tests pass again after failing", about) if passes(tried.result) else None
+    return Stirred("reward", f"{name} works again after failing", about)
+
+
+def recalled(*, found: bool) -> Stirred:
+    """Memory that was asked and had an answer, or had none."""
+    return Stirred("recall", "memory had an answer") if found else Stirred("missed", "memory had no answer")
+
+
+def _about(tried: Tried, run: Run | None) -> str:
+    """By which a call is known again: the same tool with the same arguments, or the tests that it runs."""
+    return run.about if run else f"{tried.tool} {digest_of(tried.arguments)}"
+
+
+_LANGUAGES: Final = (ENGLISH, CHINESE)
+
+_FELT: Final[dict[Said, tuple[str, str]]] = {
+    "thanks": ("social", "the user said thanks"),
+    "praise": ("reward", "the user is pleased"),
+    "anger": ("error", "the user is angry with the agent"),
+    "urgency": ("urgency", "the user says that it is urgent"),
+}
+
+# What somebody quotes is not what they say. An apostrophe opens no quotation inside a word.
+_QUOTED = (
+    r"\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|‘[^’\n]*’(?!\w)|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`"
+)

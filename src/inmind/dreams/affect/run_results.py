@@ -1,0 +1,110 @@
+"""Which calls run tests, which tests those are, and how they ended.
+
+A tool that runs tests may answer that three have failed and have done its work perfectly well: how a run ended is read
+off the runner's own summary. What fails as `pytest tests/a.py` is over when that passes, or when all of `pytest` does;
+it is not over because some other test has passed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeGuard
+
+from inmind.core.encoding import digest_of, to_json
+from inmind.core.frozen import frozen
+from inmind.dreams.affect.matcher import compiled, one_of
+
+_LONGEST_COMMAND = 2_000
+_LOOKED_AT = 4_000
+"""Characters at the end of an answer: that is where a runner sums up."""
+
+
+@frozen
+class Run:
+    """A run of tests."""
+
+    name: str
+    """What runs them."""
+    about: str
+    """Which tests: some of a run's are called by a longer name than all of it."""
+
+
+def run_of(tool: str, arguments: Any) -> Run | None:
+    """The tests that a call runs, by its command or by what the tool is called; None where it runs none."""
+    command = _command(arguments)
+    if command:
+        return _commanded(command)
+    words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
+    if not words or not _TESTING.issuperset(words) or _TESTS.isdisjoint(words):
+        return None
+    which = f" {digest_of(arguments)}" if arguments else ""
+    return Run(f"the tests of {tool[:60]}", f"tests {tool}{which}")
+
+
+def says_failed(result: Any) -> bool:
+    """Does a runner's summary count failures?"""
+    return bool(compiled(_FAILS).search(_end(result)))
+
+
+def passes(result: Any) -> bool:
+    """Does it say that tests have passed? A run that found none has not failed, and is no success either."""
+    end = _end(result)
+    return bool(compiled(_PASSES).search(end)) and not compiled(_NONE_RAN).search(end)
+
+
+def _commanded(command: str) -> Run | None:
+    for part in compiled(r"&&|\|\||[;|\n]").split(command[:_LONGEST_COMMAND]):
+        if found := compiled(_RUNNER).match(part):
+            runner = " ".join(found["runner"].split())
+            which = [word for word in found["rest"].split() if word[:1] != "-" and compiled(_TARGET).fullmatch(word)]
+            return Run(runner, " ".join(["tests", runner, *which]))
+    return None
+
+
+def _command(arguments: Any) -> str:
+    if not _is_object(arguments):
+        return ""
+    given = next((arguments[key] for key in ("command", "cmd", "script") if arguments.get(key)), "")
+    return " ".join(map(str, given)) if isinstance(given, list) else given if isinstance(given, str) else ""  # pyright: ignore[reportUnknownArgumentType] -- a JSON list
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _end(result: Any) -> str:
+    return (result if isinstance(result, str) else to_json(result))[-_LOOKED_AT:]
+
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_TESTS = frozenset("test tests pytest jest vitest unittest".split())
+_TESTING = _TESTS | frozenset("all e2e execute integration project run runner suite unit".split())
+
+_BEFORE = (
+    r"(?:[A-Za-z_]\w*=\S*\s+|(?:sudo|time|env|npx|bunx|nice|xvfb-run|coverage run|coverage run -m)\s+|timeout\s+\S+\s+|"
+    r"(?:uv|poetry|pipenv|hatch|pdm|rye)\s+run\s+|(?:pnpm|yarn|npm|bundle)\s+exec\s+|\S*python[\d.]*\s+(?:-\w+\s+)*?-m\s+|"
+    r"docker(?:\s+|-)compose\s+(?:run|exec)\s+(?:-\S+\s+)*\S+\s+|\S*python[\d.]*\s+(?=\S*manage\.py))*"
+)
+_RUNNER = (
+    rf"\s*(?:\(\s*)?{_BEFORE}(?:\S*/)?(?P<runner>pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|rspec|phpunit|"
+    r"ctest|playwright\s+test|cypress\s+run|manage\.py\s+test|"
+    r"(?:go|cargo|dotnet|mix|swift|bun|deno|flutter|dart|zig|bazel|sbt|lein|npm|pnpm|yarn|make|just|rake|gradlew|gradle|"
+    r"mvn)\s+(?:run\s+)?(?:t|tests?|nextest\s+run|check)(?::\S+)?)(?=\s|$|\))(?P<rest>.*)"
+)
+# Not the number of workers, nor where the output goes.
+_TARGET = r"(?!\d+\Z)[^<>&]+"
+_FAILS = one_of(
+    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?)\b(?=\s*(?:[,;|)=.]|$|in \d|out of))",
+    r"\b[1-9]\d* errors? in \d",
+    r"(?m:^\s*(?:FAILED\b|FAIL\b|--- FAIL))",
+    r"\btest result: FAILED|\b(?:failures|errors)=[1-9]",
+    r'"(?:failed|failures|errors|failing|numFailedTests)" ?: ?[1-9]|"(?:passed|success|ok)" ?: ?false',
+)
+_PASSES = one_of(
+    r"\b[1-9]\d* (?:tests? )?(?:passed|passing|succeeded)\b",
+    r"(?m:^\s*(?:OK|PASS|PASSED|ok)\b)",
+    r"\btest result: ok|\ball tests (?:have )?pass(?:ed)?|100% tests passed|BUILD SUCCESS",
+    r'"(?:passed|numPassedTests)" ?: ?(?:true|[1-9])|"(?:success|ok)" ?: ?true|"(?:exit_?code|returncode)" ?: ?0\b',
+    r"(?:测试)?(?:全部|都)通过",
+)
+_NONE_RAN = r"(?i)no tests? (?:ran|found|to run|files)|collected 0 items|\bran 0 tests|\b0 passing"

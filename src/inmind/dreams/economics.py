@@ -1,0 +1,133 @@
+"""What was earned, spent and offered, in the few figures that belong on MEMORY.md.
+
+Money is counted exactly, one currency beside the other: what is rounded in a report is missing in the books. Days are
+those of UTC and today is one of them, so that a page which tells of them changes once a day and not with every look.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal
+from functools import reduce
+from typing import Final, TypeVar
+
+from inmind.core.events.base import Event
+from inmind.core.events.dreams import TradeRecorded
+from inmind.core.frozen import frozen
+from inmind.core.text import counted, shortened
+
+TOP: Final = 3
+"""Skills that are named as those which earned the most."""
+
+# Figures of a sum: those of the largest amount there can be, of the smallest, and of as many as anybody records.
+_EXACT = Context(prec=80)
+
+_WEEK = 7
+
+
+@frozen(kw_only=True)
+class Economics:
+    """Of one currency."""
+
+    currency: str
+    earned: Decimal = Decimal(0)
+    spent: Decimal = Decimal(0)
+    earnings: int = 0
+    """How often something was earned."""
+    spendings: int = 0
+    listed: tuple[str, ...] = ()
+    """Skills that are offered."""
+    buyers: int = 0
+    top: tuple[tuple[str, Decimal], ...] = ()
+    """The skills that earned the most, each with how much."""
+    week: Decimal = Decimal(0)
+    """Earned in the last seven days."""
+    week_before: Decimal = Decimal(0)
+    """And in the seven days before these."""
+    days: tuple[Decimal, ...] = ()
+    """Earned on each of the last seven days, the oldest first."""
+
+
+def report(trades: Iterable[Event], now: datetime) -> tuple[Economics, ...]:
+    """One for each currency, the one that was traded in most often first."""
+    by_currency: defaultdict[str, list[tuple[TradeRecorded, date]]] = defaultdict(list)
+    for event in trades:
+        if isinstance(event.payload, TradeRecorded):
+            by_currency[event.payload.currency].append((event.payload, _day(event.payload, event.at)))
+    busiest = sorted(by_currency, key=lambda currency: (-len(by_currency[currency]), currency))
+    return tuple(_economics(currency, by_currency[currency], now.astimezone(UTC).date()) for currency in busiest)
+
+
+def told(economics: Economics) -> list[str]:
+    """The lines that tell of it; none where nothing has happened."""
+    line = "; ".join(_parts(economics))
+    return [f"{line[0].upper()}{line[1:]}"] if line else []
+
+
+def money(amount: Decimal) -> str:
+    """As precisely as it was told, and a fraction to two places at least."""
+    exact = format(amount, "f")
+    whole, point, fraction = exact.partition(".")
+    return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}" if point else exact
+
+
+def _economics(currency: str, trades: list[tuple[TradeRecorded, date]], today: date) -> Economics:
+    earnings = [(trade, day) for trade, day in trades if trade.what == "earning"]
+    spendings = [trade for trade, _ in trades if trade.what == "spending"]
+    by_skill = _sums((trade.skill, trade) for trade, _ in earnings if trade.skill)
+    by_day = _sums(((today - day).days, trade) for trade, day in earnings)
+    days = [by_day.get(ago, Decimal(0)) for ago in range(2 * _WEEK)]
+    return Economics(
+        currency=currency,
+        earned=_sum(Decimal(trade.amount) for trade, _ in earnings),
+        spent=_sum(Decimal(trade.amount) for trade in spendings),
+        earnings=len(earnings),
+        spendings=len(spendings),
+        listed=tuple(sorted({trade.skill for trade, _ in trades if trade.what == "listing"})),
+        buyers=len({trade.with_whom for trade, _ in earnings} - {""}),
+        top=tuple(sorted(by_skill.items(), key=lambda one: (-one[1], one[0]))[:TOP]),
+        week=_sum(days[:_WEEK]),
+        week_before=_sum(days[_WEEK:]),
+        days=tuple(reversed(days[:_WEEK])),
+    )
+
+
+K = TypeVar("K")
+
+
+def _sums(trades: Iterable[tuple[K, TradeRecorded]]) -> dict[K, Decimal]:
+    sums: dict[K, Decimal] = {}
+    for key, trade in trades:
+        sums[key] = _EXACT.add(sums.get(key, Decimal(0)), Decimal(trade.amount))
+    return sums
+
+
+def _sum(amounts: Iterable[Decimal]) -> Decimal:
+    return reduce(_EXACT.add, amounts, Decimal(0))
+
+
+def _day(trade: TradeRecorded, told_at: datetime) -> date:
+    return (datetime.fromisoformat(trade.on) if trade.on else told_at).astimezone(UTC).date()
+
+
+def _parts(economics: Economics) -> Iterator[str]:
+    if economics.earnings:
+        sales = counted(economics.earnings, "sale")
+        yield f"earned {money(economics.earned)} {economics.currency} in {sales} ({_trend(economics)})"
+    if economics.spendings:
+        yield f"spent {money(economics.spent)} {economics.currency}"
+    if economics.listed:
+        yield f"{counted(len(economics.listed), 'skill')} listed"
+    if economics.buyers:
+        yield counted(economics.buyers, "buyer")
+    if economics.top:
+        yield "best: " + ", ".join(f"{shortened(skill, 60)} {money(earned)}" for skill, earned in economics.top)
+
+
+def _trend(economics: Economics) -> str:
+    week, before = economics.week, economics.week_before
+    if week == before:
+        return f"this week {money(week)}, as the week before"
+    return f"this week {money(week)}, {'up' if week > before else 'down'} from {money(before)}"

@@ -1,0 +1,183 @@
+"""What no single crystal says: the same thing said over and over, topics that go together, loops that are still open.
+
+Each insight names all that it is made of, is trusted no more than the least of it, and is made once: `about` says what
+it is about, and whatever is known by that already is not made again.
+
+What tools have answered makes none. They answer the same to the same call, so that says nothing; and whether a page on
+the web speaks of a person cannot be told, so it must not become something that is known of one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import combinations, islice
+from typing import Final
+
+from inmind.core.encoding import digest
+from inmind.core.events.base import Trust
+from inmind.core.language.prose import compiled
+from inmind.core.text import shortened
+from inmind.dreams.activity import Lived, LookedUp
+from inmind.dreams.material import Insight
+from inmind.dreams.names import names_in
+from inmind.dreams.open_loops import Loop, open_loops, told_in, words_of
+from inmind.dreams.similarity import groups
+from inmind.search.crystal import Crystal
+from inmind.search.lifecycle import alive
+from inmind.search.query_parse import key_words
+from inmind.search.tokenize import words, words_asked
+
+MOST: Final = 10
+"""Insights of each kind in one dream; what is left is found again by the next."""
+
+LEAST_TIMES: Final = 3
+LEAST_OCCASIONS: Final = 2
+"""Who says something three times in one breath insists, and has not said anything new."""
+
+LEAST_SESSIONS: Final = 3
+"""In which two topics come up together."""
+
+LEAST_WORDS: Final = 3
+"""That tell something: "thanks, go on" is said all the time, and says nothing."""
+
+MOST_CHARACTERS: Final = 400
+"""What is longer is a text, which says many things."""
+
+MOST_TEXT: Final = 240
+
+
+def replayed(lookups: Iterable[LookedUp]) -> tuple[str, ...]:
+    """Crystals that somebody has looked up, in the order in which that was first done."""
+    return tuple(dict.fromkeys(crystal for lookup in lookups for crystal in lookup.found))
+
+
+def insights(
+    crystals: Iterable[Crystal], lived: Lived, known: frozenset[str], now: datetime, *, loops: Collection[str] = ()
+) -> list[Insight]:
+    """What can be seen now and is not known yet. `loops`: lines of those that are open already."""
+    told = sorted(filter(_tells, crystals), key=lambda crystal: (crystal.at, crystal.id))
+    return [
+        *islice(_open(lived, known, now, loops), MOST),
+        *islice(_said_again(told, known), MOST),
+        *islice(_linked(told, known), MOST),
+    ]
+
+
+def _tells(crystal: Crystal) -> bool:
+    """Is it a person's word, or what somebody wrote down? Pages have versions, and insights are made of others."""
+    spoken = crystal.source == "memory" or crystal.trust >= Trust.PERSON
+    plain = crystal.kind != "insight" and not crystal.path and 0 < len(crystal.text) <= MOST_CHARACTERS
+    return spoken and plain and crystal.trust > Trust.DATA and alive(crystal)
+
+
+# -- the same, over and over -------------------------------------------------------------------------------
+
+
+def _said_again(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]:
+    sets = [frozenset(words(crystal.text)) for crystal in told]
+    alike = (group for nearly in groups(sets) if len(nearly) >= LEAST_TIMES for group in _agreeing(nearly, sets))
+    for members in sorted((group for group in alike if len(group) >= LEAST_TIMES), key=len, reverse=True):
+        same = [told[place] for place in members]
+        fullest = told[max(members, key=lambda place: (len(sets[place]), place))]
+        new = known.isdisjoint(f"same {crystal.id}" for crystal in same)
+        telling = key_words(fullest.text) - _PLEASANTRIES
+        if new and len({*map(_occasion, same)}) >= LEAST_OCCASIONS and len(telling) >= LEAST_WORDS:
+            yield Insight(
+                text=f"{shortened(fullest.text, MOST_TEXT)} {_times(fullest.text, len(same), same[0].at)}",
+                how="compression",
+                about=f"same {same[0].id}",
+                sources=tuple(crystal.id for crystal in same),
+                importance=min(0.8, max(0.5, *(crystal.importance for crystal in same))),
+                trust=min(crystal.trust for crystal in same),
+            )
+
+
+def _agreeing(nearly: Sequence[int], sets: Sequence[frozenset[str]]) -> Iterable[list[int]]:
+    """Of what is said in nearly the same words, that which says the same: in its numbers, and in its yes or no."""
+    found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
+    for place in nearly:
+        found[frozenset(word for word in sets[place] if word in _NEGATIONS or not word.isalpha())].append(place)
+    return found.values()
+
+
+def _times(text: str, times: int, since: datetime) -> str:
+    if compiled(_HAN).search(text):
+        return f"（自 {since:%Y-%m-%d} 起提到 {times} 次）"
+    return f"(came up {times} times since {since:%Y-%m-%d})"
+
+
+# -- what goes together ------------------------------------------------------------------------------------
+
+
+def _linked(told: Sequence[Crystal], known: frozenset[str]) -> Iterator[Insight]:
+    """Names that stand together in what was said on several occasions."""
+    together: defaultdict[tuple[str, str], list[Crystal]] = defaultdict(list)
+    spelt: dict[str, str] = {}
+    for crystal in told:
+        names = {name.casefold(): name for name in names_in(crystal.text)[:MOST]}
+        spelt |= names
+        for pair in combinations(sorted(names), 2):
+            together[pair].append(crystal)
+    for (one, other), of_both in sorted(together.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        occasions = len({*map(_occasion, of_both)})
+        about = f"link {one} + {other}"
+        if occasions >= LEAST_SESSIONS and about not in known and {*words_asked(one)}.isdisjoint(words_asked(other)):
+            yield Insight(
+                text=_link(spelt[one], spelt[other], occasions, of_both[0].at),
+                how="link",
+                about=about,
+                sources=tuple(crystal.id for crystal in of_both),
+                importance=0.4,
+                trust=min(crystal.trust for crystal in of_both),
+            )
+
+
+def _link(one: str, other: str, occasions: int, since: datetime) -> str:
+    if compiled(_HAN).search(one + other):
+        return f"{one}与{other}常被一起提到（{occasions} 次会话，自 {since:%Y-%m-%d} 起）"
+    return f"{one} and {other} come up together (in {occasions} sessions since {since:%Y-%m-%d})"
+
+
+# -- what is still open ------------------------------------------------------------------------------------
+
+
+def _open(lived: Lived, known: frozenset[str], now: datetime, loops: Collection[str]) -> Iterator[Insight]:
+    """Told once while it is open. What was done and is asked for again on another day is another loop."""
+    standing = {words_of(told_in(line)) for line in loops}
+    found: dict[str, Loop] = {}
+    for loop in open_loops(lived.talk, now):
+        found.setdefault(f"open {digest(*sorted(loop.words))} {loop.said.at:%Y-%m-%d}", loop)
+    for about, loop in found.items():
+        if about not in known and loop.words not in standing:
+            yield Insight(
+                text=loop.told,
+                how="open_loop",
+                about=about,
+                sources=(loop.said.id,),
+                importance=0.6,
+                trust=loop.said.trust,
+            )
+
+
+def _occasion(crystal: Crystal) -> str:
+    """The session, or the day on which it was written down."""
+    return crystal.session or f"{crystal.at:%Y-%m-%d}"
+
+
+_HAN = "[一-鿿]"
+_NEGATIONS = frozenset("not never no none without t 不 没 無 无 未 别".split())
+"""As words are cut: the "t" is that of "don't"."""
+
+_PLEASANTRIES = frozenset(
+    words_asked(
+        """
+        thanks thank thankful bye goodbye take care worry worries support supportive appreciate glad happy great nice
+        good awesome amazing cool sound lot mean luck congratulations congrats welcome sorry soon later chat catch wait
+        hear excited fun enjoy day week weekend night morning evening really always keep updated posted let know
+        anything else yes yeah ok okay sure perfect next step continue go on best wish hope hi hello hey 谢谢 好的 再见
+        """
+    )
+)
+"""What people say to be kind, whatever it is about."""

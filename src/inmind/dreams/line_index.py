@@ -1,0 +1,214 @@
+"""What a page says so far, while a dream goes through what else wants to be said there.
+
+Everything is compared with everything, so nothing may be compared one by one: lines are looked up by what they claim,
+and by their rarest words. Two say the same where they have the same wording, or nearly the same words in the same
+order with no number, name or "not" between them; one says another anew where both answer the same question, and not
+the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Final
+
+from inmind.core.events.base import Trust
+from inmind.core.events.dreams import PageLine
+from inmind.dreams.page.edits import Add, Rewrite
+from inmind.dreams.page.eviction import PRECIOUS
+from inmind.dreams.page.sections import Section
+from inmind.dreams.user_facts import told_plainly
+from inmind.search.claims import Answer, Statement, differ, read
+from inmind.search.tokenize import words
+
+ALIKE: Final = 0.8
+"""Of all words that two texts have, those that both have: from this on they may say the same."""
+
+MOST_SOURCES: Final = 20
+"""Of a line that is said again and again. The others are found beside these."""
+
+
+class _Entry:
+    """A line as it will be: one that stands there, one that is new, or the one in the place of the other."""
+
+    def __init__(self, said: Add, *, line: str = "", fixed: bool = False) -> None:
+        self.said = said
+        self.line = line
+        """The one that it is on the page so far."""
+        self.fixed = fixed
+        """Somebody else's: it says what it says."""
+        self.new = () if line or fixed else said.sources
+        """Sources that it did not have before."""
+        self.changed = not (line or fixed)
+
+
+class Board:
+    """Filled with what stands on a page, and with what is settled already; then what is new is taken, oldest first."""
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self._by_wording: dict[tuple[bool, str], _Entry] = {}
+        self._by_question: dict[tuple[bool, str], tuple[_Entry, Answer]] = {}
+        self._by_word: defaultdict[str, list[_Entry]] = defaultdict(list)
+        self._often: Counter[str] = Counter()
+        self._words: dict[str, list[str]] = {}
+
+    def stand(self, line: PageLine) -> None:
+        """A line of ours, which may be said anew."""
+        self._put(_Entry(_said_by(line), line=line.text))
+
+    def fix(self, said: Add | Rewrite) -> None:
+        """Something that is said, and not to be touched."""
+        self._put(_Entry(_as_added(said), fixed=True))
+
+    def take(self, said: Add) -> None:
+        """Say it: in a line that says the same, in the place of one that holds no longer, or in a new one."""
+        statement = _read(said.text)
+        foreign = said.trust is Trust.DATA
+        there = (
+            self._by_wording.get((foreign, statement.wording))
+            or self._answered(said, statement, foreign)
+            or self._alike(said, foreign)
+        )
+        if there is None or (there.fixed and said.importance >= PRECIOUS):
+            self._put(_Entry(said), statement)
+        elif not there.fixed:
+            self._join(there, said, statement)
+
+    def edits(self) -> Iterator[Add | Rewrite]:
+        """What is to be done for what was taken, in no particular order."""
+        for entry in self._entries:
+            if entry.line and entry.changed:
+                said = entry.said
+                yield Rewrite(
+                    lines=(entry.line,),
+                    section=said.section,
+                    text=said.text,
+                    sources=entry.new,
+                    importance=said.importance,
+                    at=said.at,
+                )
+            elif entry.changed:
+                yield entry.said
+
+    def _put(self, entry: _Entry, statement: Statement | None = None) -> None:
+        self._entries.append(entry)
+        self._index(entry, statement or _read(entry.said.text))
+
+    def _index(self, entry: _Entry, statement: Statement) -> None:
+        foreign = entry.said.trust is Trust.DATA
+        self._by_wording[foreign, statement.wording] = entry
+        for question, answer in statement.answers.items():
+            self._by_question[foreign, question] = entry, answer
+        for word in {*self._worded(entry.said.text)}:
+            self._by_word[word].append(entry)
+            self._often[word] += 1
+
+    def _join(self, entry: _Entry, said: Add, statement: Statement) -> None:
+        """Into one line: in the newer words where they say something else, else in those that say more."""
+        before = entry.said
+        new = tuple(source for source in said.sources if source not in before.sources)
+        if not new:
+            return
+        instead = said.at >= before.at and _overrule(statement, _read(before.text))
+        more = len(self._worded(said.text)) > len(self._worded(before.text)) and not _overrule(
+            _read(before.text), statement
+        )
+        kept = new if instead or more else new[: max(0, MOST_SOURCES - len(before.sources))]
+        entry.said = replace(
+            before,
+            text=said.text if instead or more else before.text,
+            sources=(*before.sources, *kept),
+            importance=max(before.importance, said.importance),
+            at=max(before.at, said.at),
+            trust=min(before.trust, said.trust),
+        )
+        entry.new += kept
+        entry.changed = True
+        if entry.said.text != before.text:
+            self._index(entry, statement)
+
+    def _answered(self, said: Add, statement: Statement, foreign: bool) -> _Entry | None:
+        """The line that answers one of its questions otherwise, where the newer of the two overrules the older."""
+        for question in statement.answers:
+            entry, answer = self._by_question.get((foreign, question), (None, ()))
+            if entry and not entry.fixed and differ(statement.answers[question], answer):
+                there = _read(entry.said.text)
+                newer, older = (statement, there) if said.at >= entry.said.at else (there, statement)
+                if _overrule(newer, older):
+                    return entry
+        return None
+
+    def _alike(self, said: Add, foreign: bool) -> _Entry | None:
+        """The line with nearly the same words.
+
+        Two texts that are so much alike share one of their rarest words: only lines with one of these are looked at.
+        """
+        mine = self._worded(said.text)
+        rarest = sorted({*mine}, key=lambda word: (self._often[word], word))
+        telling = rarest[: len(rarest) - ceil(ALIKE * len(rarest)) + 1]
+        looked_at = {id(entry): entry for word in telling for entry in self._by_word.get(word, ())[-_MOST_LOOKED_AT:]}
+        for entry in looked_at.values():
+            if (entry.said.trust is Trust.DATA) == foreign and _alike(mine, self._worded(entry.said.text)):
+                return entry
+        return None
+
+    def _worded(self, text: str) -> list[str]:
+        if text not in self._words:
+            self._words[text] = words(told_plainly(text))
+        return self._words[text]
+
+
+# A word that stands in so many lines is not rare; which of them are looked at hardly matters.
+_MOST_LOOKED_AT: Final = 50
+
+_NOT = frozenset("no not never none nor neither without cannot t stop except 不 没 无 别 勿 非 未 否".split())
+_LIGHT = frozenset("a an the is are be it to of in on at for and that this user s i my 的 了 是 在".split())
+
+
+def _read(text: str) -> Statement:
+    return read(told_plainly(text))
+
+
+def _overrule(newer: Statement, older: Statement) -> bool:
+    """Does one say otherwise what is all that the other says?"""
+    both = newer.overrules & older.answers.keys()
+    return older.whole and any(differ(newer.answers[question], older.answers[question]) for question in both)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Nearly the same words, in the same order; and only one of the two says something that the other does not."""
+    this, that = {*one}, {*other}
+    both, either = this & that, this | that
+    if not both or len(both) < ALIKE * len(either):
+        return False
+    if any(word in _NOT or word[0].isdigit() for word in this ^ that):
+        return False
+    if (this - that - _LIGHT) and (that - this - _LIGHT):
+        return False
+    return _order(one, both) == _order(other, both)
+
+
+def _order(said: Sequence[str], among: Collection[str]) -> list[str]:
+    """In which order some words come up first."""
+    return [*dict.fromkeys(word for word in said if word in among)]
+
+
+def _said_by(line: PageLine) -> Add:
+    return Add(
+        section=Section(line.section),
+        text=line.text,
+        sources=line.sources,
+        importance=line.importance,
+        kind=line.kind,
+        at=line.at,
+        trust=Trust(line.trust),
+    )
+
+
+def _as_added(edit: Add | Rewrite) -> Add:
+    if isinstance(edit, Add):
+        return edit
+    return Add(section=edit.section, text=edit.text, sources=edit.sources, importance=edit.importance, at=edit.at)

@@ -1,0 +1,44 @@
+"""Models that dreams can ask: whatever speaks OpenAI's chat completions, Anthropic's messages, or a function.
+
+    OpenAICompatible("http://localhost:11434/v1", "qwen3")
+    Anthropic("claude-sonnet-4-5")
+    lambda prompt: my_model(prompt)
+
+Nothing leaves the machine unless one is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from inmind.core.settings import ModelSettings
+from inmind.dreams.model import Model, Question, Reply
+from inmind.dreams.models.anthropic import Anthropic
+from inmind.dreams.models.function import Called
+from inmind.dreams.models.openai import OpenAICompatible
+from inmind.errors import InvalidInput
+
+__all__ = ["Anthropic", "Called", "Model", "OpenAICompatible", "Question", "Reply", "configured", "model_of"]
+
+
+def model_of(given: Model | Callable[..., Any] | None) -> Model | None:
+    """What a host gives as a model: one of these, a function, or none."""
+    if given is None or isinstance(given, Model):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return Called(given)
+    expected = "OpenAICompatible(…), Anthropic(…), a function from a prompt to an answer, or None"
+    raise InvalidInput(field="model", value=given, expected=expected)
+
+
+def configured(told: ModelSettings) -> Model | None:
+    """The model that settings name; none where they name none."""
+    if not told.name:
+        return None
+    if told.provider == "anthropic":
+        return Anthropic(told.name, url=told.url, key_env=told.key_env)
+    if not told.url:
+        expected = 'the address of a server, like "http://localhost:11434/v1"'
+        raise InvalidInput(field="settings.model.url", value=told.url, expected=expected)
+    return OpenAICompatible(told.url, told.name, key_env=told.key_env)

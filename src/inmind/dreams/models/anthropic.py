@@ -1,0 +1,73 @@
+"""Whatever speaks Anthropic's messages. An answer of a certain form is asked for as the only tool there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from inmind.core.encoding import to_json
+from inmind.core.http import Json, Server
+from inmind.dreams.model import Question, Reply
+from inmind.dreams.models.response import counted_tokens, members
+from inmind.errors import ModelFailed, shown
+
+KEY = "ANTHROPIC_API_KEY"
+URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+"""Of the protocol."""
+
+_TOOL: Final = "answer"
+
+
+class Anthropic:
+    """`url` ends where `/v1/messages` would follow. Without `key`, what the variable `key_env` holds is sent."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        url: str = URL,
+        key: str | None = None,
+        key_env: str = KEY,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._server = Server(url=url or URL, key=key, key_env=key_env or KEY, pause=pause)
+        self._model = model
+        self.name = f"anthropic:{model}"
+
+    def __repr__(self) -> str:
+        return f"Anthropic({self._model!r}, url={self._server.url!r})"
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+        body: Json = {
+            "model": self._model,
+            "max_tokens": question.most_tokens,
+            "system": question.system,
+            "messages": [{"role": "user", "content": question.prompt}],
+        }
+        if question.schema is not None:
+            tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": question.schema}
+            body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+        return _reply(self._server.ask("v1/messages", body, headers=headers, seconds=seconds))
+
+
+def headers(key: str) -> dict[str, str]:
+    return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+
+
+def _reply(answer: Json) -> Reply:
+    ended = answer.get("stop_reason")
+    if ended == "refusal":
+        raise ModelFailed(reason="it refused to answer")
+    said = members(answer, "content")
+    inputs = [to_json(one["input"]) for one in said if one.get("type") == "tool_use" and "input" in one]
+    texts = [text for one in said if one.get("type") == "text" and isinstance(text := one.get("text"), str)]
+    if not inputs and not texts:
+        raise ModelFailed(reason=f"it answered without a text, with {shown(sorted(answer))}")
+    read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return Reply(
+        text=inputs[0] if inputs else "".join(texts),
+        tokens=counted_tokens(answer, read, ("output_tokens",)),
+        cut=ended == "max_tokens",
+    )

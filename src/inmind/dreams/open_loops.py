@@ -1,0 +1,224 @@
+"""What was asked for or promised and not done yet, as far as anybody has said.
+
+"Remind me to renew the passport", "we still need to order the tiles", "I'll send it tomorrow": each stays open until
+somebody says that it is done, or a tool has done something with the same words. A request that a session ends with, and
+that nobody has answered, is one as well.
+
+A loop outlives the talk in which it was opened as a line on the page, and is known again by that line: what is said in
+a later session closes it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from inmind.core.events.base import Trust
+from inmind.core.frozen import frozen
+from inmind.core.language.prose import compiled
+from inmind.core.text import shortened
+from inmind.dreams.activity import Spoke
+from inmind.dreams.normalize import any_of, plain
+from inmind.dreams.page.fact_guard import denies
+from inmind.dreams.questions import wants_answer
+from inmind.dreams.requests import MOST_SENTENCES, asks_for_deed
+from inmind.dreams.turns import left_alone, turns
+from inmind.entities.extract.tool_name import tool_named
+from inmind.search.query_parse import key_words
+from inmind.search.tokenize import words_asked
+
+MOST_OPEN: Final = 100
+"""Held against what is said later, the last ones."""
+
+MOST_SENTENCE: Final = 240
+SPOKEN_OF: Final = 0.5
+"""Share of its words by which something is known again: in Chinese, half of the pairs stand across two words."""
+
+
+@frozen
+class Loop:
+    """Something open, in the words in which it was said."""
+
+    text: str
+    words: frozenset[str]
+    said: Spoke
+
+    @property
+    def told(self) -> str:
+        """The line that it is on the page."""
+        if compiled(_HAN).search(self.text):
+            return f"未完成（自 {self.said.at:%Y-%m-%d} 起）：{self.text}"
+        return f"Open since {self.said.at:%Y-%m-%d}: {self.text}"
+
+
+def told_in(line: str) -> str:
+    """What a line says to be open, in the words in which it was said; empty where it is no loop's."""
+    found = compiled(_TOLD).match(line)
+    return line[found.end() :] if found else ""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """By which a loop is known again."""
+    return key_words(plain(text)) - _OF_EVERY_LOOP
+
+
+def closed(lines: Iterable[str], talk: Iterable[Spoke]) -> tuple[str, ...]:
+    """Of the loops that stand on a page, the lines of those that somebody has closed since."""
+    still = {line: words for line in lines if (words := words_of(told_in(line)))}
+    done: list[str] = []
+    for spoke in talk if still else ():
+        sign = _sign(spoke)
+        done += (line for line, words in still.items() if _is_closed(words, sign))
+        still = {line: words for line, words in still.items() if line not in done}
+    return tuple(done)
+
+
+def open_loops(talk: Sequence[Spoke], now: datetime) -> list[Loop]:
+    """Those that nobody has closed, the oldest first."""
+    still: list[Loop] = []
+    just_now: dict[str, list[Loop]] = {}
+    """By session: what the user has asked for in this turn, and whoever says "done" has done."""
+    for spoke in talk:
+        if spoke.role == "user":
+            just_now[spoke.session] = []
+        still = _without(still, spoke, just_now.get(spoke.session, []))
+        new = list(_opened(spoke)) if spoke.trust >= Trust.AGENT and spoke.role != "tool" else []
+        still = [*still, *new][-MOST_OPEN:]
+        if spoke.role == "user":
+            just_now[spoke.session] += new
+    return [*still, *_left_unanswered(talk, now)]
+
+
+def _without(still: list[Loop], spoke: Spoke, just_now: list[Loop]) -> list[Loop]:
+    """What is still open after somebody has said this. Most of what is said closes nothing and is not looked at."""
+    if not still:
+        return still
+    sign = done, _, words = _sign(spoke)
+    if not words:
+        return still
+    at_once = just_now if done and spoke.role == "assistant" else []
+    return [loop for loop in still if not (_is_closed(loop.words, sign) or loop in at_once)]
+
+
+_Sign = tuple[bool, frozenset[str], frozenset[str]]
+"""Is something said to be done? Which words say that it happened, and all words of what is spoken of."""
+
+_NO_SIGN: _Sign = (False, frozenset(), frozenset())
+
+
+def _sign(spoke: Spoke) -> _Sign:
+    return _deeds(spoke) if spoke.role == "tool" else _claims(spoke)
+
+
+def _is_closed(loop: frozenset[str], sign: _Sign) -> bool:
+    done, past, words = sign
+    return len(loop & words) >= SPOKEN_OF * len(loop) and (done or not past.isdisjoint(loop))
+
+
+def _tells_of_a_deed(sentence: str) -> bool:
+    """What somebody has not done is still open; what nobody wants any more is not."""
+    return not denies(sentence) or bool(compiled(_CALLED_OFF).search(sentence.casefold()))
+
+
+_CALLED_OFF = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
+
+
+def _claims(spoke: Spoke) -> _Sign:
+    """What somebody says. "I called the dentist" ends what was to be done as well as "done" does."""
+    said = plain(" ".join(filter(_tells_of_a_deed, spoke.sentences)))
+    past: list[str] = compiled(r"\b\w+ed\b").findall(said)
+    done = _has(_DONE_CUES, said) and bool(compiled(_DONE).search(said))
+    return (done, frozenset(words_asked(" ".join(past))), frozenset(words_asked(said))) if done or past else _NO_SIGN
+
+
+def _deeds(spoke: Spoke) -> _Sign:
+    """What a tool has done, by what it was handed. One that only reads has done nothing."""
+    worked = [used.arguments for used in spoke.used if not used.failed and not tool_named(used.tool).reads]
+    return (True, frozenset(), frozenset(words_asked("\n".join(worked)))) if worked else _NO_SIGN
+
+
+def _opened(spoke: Spoke) -> Iterator[Loop]:
+    if not _has(_CUES, plain(spoke.text)):
+        return
+    cues = compiled(_ASKED if spoke.role == "user" else _PROMISED)
+    for sentence in spoke.sentences:
+        said = plain(sentence)
+        meant = cues.search(said) and not compiled(_NOT_MEANT).search(said) and not wants_answer(sentence)
+        # "I'll do it later" is open only to whoever knows what it is.
+        if meant and (words := words_of(sentence)):
+            yield Loop(shortened(sentence, MOST_SENTENCE), words, spoke)
+
+
+def _has(cues: frozenset[str], said: str) -> bool:
+    """Could it be, by its words? Everything that was said is asked this, and the patterns take ten times as long."""
+    return not said.isascii() or not cues.isdisjoint(compiled(r"[\w'-]+|\[.\]").findall(said))
+
+
+def _left_unanswered(said: Sequence[Spoke], now: datetime) -> Iterator[Loop]:
+    for turn in left_alone(turns(said), now):
+        asked = turn.asked[-1]
+        if asked.trust >= Trust.PERSON and any(map(asks_for_deed, asked.sentences[:MOST_SENTENCES])):
+            yield Loop(shortened(asked.text, MOST_SENTENCE), key_words(asked.text), asked)
+
+
+_HAN = "[一-鿿]"
+_TOLD = r"Open since \d{4}-\d\d-\d\d: |未完成（自 \d{4}-\d\d-\d\d 起）："
+
+_OF_EVERY_LOOP = frozenset(
+    words_asked(
+        """
+        remind remember forget todo still need open pending missing continue finish tomorrow tonight later soon
+        afterwards next week month time 提醒 醒我 待办 还没 没有 还需 需要 完成 下次 继续 明天 回头 稍后 记得 忘了
+        """
+    )
+)
+_LATER = any_of(
+    r"tomorrow|tonight|later(?: today| on)?|afterwards?|next (?:week|month|\w+day)",
+    r"(?:on|by|until|before) (?:\w+day|tomorrow|the end|noon|then)",
+    r"this (?:afternoon|evening|week|weekend)",
+)
+_PROMISE = (
+    r"\b(?:i|we)(?:'ll| will|'m going to| am going to|'re going to)"
+    rf"(?! (?:be|see|talk|think|try|keep|catch|never|not|let you)\b)[^.!?;\n]*?\b{_LATER}\b"
+)
+_STILL = any_of(
+    r"\bstill (?:need|needs|have|has|got) to\b",
+    r"\b(?:is|are) still (?:open|pending|missing|to be done|to do|not done|unfinished|outstanding)\b",
+    r"\bto be continued\b",
+    rf"\b(?:let's|we'll|we will|we can) (?:continue|finish|pick|come back|get back)\b[^.!?;\n]*?\b{_LATER}\b",
+    r"未完成|还(?:需要|得|要)(?=[一-鿿])|还没有?(?:完成|做|弄|写|处理|解决|修|改|提交|上线|发|交|付)|下次(?:再|继续)",
+    r"(?:明天|回头|稍后|晚点)(?:我会|我要|我再|再|继续|我来)",
+)
+# "These moments remind me to be kind" asks for nothing: whoever does stands at the beginning of a clause.
+_ASKED = any_of(
+    r"(?:^|[.,;:!]\s*|\b(?:please|you|and|also|then|but)\s+)remind me (?:to|about|that|of)\b",
+    r"\b(?:don't|do not) let me forget\b",
+    r"\bto-?do\s*[:：-]|(?m:^)\s*[-*] \[ \] ",
+    r"提醒我|待办|别忘了",
+    _STILL,
+    _PROMISE,
+)
+# What "is still pending" in a reply is how things stand, and mostly not for the assistant to end.
+_PROMISED = any_of(r"\b(?:i|we) still (?:need|have) to\b", _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
+_CUES = frozenset(
+    "remind forget todo to-do todo- to-do- still continued let's we'll i'll will going can [ ]".split()
+) | {"[ ]"}
+_NOT_MEANT = any_of(
+    r"\bif (?:i|we|you)\b|\b(?:said|says|told|asked|wrote|used to|would|hopefully|maybe|probably|perhaps|i think)\b",
+    r"\bno need\b|\b(?:don't|do not|doesn't) (?:need|have) to\b|不用|不需要|如果|要是|他说|她说",
+)
+_FINISHED = (
+    "done finished completed complete sent fixed resolved solved submitted shipped merged paid booked bought sorted"
+)
+_NOTED = "set added created scheduled noted put updated made written saved"
+_DONE = any_of(
+    rf"\b(?:{'|'.join(_FINISHED.split())})\b",
+    rf"\bi(?:'ve| have) (?:{'|'.join(_NOTED.split())})\b",
+    r"\b(?:took|taken) care of\b|\balready\b|\bno longer needed\b|\bnever ?mind\b|\bforget (?:it|about)\b",
+    r"\bcancel(?:led|ed)?\b|\breminder (?:is |has been )?set\b",
+    r"\[x\]|✅|完成了|已经?|搞定|做完|办好|弄好|好了|不用了|取消",
+)
+_DONE_CUES = frozenset(
+    f"{_FINISHED} {_NOTED} care already longer never nevermind forget cancel cancelled canceled [x]".split()
+)

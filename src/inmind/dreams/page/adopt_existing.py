@@ -1,0 +1,81 @@
+"""A MEMORY.md that somebody wrote by hand before the first dream.
+
+All of it becomes crystals, in chunks that overlap, so that whatever a dream makes of the page later, its words are
+found again. On the page it stays as it is; the first dream only writes below it, and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from operator import itemgetter
+from typing import Final
+
+from inmind.core.tokens import estimator
+from inmind.dreams.page.page import blocks_of, read, said
+
+CHUNK: Final = 400
+OVERLAP: Final = 80
+"""Tokens of a chunk, and those of them that it shares with the next."""
+
+FOLLOWS: Final = "<!-- Written by dreams from here on. Later ones will work in what stands above. -->"
+
+_LONGEST_WORD: Final = 60
+"""Characters. What goes on for longer is a script without spaces, or no word, and may be cut anywhere."""
+
+_MOST_WORDS: Final = 2 * CHUNK
+"""Of a chunk, as it is looked for: no word takes less than half a token."""
+
+_WORD = re.compile(rf"\S{{1,{_LONGEST_WORD}}}\s*|\s+")
+
+
+def chunks(text: str) -> list[str]:
+    """The text in chunks. Each word of it stands whole in one at least."""
+    return [text[begin:end].strip() for begin, end in _spans(text)]
+
+
+def entries(text: str) -> frozenset[str]:
+    """What the page says, entry by entry."""
+    return frozenset(entry for _, entry in read(text).everything())
+
+
+def keeping(text: str) -> dict[str, int]:
+    """Which chunk keeps each entry: the first that has all of it, or else its beginning."""
+    spans, lines = list(_spans(text)), text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    wanted = entries(text)
+    kept: dict[str, int] = {}
+    for block in blocks_of(lines):
+        entry = said("\n".join(line.rstrip("\r") for line in lines[block.begin : block.end]))
+        if entry in wanted:
+            begin = starts[block.begin]
+            end = begin + len(text[begin : starts[block.end]].rstrip())
+            first, behind = bisect_right(spans, begin, key=_end), bisect_right(spans, begin, key=_begin)
+            kept.setdefault(entry, next((n for n in range(first, behind) if spans[n][1] >= end), first))
+    return kept
+
+
+def with_dreams_below(text: str) -> str:
+    """What will stand above the state: their text, untouched, and a line under it."""
+    if not text.strip():
+        return ""
+    apart = "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{apart}---\n\n{FOLLOWS}\n\n"
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each chunk begins and ends. No chunk is blank."""
+    count = estimator()
+    places = [0, *(word.end() for word in _WORD.finditer(text))]
+    words = range(len(places) if text.strip() else 1)
+    begin, end = 0, 0
+    while end < words[-1]:
+        most = min(begin + _MOST_WORDS, len(words))
+        end = bisect_right(words, CHUNK, begin + 2, most, key=lambda at: count(text[places[begin] : places[at]])) - 1
+        yield places[begin], places[end]
+        begin = bisect_left(words, -OVERLAP, begin + 1, end, key=lambda at: -count(text[places[at] : places[end]]))
+
+
+_begin, _end = itemgetter(0), itemgetter(1)

@@ -1,0 +1,33 @@
+"""MEMORY.md that somebody was writing while a dream did.
+
+By entries and not by lines: a dream says things anew and moves them, so the same line is often no longer the same
+thing, while an entry that both have left alone is. There is no conflict: what a person wrote stays, and what the dream
+said stands in its section.
+"""
+
+from __future__ import annotations
+
+from inmind.dreams.page.draft import Sheet
+from inmind.dreams.page.page import read, said, written
+from inmind.dreams.page.sections import Section
+
+
+def of_both(base: str, theirs: str, dreamt: str) -> str:
+    """Their page with what a dream has done to the one that they began with."""
+    before, after = ({text for _, text in read(page).everything()} for page in (base, dreamt))
+    sheet = Sheet(theirs, {})
+    gone = [text for text in sheet if text in before and text not in after]
+    dream = read(dreamt)
+    put = [
+        (part.section, entry)
+        for part in dream.parts
+        for entry in part.entries
+        if said(entry) not in before and said(entry) not in sheet
+    ]
+    if not gone and not put:
+        return theirs
+    for text in gone:
+        sheet.strike(text)
+    for section, entry in put:
+        sheet.attach(section or Section.ACTIVE, entry)
+    return written(sheet.page(dream.header))

@@ -1,0 +1,292 @@
+"""What shall become of MEMORY.md, by rules alone: no model is needed for a page that is right.
+
+Notes, what users have said and what was noticed each want a line. Where the page has one that says the same, or
+something that holds no longer, that line is said anew; what is worked out from counts (gaps, skills, earnings) is told
+as it is now. Nothing is phrased here: a line has the words of its source, so it says nothing that nobody said. Whether
+all of it has room is not asked either: whoever carries this out lets the least worth go, and what has no line is found
+all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from inmind.core.events.base import Origin, Trust
+from inmind.core.language.prose import beginning
+from inmind.dreams import economics, skills
+from inmind.dreams.affect.state import level_told
+from inmind.dreams.classify import section_of
+from inmind.dreams.line_index import Board
+from inmind.dreams.material import Insight, Material, Pending
+from inmind.dreams.open_loops import told_in
+from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
+from inmind.dreams.page.eviction import PRECIOUS, is_told_anew
+from inmind.dreams.page.fact_guard import SHARED, lost, share_kept
+from inmind.dreams.page.page import read
+from inmind.dreams.page.pointers import candidates
+from inmind.dreams.page.sections import Section
+from inmind.dreams.section_weights import weights
+from inmind.dreams.user_facts import Learned, learned
+from inmind.search.crystal import HIDDEN, Crystal
+
+MOST_LINE: Final = 240
+"""Characters of a line. What is longer is cut behind a sentence: its source has the rest."""
+
+WORKED_IN: Final = 5
+"""Entries from before the first dream that one dream puts into their sections."""
+
+FELT: Final = 0.3
+"""How much something has to have been felt to be told as a friction or a win."""
+
+WON, AVOIDED = "Worked: ", "Avoid: "
+
+MOST_SKILLS: Final = 10
+
+_ECONOMICS: Final = "economics"
+_GAP, _SKILL = 0.4, 0.5
+_MENTIONED = 0.5
+"""Importance from which on a crystal that nobody took as a note gets a line."""
+
+
+def by_rules(material: Material, *, besides: Sequence[Edit] = ()) -> Proposal:
+    """Edits that bring the page up to what is known. With nothing new there are none.
+
+    `besides`: edits that are settled already. What they say is said, and the lines that they name are left to them.
+    """
+    done = [edit for edit in _closed(material) if not any(edit.line in lines_of(other) for other in besides)]
+    named = {line for edit in (*besides, *done) for line in lines_of(edit)}
+    board = _board(material, besides, named)
+    wishes = [wish for wish in _wishes(material) if not _is_said(wish, besides)]
+    for wish in sorted(wishes, key=lambda wish: (wish.at, wish.sources, wish.text)):
+        board.take(wish)
+    count = weights(material.levels)
+    said = sorted(board.edits(), key=lambda edit: (-edit.importance * count[edit.section], edit.at, edit.text))
+    news = material.notes or material.crystals or material.insights
+    return Proposal(edits=(*_told_anew(material), *done, *said, *(_worked_in(material, named) if news else ())))
+
+
+def _is_said(wish: Add, besides: Sequence[Edit]) -> bool:
+    """Do those that name what it is made of keep its numbers, its names and what it is about? To be named is not to be
+    said."""
+    sources = {*wish.sources}
+    theirs = (edit for edit in besides if not isinstance(edit, Retire) and not sources.isdisjoint(edit.sources))
+    said = " ".join(edit.text for edit in theirs)
+    return bool(said) and not lost(wish.text, said) and share_kept(wish.text, said) >= SHARED
+
+
+def _board(material: Material, besides: Sequence[Edit], named: Collection[str]) -> Board:
+    """What the page says. Lines that are told from counts, and pointers, say nothing that another could say anew."""
+    board = Board()
+    for section, text in material.page.everything():
+        line = material.lines.get(text)
+        if text in named or section is Section.POINTERS:
+            continue
+        if line is None:
+            board.fix(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
+        elif not is_told_anew(line):
+            board.stand(line)
+    for edit in besides:
+        if not isinstance(edit, Retire):
+            board.fix(edit)
+    return board
+
+
+# -- what wants a line -------------------------------------------------------------------------------------
+
+
+def _wishes(material: Material) -> Iterator[Add]:
+    noted = {note.id for note in material.notes}
+    yield from (_of_note(note) for note in material.notes if not note.gone and not _is_mood_alone(note.text))
+    yield from (_of_learned(one) for one in learned(material.crystals))
+    yield from (_of_crystal(one) for one in material.crystals if one.id not in noted and _wants_a_line(one))
+    yield from (_of_insight(one, material) for one in material.insights)
+
+
+def _is_mood_alone(note: str) -> bool:
+    """That somebody was pleased, or cross, is felt and found again. On the page nobody could make anything of it."""
+    return bool(level_told(note)) and "): the user " in note
+
+
+def _of_note(note: Pending) -> Add:
+    section, text = _placed(note.text, kind=note.kind, trust=note.trust, valence=note.valence)
+    return Add(
+        section=section,
+        text=text,
+        sources=(note.id,),
+        importance=note.importance,
+        kind=note.kind,
+        at=note.at,
+        trust=note.trust,
+    )
+
+
+def _of_learned(one: Learned) -> Add:
+    return Add(
+        section=section_of(one.text, kind=one.kind, trust=Trust.PERSON),
+        text=line_of(one.text),
+        sources=(one.source,),
+        importance=one.importance,
+        kind=one.kind,
+        at=one.at,
+        trust=Trust.PERSON,
+    )
+
+
+def _of_crystal(one: Crystal) -> Add:
+    section, text = _placed(one.text, kind=one.kind, trust=one.trust, valence=one.valence)
+    return Add(
+        section=section,
+        text=text,
+        sources=(one.id,),
+        importance=one.importance,
+        kind=one.kind,
+        at=one.at.isoformat(),
+        trust=one.trust,
+    )
+
+
+def _of_insight(one: Insight, material: Material) -> Add:
+    section, text = _placed(one.text, kind="insight", trust=one.trust)
+    return Add(
+        section=section,
+        text=text,
+        sources=one.sources,
+        importance=one.importance,
+        kind="insight",
+        at=material.now.isoformat(),
+        trust=one.trust,
+    )
+
+
+def _wants_a_line(crystal: Crystal) -> bool:
+    """What somebody has put into memory beside notes. Talk is learned from, pages and things are looked up."""
+    written = crystal.kind != "episode" and not crystal.path and crystal.source == "memory"
+    ours = crystal.origin in (Origin.DREAM, Origin.FILE)  # it stands on the page already, in its own words
+    holds = not crystal.superseded_by and not crystal.merged_into and crystal.lifecycle not in HIDDEN
+    return written and not ours and holds and crystal.importance >= _MENTIONED
+
+
+def _placed(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
+    """The section that a text belongs to, and the line that it is there."""
+    if level := level_told(text):
+        mark = {"dopamine": WON, "cortisol": AVOIDED}.get(level, "")
+        section = Section.ACTIVE if mark or trust is Trust.DATA else Section.BOND
+        why = text.partition("): ")[2]
+        return section, mark + line_of(why, MOST_LINE - len(mark)) if why else line_of(text)
+    if trust is Trust.DATA:
+        return Section.ACTIVE, from_a_tool(text)
+    section = section_of(text, kind=kind, trust=trust)
+    mark = (WON if valence > 0 else AVOIDED) if abs(valence) >= FELT and section is Section.ACTIVE else ""
+    return section, mark + line_of(text, MOST_LINE - len(mark))
+
+
+def from_a_tool(text: str) -> str:
+    """The line of what a tool delivered: data, and quoted as that."""
+    said = line_of(text.replace('"', "'"), MOST_LINE - 20)
+    return f'(from a tool) "{said}"'
+
+
+def line_of(text: str, most: int = MOST_LINE) -> str:
+    """A text on one line, as much of it as a line holds."""
+    return beginning(" ".join(text.split()), most)
+
+
+# -- what is told anew -------------------------------------------------------------------------------------
+
+
+def _told_anew(material: Material) -> Iterator[Add | Retire]:
+    """What is no longer so goes, what is so now comes, what stands there as it is stays."""
+    wanted = {edit.text: edit for edit in (*_gaps(material), *_skills(material), *_economics(material))}
+    standing = {text for _, text in material.page.everything()}
+    for text, line in material.lines.items():
+        if text in standing and text not in wanted and is_told_anew(line):
+            yield Retire(line=text)
+    yield from (edit for text, edit in wanted.items() if text not in standing)
+
+
+def _closed(material: Material) -> Iterator[Retire]:
+    """A loop that is done is past: its line leaves for a pointer that finds what was asked for."""
+    standing = {text for _, text in material.page.everything()}
+    for text in material.closed:
+        line = material.lines.get(text)
+        if line is None or text not in standing:
+            continue
+        for pointer in candidates(told_in(text)):
+            if material.finds(pointer.keywords).issuperset(line.sources):
+                yield Retire(line=text, topic=pointer.topic, keywords=pointer.keywords)
+                break
+
+
+def _gaps(material: Material) -> Iterator[Add]:
+    for gap in material.gaps:
+        text = f"{line_of(gap.topic, MOST_LINE - 40)} ({_WHYS.get(gap.why, gap.why)})"
+        sources = _known(gap.sources, material)
+        yield Add(section=Section.GAPS, text=text, sources=sources, importance=_GAP, kind="gap", at=gap.renewed)
+
+
+def _skills(material: Material) -> Iterator[Add]:
+    for skill in skills.emerging(material.skills)[:MOST_SKILLS]:
+        yield Add(
+            section=Section.SKILLS,
+            text=skills.told(skill),
+            sources=_known(skill.sources, material),
+            importance=_SKILL,
+            kind="skill",
+            at=skill.last,
+        )
+
+
+def _economics(material: Material) -> Iterator[Add]:
+    for text in (line for one in material.economics for line in economics.told(one)):
+        yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS, at=material.now.isoformat())
+
+
+def _known(sources: Iterable[str], material: Material) -> tuple[str, ...]:
+    """Those that can be found. Counts are made of calls, too, which are no crystals."""
+    return tuple(source for source in sources if material.known(source))
+
+
+_WHYS = {
+    "unanswered": "asked, not answered",
+    "not_found": "searched, not found",
+    "mentioned_once": "mentioned once",
+}
+
+
+# -- what people wrote before the first dream --------------------------------------------------------------
+
+
+def _worked_in(material: Material, named: Collection[str]) -> list[Rewrite]:
+    """A few of their entries, into their sections, word for word, as the last to leave these.
+
+    Those that no line holds whole stay where they are: half of what a person wrote is not what they wrote. So do those
+    under a heading of theirs, which says what they are about.
+    """
+    if not material.page.header:
+        return []
+    seeds = (text for _, text in read(_HEADED.split(material.page.above)[0]).everything() if text in material.seed)
+    whole = (text for text in seeds if len(text) <= MOST_LINE and not _NO_LINE.search(text) and text not in named)
+    return [
+        Rewrite(lines=(text,), section=section_of(text, trust=Trust.PERSON), text=line_of(text), importance=PRECIOUS)
+        for text in islice(whole, WORKED_IN)
+    ]
+
+
+_HEADED = re.compile(r"^##", re.MULTILINE)
+
+
+_NO_LINE = re.compile(r"\n|^(?:```|~~~|\||<|#)")
+
+
+def lines_of(edit: Edit) -> tuple[str, ...]:
+    """The lines that an edit speaks of."""
+    match edit:
+        case Rewrite(lines=lines):
+            return lines
+        case Retire(line=line):
+            return (line,)
+        case Add():
+            return ()

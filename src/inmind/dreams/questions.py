@@ -1,0 +1,138 @@
+"""Which of a person's sentences want to be answered, and whether a reply does that.
+
+Told by form, in English and Chinese. A question that is asked for company ("how are you?", "right?", "who knows?")
+wants no answer; one that asks for a deed ("can you fix the header?") is a request. A reply that says that it does not
+know is no answer, unless it goes on to give one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from inmind.core.language.prose import compiled, is_greeting, sentences
+from inmind.dreams.names import names_said
+from inmind.dreams.normalize import any_of, plain
+from inmind.dreams.requests import asks_for_deed
+from inmind.search.query_parse import key_words
+
+MOST_QUESTION = 300
+"""Characters. Nobody asks a question that long; it is a text with a question mark."""
+
+
+def questions_in(said: Iterable[str]) -> Iterator[str]:
+    """Of a person's sentences those by which they want to know something."""
+    return (sentence for sentence in said if len(sentence) <= MOST_QUESTION and wants_answer(sentence))
+
+
+def wants_answer(sentence: str) -> bool:
+    said = plain(sentence)
+    if not (compiled(_ENDS).search(said) or compiled(_BEGINS).match(said)):
+        return False
+    if is_greeting(said) or compiled(_FOR_COMPANY).fullmatch(said) or compiled(_SEEKS_A_NOD).search(said):
+        return False
+    return _says_what_about(sentence) and not asks_for_deed(sentence)
+
+
+def _says_what_about(sentence: str) -> bool:
+    """A word alone is not enough, but for a name and for what in Chinese takes two characters: only whoever knows what
+    came before can answer "what happened?"."""
+    telling = key_words(sentence)
+    return len(telling) > 1 or any(not word.isascii() for word in telling) or bool(names_said([sentence]))
+
+
+def left_open(reply: str) -> tuple[bool, str]:
+    """Does a reply say that it does not know? And what it says apart from that."""
+    said = sentences(reply)
+    known = [one for one in said if not _does_not_know(one)]
+    return len(known) < len(said), "\n".join(known)
+
+
+def _does_not_know(sentence: str) -> bool:
+    said = plain(sentence)
+    found = compiled(_NOT_KNOWN).search(said)
+    return found is not None and not compiled(_ALL_THE_SAME).search(said, found.end())
+
+
+_ENDS = r"[?？]\W*$|[吗嗎呢么]\W*$"
+_ASKING = r"(?:what|when|where|who|which|why|how)(?:'s)?\s+(?:\w+\s+)?"
+_BEGINS = r"(?:(?:hi|hello|hey|so|and|but|ok|okay|well|also)[\s,]+)*" + any_of(
+    _ASKING + r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|many|much|long|far|often)\b",
+    r"(?:do|does) (?:you|anyone|anybody) know\b",
+    r"i (?:wonder|was wondering)\b",
+    r"(?:请问|有谁知道|为什么|如何|什么时候|哪里|哪儿)",
+)
+_FOR_COMPANY = (
+    r"(?:(?:so|and|but|hey|well|oh|ok|haha|lol|wow|god|man)[\s,!.]+)*"
+    + any_of(
+        r"(?:right|ok|okay|really|seriously|huh|eh|yes|no|see|ready|deal|got it|get it)",
+        r"(?:guess what|so what|anything else|(?:maybe|perhaps)\b.*)",
+        r"(?:does that |that )?makes? sense",
+        r"(?:you )?know(?: what i mean)?",
+        r"what do you mean\b.*",
+        r"what (?:happened|now|then|else)\b.*",
+        r"what's (?:up|new|going on|wrong|the point|not to)\b.*",
+        r"how (?:are|is|was|were) (?:you|your|things|life|it going|everything)\b.*",
+        r"how's (?:it going|life|your)\b.*",
+        r"how (?:hard|difficult|bad) can (?:it|that|this)\b.*",
+        r"how (?:cool|great|nice|awesome|crazy|weird|funny|cute) (?:is|was)\b.*",
+        r"(?:are|were) you (?:there|sure|serious|kidding|joking|ok|okay|alright|ready|with me)\b.*",
+        r"(?:is|was) (?:that|this|it) (?:ok|okay|right|correct|clear|all|true)\b.*",
+        r"(?:isn't|aren't|wasn't|don't|doesn't|didn't|wouldn't) (?:it|that|this|they|he|she|you|we)\b.*",
+        r"(?:have|did) you ever\b.*",
+        r"(?:do|don't) you (?:mind|think so|see)\b.*",
+        r"(?:can|could|would) you (?:believe|imagine)\b.*",
+        r"(?:can|may|could) i ask\b.*",
+        r"(?:shall|should) we (?:start|begin|go)\b.*",
+        r"who (?:knows|cares|doesn't|wouldn't)\b.*",
+        r"why (?:not|me|bother)\b.*",
+        r"what (?:could|can) (?:possibly )?go wrong\b.*",
+        r"what would (?:i|we) do without\b.*",
+        r"(?:难道|何必|凭什么|谁在乎|谁知道呢|何苦|怎么可能|怎么会|有什么(?:用|关系|大不了)|谁不|哪有|不是).*",
+        r".*(?:好吗|好不好|行吗|行不行|可以吗|对吗|对吧|是吧|是吗|对不对|不是吗|没错吧|懂吗|明白吗|你觉得呢|在吗|好嘛)",
+    )
+    + r"\W*"
+)
+_SEEKS_A_NOD = (
+    r"[,，]\s*"
+    + any_of(
+        "right|ok|okay|no|yes|huh|eh|correct|you know|isn't it|aren't they|don't you think|wouldn't you say",
+        "是吧|对吧|对吗|对不对|不是吗",
+    )
+    + r"\W*$"
+)
+
+_CANNOT = any_of(
+    r"can(?:'t|not| not)",
+    r"could(?:n't| not)",
+    r"(?:was|am|were|are)(?:n't| not) able to",
+    r"(?:was|am|were|are) unable to",
+)
+_NOT_KNOWN = any_of(
+    r"\bi (?:really |honestly |still )?(?:don't|do not) (?:actually )?(?:know|recall|remember)\b(?! about you| of)",
+    r"\bi(?:'m| am) not (?:sure|certain|aware|familiar)\b",
+    r"\bi have no (?:idea|information|record|memory|data|details|access)\b",
+    r"\b(?:i|we) (?:currently )?(?:don't|do not) (?:currently )?have (?:\w+ ){0,3}?"
+    r"(?:information|details?|records?|data|answer|access|knowledge|memory|context|mention)\b",
+    rf"\b(?:i|we) {_CANNOT} (?:find|locate|determine|answer|tell|say|see|recall|retrieve|confirm)\b",
+    r"\bi'm (?:not able|unable) to (?:find|locate|determine|answer|tell|say|see|recall|retrieve|confirm)\b",
+    r"\b(?:i|we) (?:did not|didn't) (?:find|see|get)\b",
+    r"\bno (?:results?|information|records?|mention|matches)\b(?: \w+){0,2} (?:found|available|about|on|of|for)\b",
+    r"\bnothing (?:was |is )?(?:found|known|recorded)\b",
+    r"\bthere(?:'s| is| was) no (?:information|mention|record|data|answer)\b",
+    r"\bit(?:'s| is) (?:unclear|unknown|not clear|not known)\b",
+    r"不知道|不清楚|不确定|不了解|不记得|没有提到|找不到|查不到|没(?:有|能)?(?:找到|查到|搜到)|未能?(?:找到|查到)",
+    r"没有(?:任何|相关|这方面|关于).{0,12}?(?:信息|记录|资料|数据|结果)",
+    r"无法(?:确定|回答|找到|得知|判断|查到|提供)",
+)
+_OFFERS = any_of(
+    r"i(?:'d| can| could| will|'ll| would| am|'m)\b",
+    r"(?:we|you) (?:can|could|may|might)\b",
+    r"(?:if|would|could|maybe|perhaps) you\b",
+    r"let me|feel free|please",
+)
+_OFFERS_IN_CHINESE = "(?:我可以|我能|如果|您可以|你可以|请)"
+# What goes on with an answer, and not with an offer.
+_ALL_THE_SAME = any_of(
+    rf"\b(?:but|however|though|although|yet)\b[\s,]+(?!{_OFFERS})(?:\w+\W+){{3}}",
+    rf"(?:但是?|不过|然而)[，,]?(?!.{{0,4}}{_OFFERS_IN_CHINESE})[^。！？]{{4}}",
+)

@@ -1,0 +1,170 @@
+"""What somebody asks to have done, in two words: what is to happen, and to what.
+
+"Could you please refactor the auth module?" and "refactor the payment modules in billing/" are the same kind of task.
+It is told by form: behind what people say out of politeness stands a verb of work, and behind it what the work is done
+to, up to the first word that leads on. Whatever does not have this form is no task that could be known again; it may
+be something to be done all the same, which politeness alone tells: "could you water the plants?".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
+
+from inmind.core.language.prose import compiled
+from inmind.dreams.normalize import any_of, plain
+from inmind.entities.nouns import singular
+
+MOST_SENTENCES = 4
+"""People come to the point within so many, or have come to tell and not to ask."""
+
+MOST_NOUN = 40
+
+
+def request_in(sentences: Sequence[str]) -> str:
+    """The first thing that is asked for, as a verb and a noun; empty where nothing is."""
+    return next((task for one in sentences[:MOST_SENTENCES] if (task := _task(one))), "")
+
+
+def asks_for_deed(sentence: str) -> bool:
+    """Is somebody to do something, and not only to say something? "Can you tell me when it leaves?" is a question."""
+    said = plain(sentence)
+    polite = compiled(_POLITELY).match(said) or compiled(_POLITELY_IN_CHINESE).match(said)
+    return bool(polite or _task(sentence))
+
+
+def _task(sentence: str) -> str:
+    if compiled(_HAN).search(sentence):
+        return _chinese(sentence)
+    found = compiled(_ENGLISH).match(" ".join(sentence.lower().replace("’", "'").split()))
+    if found is None or found["verb"] not in _VERBS:
+        return ""
+    noun = _object(found["rest"])
+    return f"{found['verb']}{found['particle'] or ''} {noun}" if noun else ""
+
+
+def _object(rest: str) -> str:
+    """The last noun in front of whatever leads on: of "the failing test in parser.py", the test."""
+    clause = compiled(_CLAUSE).match(rest)
+    tokens = takewhile(lambda token: token not in _LEADS_ON, (clause[0] if clause else "").split())
+    nouns = [bare for token in tokens if (bare := token.strip("\"'`*()[]#")) and bare not in _IDLE]
+    named = [noun for noun, behind in pairwise([*nouns, ""]) if not _counts(noun, behind)]
+    if not named or named[-1] in _POINTS:
+        return ""
+    head = "file" if compiled(_FILE).search(named[-1]) else singular(named[-1])
+    return head if len(head) <= MOST_NOUN else ""
+
+
+def _counts(noun: str, behind: str) -> bool:
+    """Does it only say which one? Of "module number 3" it is the module that the work is done to."""
+    is_number = compiled(_NUMBER).fullmatch
+    return bool(is_number(noun) or (noun in _NUMBERS and behind and is_number(behind)))
+
+
+def _chinese(sentence: str) -> str:
+    found = compiled(_ASKED_IN_CHINESE).match(sentence)
+    if found is None:
+        return ""
+    rest = found["before"] or found["behind"] or ""
+    noun = compiled(_MEASURE).sub("", rest.rpartition("的")[2].strip(), count=1)
+    heads: list[str] = compiled(_HEAD_IN_CHINESE).findall(noun)
+    return f"{found['verb']}{heads[0]}" if heads else ""
+
+
+_HAN = "[一-鿿]"
+
+_LEADS_UP = (
+    r"(?:(?:hi|hello|hey|ok|okay|now|then|next|also|and|so|but|great|good|perfect|thanks|thank you|please|pls|kindly|"
+    r"just|again|first|finally|there|yes|well|sorry)\b[\s,.!:-]*)*"
+)
+_ENGLISH = (
+    _LEADS_UP
+    + r"(?:(?:can|could|would|will) you\s+|i(?:'d| would)? (?:like|want|need)(?: you)? to\s+|need(?: you)? to\s+|"
+    r"let's\s+|we (?:need|have) to\s+|your (?:task|job) is to\s+)?"
+    r"(?:(?:please|kindly|also|just|now|then|quickly|try to|help me(?: to)?|go ahead and)\s+)*"
+    r"(?P<verb>[a-z]+)(?P<particle> (?:up|out|off|down|over)\b)?\s+(?P<rest>.+)"
+)
+
+# What is only to be said, or thought, or is somebody's own business, is asked for as a question.
+_TO_SAY = any_of(
+    r"(?:tell|explain|describe|clarify|elaborate|say|know|guess|recall|remember|recommend|suggest|advise|confirm)\b",
+    r"(?:think|believe|imagine|see|hear|understand|feel|like|love|prefer|want|be|have been|agree|consider)\b",
+    r"(?:remind|show|teach|let) (?:me|us) (?:again )?(?:what|when|where|who|whose|which|why|how|if|whether|know)\b",
+    r"(?:give|share with|send) (?:me|us) (?:some|any|more|an?|the) (?:\w+ )?"
+    r"(?:advice|tips?|ideas?|examples?|details?|informations?|info|overview|reasons?)\b",
+)
+_POLITELY = _LEADS_UP + any_of(
+    r"(?:can|could|would|will|won't|can't|couldn't) you\s+"
+    rf"(?:(?:please|kindly|also|just|maybe|perhaps|possibly|quickly|then|at least)\s+)*(?!{_TO_SAY})[a-z]",
+    r"is there (?:really |any |some )*(?:nothing|anything|something|someone|somebody|anyone|anybody) (?:else )?"
+    r"(?:you|i|we|to|who)\b|is there (?:any|some|no) (?:way|chance)\b.*\byou (?:can|could)\b",
+    r"(?:would|do) you mind\b|(?:is it|would it be) possible (?:for you )?to\b",
+    r"(?:can|could|may|might) (?:i|we) (?:please |just |also |at least )*(?:have|get|speak|talk)\b",
+)
+_POLITELY_IN_CHINESE = (
+    r"(?:(?:你好|您好|好的?|那|再|现在|然后|顺便)[，,！!\s]*)*"
+    + any_of(
+        r"(?:[你您]?(?:能不能|能否|能|可以|可不可以|可否)[你您]?|麻烦[你您]?|请(?!问)[你您]?)(?:请|先|再)*"
+        r"(?:[帮替给为](?:我们?|个?忙|一下)|提醒|把)",
+        r"[帮替](?:我们?|个?忙)|麻烦[你您]",
+    )
+    + r"(?!.{0,2}(?:告诉|解释|说说|讲|介绍))"
+)
+
+# Work, and not talk: "explain" and "tell" are asked for once and never the same again.
+_VERBS = frozenset(
+    """
+    add adjust analyse analyze annotate apply archive arrange assemble audit automate backup benchmark book build
+    bump calculate cancel catalog categorize change check classify clean close code collect combine compare compile
+    compose compress compute configure connect convert copy correct crawl create debug define delete deploy design
+    diagnose document download draft draw edit embed enable encrypt estimate evaluate export extract fetch fill filter
+    find fix format generate group implement import improve index insert inspect install integrate investigate label
+    launch lint list load log lower make map measure merge migrate mock modify monitor move normalize open optimise
+    optimize order organise organize outline pack parse patch pay plan plot polish post prepare print process profile
+    proofread publish pull push query raise reduce refactor refund register release remove rename render repair replace
+    reply reproduce research reserve reset resize resolve restart restore return reuse review revise rewrite rotate run
+    save scan schedule scrape search secure send set shorten show simplify sketch sort split start stop summarise
+    summarize sync tag test tidy trace track train transcribe transfer transform translate tune undo update upgrade
+    upload validate verify visualise visualize wire wrap write
+    """.split()
+)
+
+_CLAUSE = r"(?:\bn[or]\.(?=\s\d)|[^,;:.!?]|[.:](?=\S)|,(?=\d))+"
+_LEADS_ON = frozenset(
+    """
+    about above across after against and as at because before behind below between but by during for from if in inside
+    into like near of on onto or over per since so than that through till to toward towards under until using via when
+    sure where which while who whose with within without is are was were has have had does do did should must can will
+    """.split()
+)
+_IDLE = frozenset(
+    """
+    a an the my our your his her their its this these those some any another all every each both new more me us again
+    now soon please today tomorrow tonight asap quickly too also together first next last
+    """.split()
+)
+_POINTS = frozenset(
+    """
+    i we you he she they it them one ones him everything anything something nothing stuff thing things up out rid fun
+    sense way lot
+    """.split()
+)
+_NUMBER = r"[\W\d_]*|[a-z]{0,4}[-#]?\d[\w.-]*"
+_NUMBERS = frozenset("number numbers no no. nr nr. num".split())
+_FILE = r"/|\w\.[a-z]\w{0,4}$"
+
+_VERBS_IN_CHINESE = (
+    "重构|修复|修改|翻译|总结|整理|生成|创建|新建|删除|更新|添加|增加|检查|测试|部署|优化|分析|查询|查找|搜索|预订|预定|安排|"
+    "发送|准备|设计|实现|配置|安装|运行|对比|比较|转换|导出|导入|合并|编写|撰写|起草|润色|校对|审查|统计|计算|下载|上传|移动|"
+    "重命名|替换|升级|迁移|调试|画|写|改|做|订|查|发|建|删|加"
+)
+_ASKED_IN_CHINESE = (
+    r"(?:(?:你好|您好|好的?|请|麻烦你?|那|再|现在|然后|接着|顺便)[，,！!\s]*)*"
+    r"(?:(?:能不能|能|可以|可不可以|可否)[你您]?|[你您](?:能不能|能|可以|可否)|我(?:想|要|想要|需要)[你您]?)?"
+    r"(?:请|再|先|帮我们?|给我们?|替我)*"
+    rf"(?:把(?P<before>[^，。！？；,.!?;]{{1,40}}?))?(?P<verb>{_VERBS_IN_CHINESE})"
+    r"(?:一下|出)?(?P<behind>[^，。！？；：,.!?;:成为到给在用吗吧]*)"
+)
+_MEASURE = r"^(?:[这那某每几两一二三四五六七八九十\d]+\s*)?[个封份段篇条些张次本台首种项下家行句]"
+# What it is comes last in Chinese, in two characters for the most part; or it is a word of another script.
+_HEAD_IN_CHINESE = r"(?:[一-鿿]{2}|\b[A-Za-z][\w+#-]{0,38})\s*$"

@@ -1,0 +1,130 @@
+"""What an agent does again and again: tools that follow each other, and tasks that begin alike.
+
+Each is counted once in a turn, and the counts go on from dream to dream: what a dream is handed is only what is new.
+How sure one can be of a skill follows from two things, that it comes to a good end and that it was done often enough:
+
+    confidence = (succeeded + 1) / (occurrences + 2) x (1 - e^(-occurrences / 2))
+
+The first factor is the share of good ends, careful while there are few of them (Laplace); the second is small for what
+happened once, and one for what happens all the time. Seven out of seven are 86%, four out of four 72%, seven out of
+fourteen 50%.
+
+Of tools in a row, those that are part of a longer row which was done as often are not told beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from math import exp
+from typing import Final, NamedTuple
+
+from inmind.core.events.base import Trust
+from inmind.core.events.dreams import LearnedSkill
+from inmind.core.text import shortened
+from inmind.dreams.activity import Lived
+from inmind.dreams.requests import request_in
+from inmind.dreams.turns import Turn, turns
+
+LEAST: Final = 3
+"""Occurrences from which on something is a skill and no accident."""
+
+MOST: Final = 40
+"""Kept in mind, those that are none yet among them."""
+
+ROWS: Final = (2, 3, 4)
+"""Tools in a row."""
+
+MOST_NAME: Final = 120
+MOST_SOURCES: Final = 5
+"""Occurrences that are named, the last ones."""
+
+HALF_LIFE: Final = timedelta(days=30)
+"""An old habit counts half: so what was done twice this week outlives what was done three times last year."""
+
+_THEN = " > "
+
+
+def skills(lived: Lived, before: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
+    """All that are known from now on, the most practised first."""
+    known = {skill.name: skill for skill in before}
+    for done in _practised(lived):
+        known[done.name] = _once_more(known.get(done.name), done)
+    return tuple(sorted(known.values(), key=lambda skill: (-_standing(skill, now), skill.name))[:MOST])
+
+
+def emerging(known: Sequence[LearnedSkill]) -> list[LearnedSkill]:
+    """Those to be told of, the surest first."""
+    often = [skill for skill in known if skill.occurrences >= LEAST]
+    rows = [skill for skill in often if _THEN in skill.name]
+    whole = [skill for skill in often if not any(_is_part(skill, row) for row in rows)]
+    return sorted(whole, key=lambda skill: (-confidence(skill), -skill.occurrences, skill.name))
+
+
+def confidence(skill: LearnedSkill) -> float:
+    return (skill.succeeded + 1) / (skill.occurrences + 2) * (1 - exp(-skill.occurrences / 2))
+
+
+def told(skill: LearnedSkill) -> str:
+    return f"{skill.name} → Confidence: {confidence(skill):.0%} | Occurrences: {skill.occurrences}"
+
+
+class _Done(NamedTuple):
+    """Something that was done once."""
+
+    name: str
+    at: datetime
+    source: str
+    succeeded: bool
+
+
+def _once_more(skill: LearnedSkill | None, done: _Done) -> LearnedSkill:
+    before = skill or LearnedSkill(done.name, 0, 0, "", ())
+    return LearnedSkill(
+        name=done.name,
+        occurrences=before.occurrences + 1,
+        succeeded=before.succeeded + done.succeeded,
+        last=max(before.last, done.at.isoformat()),
+        sources=(*before.sources, done.source)[-MOST_SOURCES:],
+    )
+
+
+def _practised(lived: Lived) -> Iterator[_Done]:
+    for turn in turns(lived.talk):
+        if turn.answered:
+            yield from _tasks(turn)
+            yield from _rows(turn)
+
+
+def _tasks(turn: Turn) -> Iterator[_Done]:
+    """What a person asked for. It came to a good end if the last thing that was done for it did."""
+    people = [spoke for spoke in turn.asked if spoke.trust >= Trust.PERSON]
+    task = next(((task, spoke) for spoke in people if (task := request_in(spoke.sentences))), None)
+    if task is not None:
+        name, asked = task
+        yield _Done(name, asked.at, asked.id, not (turn.calls and turn.calls[-1].failed))
+
+
+def _rows(turn: Turn) -> Iterator[_Done]:
+    """Tools in a row, the same one several times over counting as one; of two equal rows in a turn, the later."""
+    steps = [[*same][-1] for _, same in groupby(turn.calls, key=lambda call: call.tool)]
+    last = turn.answered[-1]
+    found = {
+        _THEN.join(step.tool for step in steps[start : start + length]): not steps[start + length - 1].failed
+        for length in ROWS
+        for start in range(len(steps) - length + 1)
+    }
+    for name, succeeded in found.items():
+        yield _Done(shortened(name, MOST_NAME), last.at, last.id, succeeded)
+
+
+def _is_part(skill: LearnedSkill, row: LearnedSkill) -> bool:
+    inside = f"{_THEN}{skill.name}{_THEN}" in f"{_THEN}{row.name}{_THEN}"
+    return inside and row.name != skill.name and row.occurrences >= skill.occurrences
+
+
+def _standing(skill: LearnedSkill, now: datetime) -> float:
+    """How often it was done, less with time. A clock that was set back makes nothing newer than new."""
+    age = max(timedelta(), now - datetime.fromisoformat(skill.last))
+    return skill.occurrences * 0.5 ** (age / HALF_LIFE)

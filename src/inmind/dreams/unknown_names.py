@@ -1,0 +1,118 @@
+"""Names that whoever listens would ask about: who is that, what is that?
+
+Few are. Whom or what a sentence says itself ("my sister Ann", "Rex, our dog", "the Rockies") needs no asking; nor does
+a place where somebody goes or lives, what the whole world knows, whoever is spoken to ("thanks, Ann!"), who the speaker
+is, and what is named in a request or in a short answer, as that is what the agent has to work with. A question that
+bores is worse than none, so in doubt there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from inmind.core.language.prose import compiled
+from inmind.dreams.names import names_said
+from inmind.dreams.normalize import any_of, plain
+from inmind.dreams.questions import wants_answer
+from inmind.dreams.requests import asks_for_deed
+
+LEAST_WORDS = 3
+"""Of a sentence, beside names: what is shorter answers somebody."""
+
+
+def strangers_in(said: Iterable[str]) -> list[str]:
+    """In what a person tells, in order, each once."""
+    return list(dict.fromkeys(name for sentence in said for name in _strangers(sentence)))
+
+
+def _strangers(sentence: str) -> Iterator[str]:
+    names = names_said([sentence])
+    if not names or _is_no_tale(sentence, names):
+        return
+    for name in names:
+        if not (_is_known(name) or _is_explained(name, sentence)):
+            yield name
+
+
+def _is_no_tale(sentence: str, names: list[str]) -> bool:
+    """Somebody asks for something, gives an answer, or says who they are."""
+    said = plain(sentence)
+    if compiled(_INTRODUCES).search(said) or compiled(_WANTS).search(said):
+        return True
+    others = len(sentence.split()) - sum(len(name.split()) for name in names)
+    if not compiled(_HAN).search(sentence) and others < LEAST_WORDS:
+        return True
+    return wants_answer(sentence) or asks_for_deed(sentence)
+
+
+def _is_known(name: str) -> bool:
+    """To everybody."""
+    low = name.casefold()
+    return low in _KNOWN or all(word in _KNOWN for word in low.split())
+
+
+def _is_explained(name: str, sentence: str) -> bool:
+    """By what stands around it where it comes up first; what one of a list is, all of them are."""
+    before, _, behind = sentence.partition(name)
+    around = (before, compiled(_LISTED).sub("", before))
+    explained = any(compiled(_BEFORE).search(one) for one in around) or compiled(_BEHIND).match(behind) is not None
+    return explained or _is_set_apart(before, behind)
+
+
+def _is_set_apart(before: str, behind: str) -> bool:
+    """Whoever is spoken to is: "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!". So is a name
+    that says who was meant: "one of them, Rex, barks"."""
+    ends = behind.startswith((",", "!", " -")) or not behind.strip(".!?。！？ ")
+    return ends and (len(before.split()) <= 1 or before.rstrip().endswith((",", "，")))
+
+
+_HAN = "[一-鿿]"
+_INTRODUCES = (
+    r"\b(?:my (?:\w+ )?name(?:'s| is)|call me|i am|i'm|this is|it's|regards|sincerely|cheers)\b|我叫|我是|我的名字"
+)
+_WANTS = any_of(
+    r"\b(?:i|we)(?:'d| would)? (?:\w+ )?(?:want|need|like to|prefer)\b|\b(?:looking for|interested in|please)\b",
+    r"\bi'd (?:like|love|prefer)\b|\b(?:how|what) about\b|\blet's\b|请|想要|我要",
+    r"^\W*(?:\*\*|[-•]\s)",
+)
+
+_LISTED = r"(?:\b[A-Z][\w’'-]*(?:,? and |,? or |, ))+$"
+_OWN = r"my|our|your|his|her|their|its"
+_STEPS = "and|or|but|that|about|on|with|as|when|while|because|if|is|was|are|were|has|had|have|than|then|who|which"
+_BEFORE = (
+    "(?i)"
+    + any_of(
+        # a place, a maker, a part of something
+        r"\b(?:in|into|near|around|at|across|via|through|outside|inside|towards?|visit(?:s|ed|ing)?|by|of|like)\s+(?:the\s+)?",
+        r"(?<!talk)(?<!talked)(?<!talking)(?<!spoke)(?<!speak)(?<!wrote)\s(?:to|from)\s+(?:the\s+)?",
+        # one of its kind, and which kind that is
+        rf"\b(?:{_OWN}|an?|the|this|these|those|some)\s+",
+        rf"\b(?:{_OWN}|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_STEPS})\b)[a-z][\w-]*,?\s+){{1,3}}",
+        r"\b(?:called|named|name is|name['’]s)\s+",
+        r"(?:名叫|叫做|叫作|叫)",
+        # whoever is spoken to
+        r"^\W*(?:thanks|thank you|hey|hi|hello|yeah|yes|no|oh|wow|congrats|sorry|okay|ok|bye|sure|good \w+)[\s,!]+",
+    )
+    + r"[\"'“‘*(]*$"
+)
+_BEHIND = any_of(
+    rf"[\"'”’*)]*\s*,\s+(?:{_OWN}|an?|the|who|which|one of|she|he|it|they|you)\b",
+    rf"[\"'”’*)]*\s+(?:is|was|are|were)\s+(?:{_OWN}|an?|the|one of)\b",
+    r"\s*[(（]",
+)
+_KNOWN = frozenset(
+    """
+    europe asia africa america australia antarctica usa us uk eu uae england scotland wales ireland britain france
+    germany italy spain portugal greece turkey poland russia ukraine sweden norway denmark finland iceland switzerland
+    austria belgium netherlands holland hungary romania croatia czechia canada mexico brazil argentina chile peru
+    colombia cuba jamaica barbados china japan korea taiwan singapore malaysia indonesia thailand vietnam philippines
+    india pakistan bangladesh nepal iran iraq israel egypt morocco kenya nigeria ghana ethiopia zealand new south north
+    east west london paris berlin madrid barcelona rome milan vienna amsterdam dublin moscow istanbul tokyo kyoto
+    beijing shanghai hong kong seoul sydney melbourne toronto vancouver montreal york los angeles san francisco diego
+    jose chicago boston seattle portland denver austin dallas houston miami atlanta philadelphia phoenix vegas las
+    washington dc nyc la sf california texas florida hawaii alaska brooklyn manhattan google apple amazon microsoft
+    facebook instagram twitter youtube netflix spotify whatsapp gmail iphone android windows linux mac macos excel
+    word powerpoint zoom slack github uber airbnb paypal visa mastercard wikipedia reddit tiktok covid wifi wi-fi
+    bluetooth python javascript typescript java html css sql json api pdf ai tv dj gps dna
+    """.split()
+)

@@ -1,0 +1,124 @@
+"""What a tool is about, by its name alone: the verb, the nouns, and whether it takes something away."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from inmind.core.frozen import frozen
+from inmind.entities.nouns import COMMON, is_plural, singular, words
+
+_READS = frozenset(
+    "browse calculate call check count describe download execute extract fetch filter find get grep inspect invoke "
+    "list lookup open peek query read retrieve run search show stat tail view watch".split()
+)
+_MAKES = frozenset(
+    "add append archive assign attach book build buy cancel change clone close complete compose convert copy "
+    "create deploy draft duplicate edit exchange export finish generate hide import insert install invite issue "
+    "make mark merge modify move new order patch pay place post publish put register rename replace reply "
+    "reschedule reserve reset resize restore return revert save schedule send set share start stop submit "
+    "subscribe swap sync toggle transfer undelete undo unpublish update upload upsert write".split()
+)
+_DELETES = frozenset("delete destroy discard drop erase purge remove rm trash unlink".split())
+_VERBS = _READS | _MAKES | _DELETES
+# These are nouns as often as verbs: they count as a verb only where they lead.
+_EITHER = frozenset(
+    "book build call check copy count draft export import invite issue list mark order place post query return run "
+    "schedule share show start stop tail view watch".split()
+)
+_PREPOSITIONS = frozenset(
+    "about after and as at before by for from in into of on onto or per to using via with within without".split()
+)
+_NO_NOUNS = frozenset(
+    "a all any available batch bulk by content contents current data detail details direct each every "
+    "full id ids identifier info information latest many metadata most multiple my name names new next one "
+    "onestop pending recent result results single specific status the text type types uuid value values v1 v2 v3 "
+    "api tool async".split()
+)
+# What is done to so many of something.
+_COUNTED = frozenset(
+    "add book buy create draw duplicate generate insert issue make new order place post register reserve return send "
+    "transfer".split()
+)
+# Nouns that say little without the one before them.
+_WEAK = frozenset("group line link method plan point record request set unit".split())
+
+
+@frozen
+class Tool:
+    """A tool's name, taken apart."""
+
+    verb: str
+    types: tuple[str, ...]
+    """What it may be about, in singular, the likeliest first."""
+    many: bool
+    """Its noun is a plural."""
+    nouns: frozenset[str] = frozenset()
+    """Every noun in its name, in singular."""
+    out_of: bool = False
+    """What it is done to is taken out of something else, as from a cart, and lives on."""
+
+    @property
+    def type(self) -> str:
+        return self.types[0] if self.types else ""
+
+    @property
+    def deletes(self) -> bool:
+        return self.verb in _DELETES and not self.out_of
+
+    @property
+    def reads(self) -> bool:
+        return self.verb in _READS
+
+    @property
+    def names(self) -> bool:
+        """Do its arguments say what a thing is called, rather than what is looked for?"""
+        return self.verb in _MAKES
+
+    @property
+    def about_one(self) -> bool:
+        """Is it about a single thing, of which a plain `number` says which one it is, and not how many?"""
+        return bool(self.verb) and not self.many and self.verb not in _COUNTED
+
+
+@lru_cache(maxsize=2048)
+def tool_named(name: str) -> Tool:
+    """cms_createPage, create_page, pages.list, mcp__cms__get-page: a page, in every convention."""
+    spelt = words(name.rsplit("__", 1)[-1] if name.startswith("mcp__") else name)
+    at = _verb_place(spelt)
+    verb = spelt[at] if at is not None else ""
+    behind = spelt[at + 1 :] if at is not None else spelt
+    nouns, many = _nouns(behind)
+    if not nouns and at:  # pages.list is about pages; jira_search and web_search only say where
+        nouns, many = _nouns(spelt[:at])
+        nouns = [noun for noun in nouns[-1:] if many or noun in COMMON]
+    if verb not in _READS and verb != "empty" and not {"trash", "bin"}.isdisjoint(spelt):
+        verb = "trash"
+    every = frozenset(singular(word) for word in spelt if word not in _NO_NOUNS | _PREPOSITIONS and word != verb)
+    out_of = verb in ("remove", "unlink") and not {"from", "off"}.isdisjoint(spelt)
+    return Tool(verb=verb, types=_types(nouns), many=many, nouns=every, out_of=out_of)
+
+
+def _verb_place(spelt: tuple[str, ...]) -> int | None:
+    sure = (n for n, word in enumerate(spelt) if word in _VERBS and (n == 0 or word not in _EITHER))
+    return next(sure, next((n for n, word in enumerate(spelt) if word in _VERBS), None))
+
+
+def _nouns(spelt: tuple[str, ...]) -> tuple[list[str], bool]:
+    """The nouns up to a preposition, and whether the last of them is a plural."""
+    nouns: list[str] = []
+    for word in spelt:
+        if word in _PREPOSITIONS and nouns:
+            break
+        if word not in _PREPOSITIONS and not word.isdigit():
+            nouns.append(word)
+    plain = [noun for noun in nouns if noun not in _NO_NOUNS]
+    return plain, bool(plain) and is_plural(plain[-1])
+
+
+def _types(nouns: list[str]) -> tuple[str, ...]:
+    if not nouns:
+        return ()
+    single = [singular(noun) for noun in nouns]
+    ends = ["_".join(single[-n:]) for n in range(2, len(single) + 1)]
+    first = [ends[0]] if ends and single[-1] in _WEAK else []
+    return tuple(dict.fromkeys([*first, *reversed(single), *ends]))

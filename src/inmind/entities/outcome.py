@@ -1,0 +1,141 @@
+"""Whether a call did what it was asked, by what its answer says of itself.
+
+A failed call adds nothing, and what was not deleted is not dead. Providers have a field for this and tools have words;
+an answer that only speaks of failure (a build that failed, a guide to errors) is none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from inmind.entities.parse_result import is_list, is_object, looks_like_json, readings
+
+_SENTENCE = 300
+"""Characters in which a text says that something failed."""
+
+
+def failed(result: object) -> bool:
+    """Does a result say of itself that the call did not succeed, whichever way it is written down?"""
+    if isinstance(result, str) and not (looks_like_json(result) or _TELLING.search(result)):
+        return says_failed(result)  # all of a conversation may be asked, and reading YAML takes its time
+    return any(map(says_failed, readings(result)))
+
+
+def says_failed(value: object) -> bool:
+    """The same of one of its readings, for those who have them."""
+    if isinstance(value, str):
+        head = value[:_SENTENCE]
+        return bool(_FAILURE.match(head) or (len(value) < _SENTENCE and _REFUSAL.match(head)))
+    if not is_object(value):
+        return False
+    if value.get("isError") is True or value.get("is_error") is True:
+        return True
+    if any(value.get(flag) in (False, "false") for flag in _FLAGS):
+        return True
+    if any(value.get(field) for field in ("error", "exception")) and not value.get("success"):
+        return True
+    if value.get("errors") and not _holds_anything(value.get("data")):
+        return "data" in value or not any(is_object(item) or item is True for item in value.values())
+    bare = "id" not in value or len(value) < 4  # a build with the status failed is no failed call
+    if bare and (any(_is_bad(value.get(field)) for field in _STATUS) or exit_code(value)):
+        return True
+    alone = not any(is_object(item) or is_list(item) for item in value.values())
+    said = (value.get(field) for field in _REASONS)
+    return alone and any(isinstance(text, str) and says_failed(text) for text in said)
+
+
+def exit_code(value: object) -> int:
+    """What a command ended with; 0 where nothing says so."""
+    if not is_object(value):
+        return 0
+    told = [value, *(value[key] for key in ("metadata", "meta") if is_object(value.get(key)))]
+    codes = (one.get(key) for one in told for key in _EXIT_CODES)
+    return next((code for code in codes if isinstance(code, int) and not isinstance(code, bool)), 0)
+
+
+def refused(result: object) -> bool:
+    """Does the answer to a deletion leave it open, or deny, that anything was deleted?"""
+    if isinstance(result, str):
+        return len(result) < _SENTENCE and _UNDONE.search(result) is not None
+    if is_object(result):
+        done = (item for key, item in result.items() if "delet" in key.lower() or "remov" in key.lower())
+        if any(item is False or item == 0 for item in done) or result.get("dry_run") is True:
+            return True
+        if any(key.lower().startswith("would") for key in result):
+            return True
+        return any(isinstance(item, str) and refused(item) for item in result.values())
+    return result is False
+
+
+def spared(result: object) -> tuple[set[str], set[str] | None]:
+    """Of a deletion that answers for each id: those that were not deleted, and those that were, if it says so."""
+    if not is_object(result):
+        return set(), None
+    kept = {str(id) for key in _KEPT for id in _scalars(result.get(key))}
+    entries = [item for value in result.values() if is_list(value) for item in value if is_object(item)]
+    kept |= {str(item.get("id")) for item in entries if says_failed({k: v for k, v in item.items() if k != "id"})}
+    gone = {str(id) for key in ("deleted", "removed") for id in _scalars(result.get(key))}
+    return kept, gone or None
+
+
+def _scalars(value: object) -> list[Any]:
+    return [item for item in value if isinstance(item, str | int)] if is_list(value) else []
+
+
+_KEPT = ("failed", "skipped", "not_deleted", "notDeleted", "not_found", "remaining")
+
+
+def is_empty(value: object) -> bool:
+    """Nothing was found."""
+    return value is None or value in ("", [], {}) or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+
+
+_EXIT_CODES = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
+_STATUS = ("status", "statusCode", "status_code", "code", "result")
+_FLAGS = ("success", "ok", "succeeded")
+_REASONS = ("message", "detail", "reason", "error_description")
+_OTHERS = ("isError", "is_error", "error", "exception", "errors", "metadata", "meta", "content", "structuredContent")
+# A pair that may say so where it stands for the whole answer, which is at the beginning of a line.
+_TELLING = re.compile(
+    rf"""^["']?(?:{"|".join((*_EXIT_CODES, *_STATUS, *_FLAGS, *_REASONS, *_OTHERS))})["']? *:""", re.MULTILINE
+)
+_NOTHING = frozenset({"", "none", "null", "[]", "{}", "nothing found", "no results", "no results found", "not found"})
+_BAD_WORDS = re.compile(r"error|fail|denied|forbidden|unauthori[sz]ed|not_?found|invalid", re.IGNORECASE)
+
+
+def _is_bad(status: object) -> bool:
+    if isinstance(status, int) and not isinstance(status, bool):
+        return 400 <= status < 600
+    return isinstance(status, str) and len(status) < 40 and " " not in status and _BAD_WORDS.search(status) is not None
+
+
+def _holds_anything(data: object) -> bool:
+    """GraphQL answers with errors beside what it could find; with nothing found, the call failed."""
+    return any(item is not None for item in data.values()) if is_object(data) else data is not None
+
+
+_FAILURE = re.compile(
+    r"\s*<(?:\w+_)?error>|(?!\s*\w+ *: *(?:null|none|false|~)\s*(?:\n|\Z))\s*\W{0,3}(?:an? )?(?:"
+    r"(?:\w+(?:error|exception)|error|exception|failure|fatal|failed)(?:\s*[:!(\[–—-]|\s*$|\s+(?:\d|code|occurred|while|when|to)\b)"
+    r"|traceback\b|错误|失败|npm err!"
+    r"|http(?:/[\d.]+)? [45]\d\d(?:\s*$|:| (?:bad|client|conflict|error|forbidden|gone|internal|not|server|unauth))"
+    r"|(?:(?:the )?(?:command|process|program) )?(?:exit(?:ed)?|failed|returned)(?: with)?(?: an?)?(?: non-zero)?"
+    r"(?: exit| return)? (?:code|status)(?:\s*[:=]\s*|\s+)[1-9]\d{0,2}\b)",
+    re.IGNORECASE,
+)
+# One sentence that says no. A longer answer, or an object, may hold these words and speak of something else; so does
+# one that begins with what was done.
+_REFUSAL = re.compile(
+    r"\s*(?![{\[])(?!(?:created|updated|added|saved|sent|moved|renamed|done|success\w*|ok)\b)[^\n{\[]{0,150}"
+    r"(?:\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|\b(?:permission|access) denied\b|\bunauthori[sz]ed\b|"
+    r"\bforbidden\b|\btimed out\b|\brate limit\b|未找到|不存在|失败)[^\n]{0,60}\s*\Z",
+    re.IGNORECASE,
+)
+_UNDONE = re.compile(
+    r"(?<![A-Za-z])(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|"
+    r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|"
+    r"failed|failure|would delete)(?![A-Za-z])"
+    r"|无法|失败|不能|拒绝|确认",
+    re.IGNORECASE,
+)

@@ -1,0 +1,283 @@
+"""Which things a text names, and how well a description fits a name.
+
+A name is a row of words, and a Chinese character is a word of its own here, so that one search serves both ways of
+writing. Everything is looked up in maps that are made once, so a text costs its length, however many things there
+are; only a misspelt word is compared with one name after another, and of those a text may have a few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from inmind.core.frozen import frozen
+from inmind.entities.edit_distance import slips
+from inmind.entities.entity import Entity, Key
+from inmind.entities.nouns import singular
+
+How = Literal["id", "name", "alias", "part", "typo"]
+
+LONGEST_NAME = 12
+"""Words of a name that are looked at."""
+MOST_TYPOS = 40
+"""Words of a text that may be misspelt names."""
+
+_HAN = "\u3400-\u9fff"
+_TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
+_ID = re.compile(r"#?[A-Za-z0-9][A-Za-z0-9_./:@+#-]*")
+_DEFINITE = re.compile(r"\b(?:the|this|that|my|your|our) $", re.IGNORECASE)
+_QUOTES = frozenset("\"'“”‘’「」『』《》`")
+
+# They say nothing about which thing is meant, even where they are part of a name.
+_COMMON = frozenset(
+    "a an the and or of in on at to for from by with it its this that these those is are was be my your our new old "
+    "one two all both i you we they me us up out no not as do does did how what who which where when why can will "
+    "would could should please thanks yes ok okay more other some any also now then here there about have has had "
+    "just get want need like make add set use see show find open delete remove rename update change move create "
+    "edit name title first second third last next com www http https jpg jpeg png gif svg webp pdf txt md html".split()
+)
+_COMMON_PAIRS = frozenset(
+    "我们 你们 他们 它们 一个 这个 那个 什么 怎么 可以 请把 删除 修改 添加 更新 新建 创建 打开 发布 名字 标题 改名 "
+    "重命 命名 的页 的图 的文".split()
+)
+
+
+@frozen
+class Mention:
+    """Words of a text that name something. More than one thing only where the words fit several equally well."""
+
+    start: int
+    end: int
+    entities: tuple[Entity, ...]
+    how: How
+    fit: float
+    """How much of the name was said, 0 to 1."""
+    beyond: tuple[Entity, ...] = ()
+    """Those whose names have the words too, and much else: meant only when a noun beside them says so."""
+
+
+@frozen
+class _Word:
+    start: int
+    end: int
+    text: str
+    base: str
+
+
+class Names:
+    """What each of some things is called, ready to be searched for."""
+
+    def __init__(self, entities: Iterable[Entity], *, nouns: Collection[str] = ()) -> None:
+        self._nouns = nouns
+        self._ids: dict[str, list[Entity]] = {}
+        self._whole: dict[tuple[str, ...], list[tuple[Entity, How]]] = {}
+        self._words: dict[str, dict[Key, Entity]] = {}
+        self._spelt: dict[Key, tuple[str, ...]] = {}
+        self._lengths: set[int] = set()
+        for entity in entities:
+            self._take_in(entity)
+
+    def mentions(self, text: str, *, unless: Sequence[tuple[int, int]] = ()) -> list[Mention]:
+        """What is named in a text, in its order; spans in `unless` are not looked at."""
+        said = [word for word in _words(text) if not _within(word.start, word.end, unless)]
+        found = [m for m in self._by_id(text) if not _within(m.start, m.end, unless)]
+        found += self._by_whole_name(said, taken=found)
+        found += self._by_part(text, said, taken=found)
+        if not found:
+            found = self._by_misspelling(said)
+        return sorted(found, key=lambda mention: mention.start)
+
+    def fit(self, words: Sequence[str], entity: Entity) -> float:
+        """How many of the describing words are in its names, 0 to 1; a misspelt one counts for less."""
+        own = self._spelt.get(entity.key, ())
+        return sum(_best(word, own) for word in words) / len(words) if words else 0.0
+
+    def _take_in(self, entity: Entity) -> None:
+        plain = entity.id.lstrip("#").lower()
+        for id in {entity.id, entity.id.lower(), plain, f"#{plain}" if plain.isdigit() else plain}:
+            if _is_telling(id):
+                self._ids.setdefault(id, []).append(entity)
+        spelt = list(self._spelt.get(entity.key, ()))  # the same thing, as a part of another, may have no name
+        names: list[tuple[str, How]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
+        if entity.id.isalpha() and entity.id != entity.name:
+            names.append((entity.id, "name"))
+        for name, how in names:
+            bases = tuple(word.base for word in _words(name[:200]))[:LONGEST_NAME]
+            if bases and self._can_stand_alone(bases):
+                self._whole.setdefault(bases, []).append((entity, how))
+                self._lengths.add(len(bases))
+            spelt += bases
+            spelt += (one + other for one, other in pairwise(bases) if _is_han(one + other))
+        self._spelt[entity.key] = tuple(dict.fromkeys(spelt))
+        for word in self._spelt[entity.key]:
+            if self._is_distinctive(word):
+                self._words.setdefault(word, {}).setdefault(entity.key, entity)
+
+    def _by_id(self, text: str) -> list[Mention]:
+        found: list[Mention] = []
+        for match in _ID.finditer(text):
+            said = match[0].rstrip("./:@+#-")
+            entities = self._ids.get(said) or self._ids.get(said.lower()) or self._ids.get(said.lower().lstrip("#"))
+            if entities:
+                found.append(Mention(match.start(), match.start() + len(said), _distinct(entities), "id", 1.0))
+        return found
+
+    def _by_whole_name(self, said: Sequence[_Word], *, taken: Sequence[Mention]) -> list[Mention]:
+        found: list[Mention] = []
+        spans = [(mention.start, mention.end) for mention in taken]
+        lengths = sorted(self._lengths, reverse=True)
+        at = 0
+        while at < len(said):
+            for length in lengths:
+                row = said[at : at + length]
+                named = self._whole.get(tuple(word.base for word in row)) if len(row) == length else None
+                if named and not _within(row[0].start, row[-1].end, spans):
+                    newest = [entity for entity, how in named if how == "name"]
+                    how: How = "name" if newest else "alias"
+                    entities = _distinct(newest or [entity for entity, _ in named])
+                    found.append(Mention(row[0].start, row[-1].end, entities, how, 1.0))
+                    at += length - 1
+                    break
+            at += 1
+        return found
+
+    def _by_part(self, text: str, said: Sequence[_Word], *, taken: Sequence[Mention]) -> list[Mention]:
+        """Rows of words that are in the name of the same things, though not the whole of it."""
+        found: list[Mention] = []
+        spans = [(mention.start, mention.end) for mention in taken]
+        row: list[_Word] = []
+        fitting: dict[Key, Entity] = {}
+
+        def close() -> None:
+            nonlocal fitting
+            if row and fitting:
+                found.extend(self._partly(text, row, list(fitting.values())))
+            row.clear()
+            fitting = {}
+
+        for place, word in enumerate(said):
+            both = word.base + said[place + 1].base if place + 1 < len(said) else ""
+            having = (
+                {}
+                if _within(word.start, word.end, spans)
+                else self._words.get(both if _is_han(word.base) else word.base, {})
+            )
+            if row and word.start - row[-1].end > 1 and not _is_joined(text[row[-1].end : word.start]):
+                close()
+            if not having:
+                if not (row and word.base in _COMMON):
+                    close()
+                continue
+            still = {key: entity for key, entity in fitting.items() if key in having} if row else having
+            if not still:
+                close()
+                still = having
+            row.append(word)
+            if _is_han(word.base):
+                row.append(said[place + 1])
+            fitting = dict(still)
+        close()
+        return found
+
+    def _partly(self, text: str, row: Sequence[_Word], fitting: Sequence[Entity]) -> Iterable[Mention]:
+        start, end = row[0].start, row[-1].end
+        said = {word.base for word in row}
+        covered = {entity.key: _covered(said, entity) for entity in fitting}
+        best = max(covered.values())
+        entities = _distinct(entity for entity in fitting if covered[entity.key] >= best - 0.15)
+        if self._is_deliberate(text, row, best):
+            chosen = {entity.key for entity in entities}
+            beyond = _distinct(entity for entity in fitting if entity.key not in chosen)
+            yield Mention(start, end, entities, "part", best, beyond)
+
+    def _is_deliberate(self, text: str, row: Sequence[_Word], covered: float) -> bool:
+        """Was a name meant, or is it a word that happens to be in one?"""
+        start, end = row[0].start, row[-1].end
+        if text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES and start:
+            return True
+        if _is_han(row[0].base):
+            return covered >= 0.5 or len({word.start for word in row}) >= 3
+        capital = row[0].text[0].isupper() and not _begins_sentence(text, start)
+        digits = any(char.isdigit() for word in row for char in word.text) and len(row[0].text) > 2
+        least = 0.4 if _DEFINITE.search(text, max(0, start - 6), start) else 0.6
+        return capital or digits or len(row) > 1 or (covered >= least and len(row[0].base) >= 4)
+
+    def _by_misspelling(self, said: Sequence[_Word]) -> list[Mention]:
+        found: list[Mention] = []
+        known = [word for word in self._words if len(word) >= 4 and not _is_han(word)]
+        unknown = [word for word in said if len(word.base) >= 5 and self._is_distinctive(word.base)]
+        for word in unknown[:MOST_TYPOS]:
+            near = [other for other in known if is_slip(word.base, other)]
+            meant = [(other, entity) for other in near for entity in self._words[other].values()]
+            entities = _distinct(entity for other, entity in meant if _covered({other}, entity) >= 0.5)
+            if entities:
+                found.append(Mention(word.start, word.end, entities, "typo", 0.6))
+        return found
+
+    def _can_stand_alone(self, bases: tuple[str, ...]) -> bool:
+        """A name of one common word or a mere number would be found in every other sentence."""
+        if len(bases) != 1:
+            return True
+        return self._is_distinctive(bases[0]) and not bases[0].isdigit()
+
+    def _is_distinctive(self, word: str) -> bool:
+        if _is_han(word):
+            return len(word) > 1 and word not in _COMMON_PAIRS and word not in self._nouns
+        return len(word) > 1 and word not in _COMMON and singular(word) not in self._nouns
+
+
+def is_slip(said: str, meant: str) -> bool:
+    """Could one word be the other, misspelt? Hardly anybody misses the first letter."""
+    allowed = 2 if len(meant) >= 8 else 1
+    return said[:1] == meant[:1] and 0 < slips(said, meant, most=allowed) <= allowed and min(len(said), len(meant)) >= 4
+
+
+def _best(word: str, own: Sequence[str]) -> float:
+    if word in own or singular(word) in own:
+        return 1.0
+    return 0.8 if len(word) >= 5 and any(is_slip(word, other) for other in own) else 0.0
+
+
+def _covered(said: Collection[str], entity: Entity) -> float:
+    """The share of a name's letters that were said, for the name of which most was."""
+    best = 0.0
+    for name in (entity.name, *entity.aliases):
+        bases = [word.base for word in _words(name[:200])]
+        bases = [base for base in bases if base not in _COMMON] or bases
+        length = sum(map(len, bases))
+        best = max(best, sum(len(base) for base in bases if base in said) / length if length else 0.0)
+    return best
+
+
+def _words(text: str) -> list[_Word]:
+    return [_Word(m.start(), m.end(), m[0], m[0].casefold()) for m in _TOKEN.finditer(text)]
+
+
+def _is_han(word: str) -> bool:
+    return "\u3400" <= word[:1] <= "\u9fff"
+
+
+def _is_telling(id: str) -> bool:
+    """Long enough, or odd enough, that it is not in a text by chance."""
+    if id.isalpha():
+        return False
+    return len(id) >= 4 or (len(id) >= 2 and not id.isdigit())
+
+
+def _is_joined(between: str) -> bool:
+    return between.strip() in {"", "and", "&", "-", "/", ".", "'", "’"}
+
+
+def _begins_sentence(text: str, start: int) -> bool:
+    before = text[max(0, start - 3) : start].rstrip()
+    return not before or before[-1] in ".!?:\n"
+
+
+def _within(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start < stop and begin < end for begin, stop in spans)
+
+
+def _distinct(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    return tuple({entity.key: entity for entity in entities}.values())

@@ -1,0 +1,410 @@
+"""What "it" means: the things that a text refers to, found without a model, with the doubt that is left.
+
+A text may hold several references ("move it to the About page"). Each is resolved; the answer as a whole is for the
+one that says most about itself: an id, then a name, then a description ("the second image", "that page"), then a
+pronoun; of two alike, the first, and both where they are joined ("the gray one and the red one"). But what a verb is
+done to comes before what a preposition leads to: "delete it from the About page" is about "it".
+
+The policy on doubt:
+
+- "it", "this" and "that page" mean the most recent thing that fits. After a list that is its best match, with less
+  confidence, and with still less after a list of two or three, all of which were in view. "the page" points less:
+  after a long search it is still the best match, and after a short list we ask.
+- "the second image" is counted in the last list as it was shown, whatever was used since. Where something of it was
+  deleted and the place is another without it, where "the last one" may be the last that was used, and where what
+  stands at the place is no longer in mind: we ask.
+- What is dead is meant only by its name, or by words that speak of its death ("restore it", "the deleted page").
+  When the last thing that happened is that a thing was deleted, "it" can only be another: we take the one of its
+  type if there is one, and ask if there are several.
+- Words that fit several names equally well, "the other one" of more than two, and a description that fits nothing
+  that is known: we ask. A wrong thing changed costs more than a question.
+- Deep memory, which is asked when nothing in mind fits, answers to a name or an id. "the page" is not what nobody had
+  in mind: what there is of the kind we ask about.
+- What is said not to be meant ("not that page", "all images except the first", "every page but the home one") is not
+  meant, and where nothing else is left we ask.
+- "a page" is yet to be made, and refers to nothing; neither do the words in it.
+
+Confidence is about the share of references resolved in that way that was right, over all recorded dialogues of
+`bench/resolving.py`. They hold too few ordinals, deletions, misspellings and parts of names to say anything of those:
+there it is an estimate. The least of them vary most: in the dialogues that the rules were not fitted to, about half of
+what was resolved with 0.6 was right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from inmind.entities.config import DEFAULT_RULES, EntityRules
+from inmind.entities.entity import Entity, Key
+from inmind.entities.nouns import is_called, singular
+from inmind.entities.references import chinese, english
+from inmind.entities.references.candidates import (
+    HARDLY,
+    MOST_CANDIDATES,
+    Said,
+    by_description,
+    by_phrase,
+    described,
+)
+from inmind.entities.references.context import Scene
+from inmind.entities.references.name_match import Mention
+from inmind.entities.references.phrase import Kind, Phrase
+from inmind.entities.references.result import Candidate, Reference, Resolution
+from inmind.entities.window import Entities
+
+MOST_TEXT = 4_000
+"""Characters that are looked at: what a message refers to stands at its beginning."""
+MOST_DEEP = 5_000
+"""Things of deep memory that are looked at: the first that are given."""
+MOST_REFERENCES = 40
+"""Names and phrases that are read, each: a text with more is a document, and about no single thing."""
+
+_STRENGTH: dict[Kind, int] = {"id": 0, "name": 1, "ordinal": 2, "other": 2, "plural": 2, "typed": 2, "pronoun": 3}
+_JOINED = re.compile(
+    r"[^.;!?]{0,60}?(?:,|、|，|&|\b(?:and|or|plus|vs\.?|versus|as well as)\b|[和与跟及])\s*(?:also |the )?\s*",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.;!?,，。；]|\b(?:and|then|but)\b|然后|再|并", re.IGNORECASE)
+_LED = re.compile(
+    r"\b(?:from|of|on|in|at|to|into|onto|for|with|like|by|above|below|under|behind|beside|near|than)\s+[\"“'‘]?$"
+    r"|[从在到给往向对进]\s?[「“《]?$",
+    re.IGNORECASE,
+)
+_INTO = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$|[给往在向到对为]\s?$", re.IGNORECASE)
+_RULED_OUT = re.compile(
+    r"(?<!or )\b(?:not|neither|nor|none|except(?: for)?|instead of|rather than|other than)(?: of)?\s+[\"“'‘]?$"
+    r"|(?<![是要])(?:不是|不要|并非|而非|除了)[「“《]?$",
+    re.IGNORECASE,
+)
+_ALL_BUT = re.compile(r"\b(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?\s+[\"“'‘]?$", re.IGNORECASE)
+_SAYS_ON = re.compile(
+    r"\s+(?:is|are|was|were|has|have|had|does|do|did|can|will|would|should|must|needs?|looks?)\b", re.I
+)
+_OBJECT = re.compile(r"[把将將]\s?[「“《]?$")
+_ODD_ID = re.compile(r"(?<![\w-])(?:#\w{0,40}\d\w{0,40}|[A-Za-z]\w{0,40}[-_]\w{0,40}\d\w{0,40})(?![\w-])", re.ASCII)
+_OWN = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
+_NEW_NAME = re.compile(
+    r"\b(?:rename|renaming|retitle)\b[^.;!?]{0,80}?\b(?:to|as)\s+"
+    r"|\b(?:change|set|update)\b[^.;!?]{0,40}?\b(?:title|name|heading|label)\b[^.;!?]{0,60}?\bto\s+"
+    r"|\b(?:call|name|title)\s+(?:it|this|that)\s+(?=(?-i:[A-Z\"“']))"
+    r"|改名为|改成|改为|重命名为|命名为|名为|叫做|(?:新建|创建|新增|添加)[^。；，]{0,12}?叫",
+    re.IGNORECASE,
+)
+_END_OF_NAME = re.compile(r"[.;!?,。；！？，\n]| and | then |$")
+_BESIDE = re.compile(r"[\s\"“”'‘’「」《》]*(?:called|named|titled|的|叫|叫做|名为)?[\s\"“”'‘’「」《》]*")
+
+
+def resolve(
+    text: str,
+    entities: Entities,
+    *,
+    after: str = "",
+    deep: Iterable[Entity] = (),
+    rules: EntityRules = DEFAULT_RULES,
+) -> Resolution:
+    """What a text refers to.
+
+    `after` is what was said just before, by the assistant: what it named is more in mind than what a tool listed.
+    `deep` is asked for only when nothing in mind fits.
+    """
+    said = text[:MOST_TEXT]
+    scene = Scene(entities, after=after[:MOST_TEXT], rules=rules)
+    references = _read(said, scene)
+    main = _main(said, references)
+    if main is None or main.confidence <= HARDLY:
+        deeper = Scene(Entities(window=tuple(islice(deep, MOST_DEEP))), rules=rules, deep=True)
+        beyond = [reference for reference in _read(said, deeper) if reference.confidence > HARDLY]
+        if beyond:
+            references, main = beyond, _main(said, beyond)
+    if main is None:
+        return Resolution(text=text, verdict="none", why=_why_nothing(said))
+    return Resolution(
+        text=text,
+        verdict=main.verdict,
+        entities=main.entities,
+        candidates=main.candidates,
+        confidence=main.confidence,
+        question=main.question,
+        why=main.why,
+        references=tuple(references),
+    )
+
+
+def _why_nothing(text: str) -> str:
+    strange = _ODD_ID.search(text)
+    return f"{strange[0]} was never seen" if strange else "nothing in it refers to a thing"
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(text: str, scene: Scene) -> list[Reference]:
+    """Every reference in a text with its meaning, in the order of the text.
+
+    Names come first, since they settle what the phrases around them mean; pronouns last, since they take up what
+    the others named.
+    """
+    phrases = [*english.read(text, scene.nouns), *chinese.read(text, scene.nouns)][:MOST_REFERENCES]
+    new = [phrase for phrase in phrases if phrase.new]
+    fresh = [phrase.span for phrase in new] + [_new_name(text, match.end()) for match in _NEW_NAME.finditer(text)]
+    references = _named(text, scene.names.mentions(text, unless=fresh)[:MOST_REFERENCES], phrases, scene)
+    taken = [reference.span for reference in references]
+    phrases = [phrase for phrase in phrases if not phrase.new and not any(_overlap(phrase.span, s) for s in taken)]
+    phrases = [_in_scene(phrase, scene) for phrase in phrases]
+    ruled_out: dict[Key, Entity] = {}
+    for phrase in sorted(phrases, key=lambda phrase: (phrase.kind == "pronoun", not _is_ruled_out(text, phrase.span))):
+        if phrase.kind == "pronoun" and scene.deep and not phrase.deleted:
+            continue  # what is not in mind is never "it"
+        ruled_out |= {e.key: e for r in references if _is_ruled_out(text, r.span) for e in r.entities}
+        reference = _by_words(text, phrase, scene, references, new, ruled_out)
+        if not _is_ruled_out(text, phrase.span):
+            reference = _without(reference, ruled_out, Said.of(phrase, text, scene), scene.of(phrase))
+        references.append(reference)
+    references = [_ruled_out(r) if _is_ruled_out(text, r.span) else r for r in references]
+    return sorted(references, key=lambda reference: reference.span)
+
+
+def _in_scene(phrase: Phrase, scene: Scene) -> Phrase:
+    """A phrase, as far as what it says hangs on what there is and on what happened."""
+    if phrase.undone and scene.just_deleted:
+        phrase = replace(phrase, deleted=True)
+    return phrase.owner() if phrase.whose and not scene.of(phrase) else phrase
+
+
+def _by_words(
+    text: str,
+    phrase: Phrase,
+    scene: Scene,
+    references: Sequence[Reference],
+    new: Sequence[Phrase],
+    ruled_out: Mapping[Key, Entity],
+) -> Reference:
+    if phrase.kind == "pronoun":
+        return _by_pronoun(text, phrase, scene, references, new)
+    said = Said.of(phrase, text, scene)
+    if phrase.words:
+        return by_description(said, phrase, scene)
+    pool = scene.of(phrase)
+    if phrase.pick == "recent":
+        pool = tuple(entity for entity in pool if entity.key not in ruled_out)
+    return by_phrase(said, phrase, pool, scene, [entity for reference in references for entity in reference.entities])
+
+
+def _is_ruled_out(text: str, span: tuple[int, int]) -> bool:
+    """Is it named as what is not meant: "not that page", "all except the first", "every page but this one"?"""
+    if _RULED_OUT.search(text, max(0, span[0] - 20), span[0]):
+        return True
+    all_but = _ALL_BUT.search(text, max(0, span[0] - 60), span[0])
+    return all_but is not None and _SAYS_ON.match(text, span[1]) is None
+
+
+def _ruled_out(reference: Reference) -> Reference:
+    return Reference(
+        text=reference.text,
+        span=reference.span,
+        kind=reference.kind,
+        verdict="none",
+        why=f'"{reference.text}" is said not to be meant',
+    )
+
+
+def _without(reference: Reference, ruled_out: Collection[Key], said: Said, pool: Sequence[Entity]) -> Reference:
+    """ "all the images except the first": of several, those that are not ruled out. If all are, we ask."""
+    left = tuple(entity for entity in reference.entities if entity.key not in ruled_out)
+    if len(left) == len(reference.entities):
+        return reference
+    if not left:
+        others = [entity for entity in pool if entity.key not in ruled_out]
+        why = f'"{reference.entities[0].name}" is said not to be meant'
+        return said.asks(others, why) if others else said.means_nothing(why)
+    candidates = tuple(c for c in reference.candidates if c.entity.key not in ruled_out)
+    return replace(reference, entities=left, candidates=candidates)
+
+
+def _named(text: str, mentions: Sequence[Mention], phrases: Sequence[Phrase], scene: Scene) -> list[Reference]:
+    """What names and ids mean. Two names in one phrase are meant together: "the black and grey coats"."""
+    found: dict[tuple[int, int], Reference] = {}
+    for mention in mentions:
+        around = next((phrase for phrase in phrases if _belongs(text, phrase, mention)), None)
+        if around is None or not _says_more(around, mention, scene):
+            reference = _by_name(text, mention, around, scene)
+            before = found.get(reference.span)
+            found[reference.span] = _together(text, before, reference) if before else reference
+    return list(found.values())
+
+
+def _belongs(text: str, phrase: Phrase, mention: Mention) -> bool:
+    """Is the name inside the phrase, or right beside a noun of its own: "the page About Us", "Contact 页面"?"""
+    start, end = phrase.span
+    if _overlap(phrase.span, (mention.start, mention.end)):
+        return True
+    between = text[end : mention.start] if end <= mention.start else text[mention.end : start]
+    return bool(phrase.nouns) and not phrase.words and len(between) < 12 and _BESIDE.fullmatch(between) is not None
+
+
+def _says_more(phrase: Phrase, mention: Mention, scene: Scene) -> bool:
+    """Is a phrase to be believed rather than the name in it? "the black coat" is no jacket that is called Black, and
+    "image #3" no order whose id is 3."""
+    if phrase.numbered:
+        return True
+    if not phrase.words or mention.how == "id":
+        return False
+    if mention.how in {"part", "typo"}:
+        return bool(described(phrase, scene)[0])
+    pool = {entity.key for entity in scene.of(phrase)}
+    return bool(pool) and all(entity.key not in pool and not entity.deleted for entity in mention.entities)
+
+
+_HOW = {
+    "id": ("is its id", 0.99),
+    "name": ("is its name", 0.9),
+    "alias": ("was its name before", 0.85),
+    "part": ("is in its name", 0.6),
+    "typo": ("is nearly its name", 0.6),
+}
+
+
+def _by_name(text: str, mention: Mention, phrase: Phrase | None, scene: Scene) -> Reference:
+    span, noun = (mention.start, mention.end), ""
+    if phrase is not None:
+        span, noun = (min(span[0], phrase.span[0]), max(span[1], phrase.span[1])), phrase.noun
+    kind: Kind = "id" if mention.how == "id" else "name"
+    said = Said(whole=text, span=span, kind=kind, noun=noun, deep=scene.deep)
+    name = text[mention.start : mention.end]
+    fitting = _told_apart(text, mention, scene)
+    if phrase and phrase.count and phrase.pick == "recent" and len(fitting) != phrase.count:
+        return said.asks(fitting, f'{len(fitting)}, and not {phrase.count}, have "{name}" in their names')
+    if phrase and phrase.many and len(fitting) > 1:
+        return said.means(fitting, 0.55, f'"{name}" is in the names of all of them')
+    if len(fitting) > 1:
+        return said.asks(fitting, f'"{name}" fits {len(fitting)} of them')
+    how, confidence = _HOW[mention.how]
+    if mention.how == "part":
+        confidence += 0.3 * mention.fit
+    dead = ", and it was deleted" if any(entity.deleted for entity in fitting) else ""
+    return said.means(fitting, confidence, f'"{name}" {how}{dead}')
+
+
+def _told_apart(text: str, mention: Mention, scene: Scene) -> tuple[Entity, ...]:
+    """Of several things with one name, those of the noun beside it ("the post News"), and the living."""
+    fitting = mention.entities
+    if (len(fitting) == 1 and not mention.beyond) or mention.how == "id":
+        return fitting
+    beside = f"{text[max(0, mention.start - 20) : mention.start]} {text[mention.end : mention.end + 20]}".lower()
+    nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", beside)} & scene.nouns
+    nouns |= {type for noun, types in chinese.NOUNS.items() if noun in beside for type in types}
+    for known in (fitting, mention.beyond):
+        if called := tuple(entity for entity in known if is_called(entity.type, nouns)):
+            fitting = called
+            break
+    return tuple(entity for entity in fitting if not entity.deleted) or fitting
+
+
+def _by_pronoun(
+    text: str, phrase: Phrase, scene: Scene, references: Sequence[Reference], new: Sequence[Phrase]
+) -> Reference:
+    """A pronoun takes up what the clause before it named; of its own clause it means something else."""
+    said = Said.of(phrase, text, scene)
+    named = [reference for reference in references if reference.kind != "pronoun" and reference.verdict == "resolved"]
+    for reference in sorted(named, key=lambda reference: reference.span, reverse=True):
+        before = reference.span[1] <= phrase.span[0] and not _in_one_clause(text, reference.span, phrase.span)
+        if before and phrase.many == (len(reference.entities) > 1):
+            return said.means(reference.entities, reference.confidence, f'"{reference.text}" in the same message')
+    close = [reference for reference in named if _in_one_clause(text, reference.span, phrase.span)]
+    beside = {entity.key for reference in close for entity in reference.entities}
+    pool = scene.of(phrase)
+    others = tuple(entity for entity in pool if entity.key not in beside)
+    if pool and not others and any(_is_led(text, reference) for reference in close) and not _OWN.match(said.text):
+        return said.asks(pool, "nothing else is in mind than what its own sentence names", confidence=HARDLY)
+    pool = others or pool
+    made = {noun for other in new for noun in other.nouns if _in_one_clause(text, other.span, phrase.span)}
+    if made and _INTO.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
+        # "add a section to it": what a section goes into is no section
+        pool = tuple(entity for entity in pool if not is_called(entity.type, made)) or pool
+    return by_phrase(said, phrase, pool, scene)
+
+
+# -- what a text is most about ----------------------------------------------------------------------------------
+
+
+def _main(text: str, references: Sequence[Reference]) -> Reference | None:
+    """The reference that says most about itself, together with those that are joined to it.
+
+    In "delete the images from the About page" the images are what it is about: what a preposition leads to comes
+    after what none does, and in one clause even after a pronoun ("delete it from the About page"). Chinese says what
+    something is done to with 把.
+    """
+    known = _joined(text, [reference for reference in references if reference.verdict != "none"] or references)
+    done_to = [reference for reference in known if not _is_led(text, reference)]
+
+    def rank(reference: Reference) -> tuple[bool, bool, bool, bool, int]:
+        led = _is_led(text, reference)
+        aside = led and any(_in_one_clause(text, reference.span, other.span) for other in done_to)
+        return not _is_object(text, reference), aside, reference.kind == "pronoun", led, _STRENGTH[reference.kind]
+
+    return min(known, key=rank, default=None)
+
+
+def _is_object(text: str, reference: Reference) -> bool:
+    """Is it what 把 says something is done to? Not so where it only says whose: 把那个页面的第一张图."""
+    start, end = reference.span
+    return _OBJECT.search(text, max(0, start - 3), start) is not None and not text.startswith("的", end)
+
+
+def _is_led(text: str, reference: Reference) -> bool:
+    """Does a preposition lead to it?"""
+    return _LED.search(text, max(0, reference.span[0] - 10), reference.span[0]) is not None
+
+
+def _joined(text: str, references: Sequence[Reference]) -> list[Reference]:
+    """The same references, with those made one that "and" holds together."""
+    joined: list[Reference] = []
+    for reference in references:
+        before = joined[-1] if joined and "pronoun" not in (joined[-1].kind, reference.kind) else None
+        if before and _JOINED.fullmatch(text[before.span[1] : reference.span[0]]):
+            joined[-1] = _together(text, before, reference)
+        else:
+            joined.append(reference)
+    return joined
+
+
+def _together(text: str, one: Reference, other: Reference) -> Reference:
+    """Two references as one. As long as one of them is in doubt, so is the whole."""
+    span = (one.span[0], other.span[1])
+    doubtful = next((r for r in (one, other) if r.verdict == "ambiguous"), one if other.verdict == "none" else None)
+    if doubtful is not None:
+        return replace(doubtful, text=text[slice(*span)], span=span)
+    return replace(
+        one,
+        text=text[slice(*span)],
+        span=span,
+        entities=tuple({entity.key: entity for entity in (*one.entities, *other.entities)}.values()),
+        candidates=_chosen(one, other),
+        confidence=min(one.confidence, other.confidence),
+        why=f"{one.why}; {other.why}",
+    )
+
+
+def _chosen(one: Reference, other: Reference) -> tuple[Candidate, ...]:
+    chosen = [*one.candidates[: len(one.entities)], *other.candidates[: len(other.entities)]]
+    return tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MOST_CANDIDATES])
+
+
+# -- places in a text -------------------------------------------------------------------------------------------
+
+
+def _new_name(text: str, start: int) -> tuple[int, int]:
+    """ "rename it to …": what follows is a name that nothing has yet."""
+    end = _END_OF_NAME.search(text, start)
+    return start, end.start() if end else len(text)
+
+
+def _in_one_clause(text: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return _CLAUSE.search(text, min(one[1], other[1]), max(one[0], other[0])) is None
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

@@ -1,0 +1,114 @@
+"""What a compaction did, and what taking it back did, told to whoever asks: item by item, and as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from inmind.core.events.session import Compacted, RetainedItem
+from inmind.core.frozen import frozen
+from inmind.core.text import counted
+
+
+@frozen
+class KeptItem:
+    """Something that had to survive, and where it stands now."""
+
+    kind: str
+    text: str
+    where: str
+    """`conversation`, where a message that is still sent says it, or `memory`, in front of the conversation."""
+
+
+@frozen(kw_only=True)
+class CompactionReport:
+    """What a compaction did. One that found nothing to compact has no messages, and says why."""
+
+    reason: str
+    messages: int = 0
+    tokens: int = 0
+    """By how many the conversation that is sent became shorter."""
+    archives: tuple[str, ...] = ()
+    items: tuple[KeptItem, ...] = ()
+    """What had to survive, each with where it stands."""
+    left_out: tuple[RetainedItem, ...] = ()
+    """Rules and decisions, the oldest ones, that had no room; the archive has them."""
+
+    @classmethod
+    def of(
+        cls,
+        what: Compacted,
+        *,
+        unsaid: Container[RetainedItem],
+        request: RetainedItem | None,
+        left_out: Sequence[RetainedItem],
+    ) -> CompactionReport:
+        """`unsaid`: items that no message says. What was asked last is always said by one."""
+        items = [KeptItem(one.kind, one.text, "memory" if one in unsaid else "conversation") for one in what.items]
+        asked = [KeptItem(request.kind, request.text, "conversation")] if request else []
+        return cls(
+            reason=what.reason,
+            messages=what.messages,
+            tokens=what.tokens,
+            archives=what.archives,
+            items=(*items, *asked),
+            left_out=tuple(left_out),
+        )
+
+    def __bool__(self) -> bool:
+        return self.messages > 0
+
+    def __str__(self) -> str:
+        if not self:
+            return f"Nothing was compacted: {self.reason}."
+        kept = f" Kept word for word: {', '.join(_counted_kinds(self.items))}{self._long_ones()}." if self.items else ""
+        return (
+            f"Compacted {counted(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
+            f"All of it is in {', '.join(self.archives)}.{kept} {no_room_for(self.left_out)}".rstrip()
+        )
+
+    def _long_ones(self) -> str:
+        return " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
+
+
+def no_room_for(left_out: Sequence[RetainedItem]) -> str:
+    """What is said of items that are in the archive alone; nothing where there are none."""
+    return f"There was no room to keep {', '.join(_counted_kinds(left_out))}: archive/ has them." if left_out else ""
+
+
+@frozen(kw_only=True)
+class Lifted:
+    """A compaction that was taken back."""
+
+    event: int
+    """Its number."""
+    messages: int
+    """Messages that are sent again, or of which a part is."""
+    tokens: int
+    """By how many the conversation that is sent became longer."""
+    removed: tuple[str, ...] = ()
+    """Pages that are gone with it."""
+    stay: tuple[str, ...] = ()
+    """Pages of its that are somebody else's too."""
+
+    @classmethod
+    def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> Lifted:
+        return cls(
+            event=seq,
+            messages=what.messages,
+            tokens=what.tokens,
+            removed=tuple(removed),
+            stay=tuple(path for path in what.archives if path not in removed),
+        )
+
+    def __str__(self) -> str:
+        pages = ", ".join((*(f"{path} (removed)" for path in self.removed), *self.stay))
+        of = f", of {pages}" if pages else ""
+        return f"Sent again: {counted(self.messages, 'message')}, {self.tokens:,} tokens{of}."
+
+
+def _counted_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:
+    kinds = dict.fromkeys(item.kind for item in items)
+    return [counted(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
+
+
+_NOUNS = {"pinned": "pinned item"}

@@ -1,0 +1,372 @@
+"""How people word a rule or a decision, in English and Chinese.
+
+Grammar and not vocabulary: an order to do something always, never or only; a thing that must be so; a wish about how it
+is done; a case that may come again; a bound on whatever will be looked for. What is asked for once has the same verbs
+and none of these forms.
+
+The forms stand in groups. Each names the words without which none of its forms can match, so that a sentence is held
+only against those that it could be: most have no such word, and are not looked at further. All of it is matched against
+small letters, without IGNORECASE: that is several times as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from inmind.core.language.prose import compiled
+
+Order = Literal["rule", "decision"]
+
+
+class Forms(NamedTuple):
+    """Forms of one kind of order that share their cues: some as a sentence begins, some anywhere in it."""
+
+    kind: Order
+    opening: str
+    inside: str
+
+    def end_in(self, low: str) -> int | None:
+        """The place behind the words that make it an order."""
+        match = compiled(self.opening).match(low) if self.opening else None
+        if match is None and self.inside:
+            match = compiled(self.inside).search(low)
+        return match.end() if match else None
+
+
+def forms_for(text: str) -> list[Forms]:
+    """The groups that a text has a cue of, in each language decisions first."""
+    words = text.replace("’", "'").encode("ascii", "replace").translate(_APART).split()
+    found = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
+    if not text.isascii() and compiled(_HAN).search(text):
+        found += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
+    return found
+
+
+def _english(
+    kind: Order, cues: str, *, opening: Sequence[str] = (), inside: Sequence[str] = ()
+) -> tuple[frozenset[bytes], Forms]:
+    begins = f"{_LEADS}(?:{'|'.join(opening)})" if opening else ""
+    return frozenset(cues.encode().split()), Forms(kind, begins, rf"\b(?:{'|'.join(inside)})" if inside else "")
+
+
+def _chinese(kind: Order, signs: str, *, inside: Sequence[str]) -> tuple[tuple[str, ...], Forms]:
+    return tuple(signs.split()), Forms(kind, "", "|".join(inside))
+
+
+_HAN = "[一-鿿]"
+# Small letters, and a space for whatever parts two words.
+_APART = bytes(
+    code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'-" else 32 for code in bytes(range(256)).lower()
+)
+
+_VERB = (
+    "(?:add|address|answer|ask|assume|avoid|begin|book|call|cancel|change|charge|check|choose|cite|commit|confirm|convert|"
+    "create|delete|deploy|edit|end|exceed|explain|format|give|go\\s+over|guess|highlight|ignore|include|install|keep|"
+    "leave|limit|list|log|make|mention|merge|mix|modify|output|pause|pick|post|provide|publish|push|put|recommend|refer|"
+    "remove|repeat|reply|respond|restart|return|reveal|round|run|say|send|share|show|skip|speak|start|stick|stop|store|"
+    "suggest|summari[sz]e|tell|test|touch|translate|treat|use|wait|warn|work|write)"
+)
+_NOT = r"(?:do\s+not|don['’]?t)"
+
+# What may stand before an order: what it is about, words that lead to it, then the case it is for.
+_LEADS = (
+    r"(?:[\w/&'’-]+(?: [\w/&'’-]+){0,3}:\s+)?"
+    r"[\W_]*(?:(?:please|pls|plz|also|and|but|so|then|ok|okay|hey|oh|yes|no|well|important|note|attention|remember|rules?|"
+    r"reminder|btw|by the way|one more thing|firstly?|secondly?|thirdly?|finally|lastly|again|just|kindly|in general|"
+    r"in addition|generally|overall|plus|thanks|thank you|as a rule|going forward|from now on)\b(?:\s+#?\d+)?[\W_]*)*"
+)
+_CASE = (
+    r"(?:(?:when(?:ever)?|if|for|in|before|after|on|unless|while|until|once|with|during|at|as|regarding|every time|"
+    r"each time|any ?time)\b[^.!?]{2,160}?,\s*(?:then\s+)?(?:please\s+)?)?"
+)
+# A case that comes once, when this is over, or that is only a way of asking.
+_ONCE = (
+    r"(?:['’]re|\s+are)\s+(?:done|finished|ready|through|back)\b|\s+(?:finish|have\s+(?:finished|done))\b|"
+    r"\s+(?:can|could|like|want|wish|don['’]?t\s+mind|have\s+time|please)\b(?!['’])"
+)
+# A case that may come again and again: of people, or of anything that is not yet one thing.
+_CASE_OF_OURS = (
+    rf"(?:(?:when(?:ever)?|if|every time|each time|any ?time)\s+(?:i|we|you(?!{_ONCE})|an?|any\w*|some\w+|"
+    r"no(?:body|thing)?)|(?:for|before)\s+(?:all|any|each|every)|before\s+you)\b[^.!?]{2,160}?,\s*"
+    r"(?:then\s+)?(?:please\s+)?"
+)
+# What a person wants to hear of in whatever case: the work stops, or they are asked, or told that it is so. What they
+# want to be told besides is asked for once.
+_TURNED_TO = (
+    r"(?:(?:stop|pause|abort|halt)(?=\W*$|\s+(?:and|at\s+once|everything|immediately|right|there|until|work\w*)\b)|"
+    r"(?:(?:alert|ask|consult|inform|notify|ping|tell|warn)|(?:check|confirm)\s+with|come\s+back\s+to)\s+(?:me|us)"
+    r"(?=\W*$|\s+(?:and|at\s+once|before|first|immediately|right)\b)|let\s+(?:me|us)\s+know(?=\W*$))"
+)
+_NO_CASE = r"[^.!?,]*\b(?:convenient|done|finished|necessary|needed|ok|okay|possible|ready|through|trouble)\b"
+
+# Said to comfort, or with the "I" left out.
+_NO_ORDER = (
+    r"(?!\s+(?:worry|know|forget|mind|you\b|think|hesitate|bother|get me|have|need|want|like|see|remember|understand|"
+    r"feel|believe|really|even|care|love|miss|give up|sweat|stress|fear|be (?:sorry|afraid|shy|silly|so)))"
+)
+_NO_VERB = r"(?:mind|again|been|had|heard|saw|seen|an?|the|in|on|at|up|here|there|too|so|\w+ed|\w+ing)\b"
+_NO_BAN = (
+    r"(?:\d|(?:one|problems?|ideas?|way|need|doubt|changes?|luck|issues?|worries|thanks|questions?|plans?|rush|others?|"
+    r"yes|point|action|constraints?)\b)"
+)
+
+# Not what is to be, but what the speaker takes it to be, or what there is.
+_GUESSED = (
+    r"(?:have|still|feel|look|mean|pass|work|exist|compile|succeed|match|offer|say|"
+    r"be\s+(?:an?|so|very|really|the|hard|tough|nice|fun|great|fine|in\s+an?))\b"
+)
+_NOUN = r"(?!you\b|they\b|it\b|i\b|we\b)\w[\w'’-]*\s+"
+# Words before "must" or "should" that are no plural, or say that it is about one thing.
+_NO_PLURAL = r"(?:as|because|does|his|how|if|is|its|my|since|that|the|their|this|thus|unless|was|what|when|which|who)\b"
+# What should not have been, told to whoever did it: "have" and a participle.
+_BLAME = r"\s+have\s+(?!(?:an?|all|any|at|both|fewer|less|more|no|some|the|to|two|three|your)\b|\d)"
+# What is to be made sure of once, on the way to something else.
+_ONE_STEP = r"\s+(?:that\s+)?this\b|[^.!?]*\band\s+then\b"
+_THE_ONE = (
+    r"\s+(?:the\s+(?:first|second|third|last|former|latter|other)|"
+    r"(?:the|this|that|these|those)\s+(?:\w+\s+){0,3}(?:ones?|option|flight|seat|item))\b"
+)
+# What somebody is able to do or is, and nobody does because he is told to.
+_ABLE = r"\s+(?:access|be|fail|feel|find|get|have|hear|know|like|lose|need|reach|read|remember|see|understand|want)\b"
+POLITELY = (
+    r"(?:can|could|would|will)\s+you\s+(?:please\s+)?"
+    rf"(?:(?:always|never)\b(?!{_ABLE})|(?:stop\s+\w+ing|make\s+sure\s+(?:to\s+|you\s+)?(?:always|never))\b)"
+)
+"""A rule, though it has the form of a question."""
+
+HEADING = (
+    r"\W*(?:\w+\s+){0,4}(?:rules?|constraints?|guidelines?|conventions?|preferences?)\W*|"
+    r"[^，。]{0,8}(?:规则|约束|约定|规范|偏好|注意事项|原则|要求)\W*"
+)
+"""What stands over a list of rules. Its words are cues too."""
+
+_MONEY = r"(?:about\s+|around\s+|roughly\s+)?(?:[$€£¥]\s?\d|\d[\d,.]*\s?(?:k\b|dollars|euros|pounds|usd|eur|gbp|bucks))"
+_BOUND = r"(?:(?:at\s+most|below|max(?:imum)?|no\s+more\s+than|not\s+more\s+than|under|up\s+to)\s+)?"
+_DATE = (
+    r"(?:(?:the\s+)?(?:\d|end\s+of\b|(?:first|last)\s+of\b)|today\b|tonight\b|tomorrow\b|midnight\b|noon\b|"
+    r"(?:next\s+|this\s+)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|week\b|month\b|"
+    r"(?:jan|febr)uary\b|march\b|april\b|may\s+\d|june\b|july\b|august\b|(?:septem|octo|novem|decem)ber\b))"
+)
+# In which language or form things come, whatever they are. A place or a time is none.
+_IN_A_FORM = (
+    r"(?:in|as)\s+(?!(?:an?|advance|detail|here|it|many|mind|much|my|one|order|place|soon|that|the|there|this|time|usual|"
+    r"well|you)\b)[a-z]"
+)
+
+# What is taken or used without a choice between things.
+_NO_CHOICE = (
+    r"(?:an?|advantage|care|it|notes?|part|some|that|them|these|this|those|time|your|"
+    r"the\s+(?:chance|extra|opportunity|plunge|rest|time))\b"
+)
+
+_DECIDED = _english(
+    "decision",
+    "abandon agreed approach chose chosen decided decision ditch forget go going i'll instead let's lets mind minds "
+    "number option opted plan postpone scrap settled shelve staying stick sticking switching variant version "
+    "we'll will",
+    opening=(
+        r"(?:use|take|choose|pick|try)\s+[^.!?]{1,80}\binstead\b",
+        r"(?:go|stick)\s+with\b",
+        r"(?:decision|decided)\s*:|agreed\s*[,:;–—-]\s*\w",
+        r"(?:scrap|ditch|shelve|abandon|postpone|forget\s+about)\s+(?:the|our|my|all)\b",
+        r"(?:(?:alright|fine|right|good|great|perfect)\b[\W_]*)?(?:the\s+)?"
+        r"(?:option|plan|variant|version|approach|number)\s+#?\w{1,3}"
+        r"(?:,?\s+(?:then|please|it\s+is|is\s+(?:fine|good|better)|sounds\s+good))?\W*$",
+    ),
+    inside=(
+        r"let['’]?s\s+(?:just\s+)?(?:go\s+(?:with|for)|use|stick\s+(?:with|to)|stay\s+with|switch\s+to|settle\s+on|choose|"
+        r"pick|adopt|drop|make\s+it|postpone|scrap|skip|keep\s+[^.!?,]{1,40}\b(?:as[\s-]is|as\s+it\s+is|at|simple|unchanged))\b",
+        r"(?<!that )(?:i|we)(?:['’]ve|\s+have)?\s+(?:(?:now|finally|already|just|all|both)\s+)*"
+        r"(?:(?:decided|agreed|settled|opted)\s+(?:\w+\s+)?(?:to|on|that|for|against|not|we)|chosen|chose)\b",
+        r"(?:i|we)(?:['’](?:ll|re|m)|\s+(?:will|am|are))\s+(?:(?:just|probably|definitely)\s+)?(?:go(?:ing)?\s+with|go\s+for|"
+        r"stick(?:ing)?\s+(?:with|to)|stay(?:ing)?\s+with|switch(?:ing)?\s+to)\b",
+        rf"(?:i|we)(?:['’]ll|\s+will)\s+(?:just\s+)?(?:take|use)\s+(?!{_NO_CHOICE})[\w*]",
+        r"(?:i|we)(?:['’](?:ll|re)|\s+(?:will|are))\s+(?!consider|have\b|looking|need\b|not\b|think|trying)"
+        r"[^.!?,]{1,60}\binstead\b",
+        r"(?:i|we)(?:\s+want|['’]d\s+like|\s+would\s+like)\s+to\s+go\s+with\b",
+        r"made\s+up\s+(?:my|our)\s+minds?\b",
+        r"(?<=,\s)(?:as\s+(?:we\s+)?(?:agreed|decided|settled)|(?:(?:it|that)(?:['’]s|\s+(?:is|was))\s+|already\s+|just\s+)+"
+        r"(?:agreed|decided|settled)|(?:agreed|decided|settled)(?=\s))"
+        r"(?:\s+(?:already|earlier|today|yesterday|(?:at|in|last|on|this|with)\s+[^.!?,]{2,40}))?\W*$",
+        r"(?:my|our|the)\s+(?:final\s+)?decision\s+is\b",
+    ),
+)
+_ORDERED = _english(
+    "rule",
+    "abort all always answer any anytime avoid before brief can't cannot cant case certain circumstances communicate "
+    "concise constraint constraints conventions direct don't dont each ensure every everything everywhere formal "
+    "future guideline guidelines halt if keep leave max maximum mind minimise minimize most never no nobody not "
+    "nothing only pause prefer preferences quit refrain remember reply respond rule rules speak stick stop sure talk "
+    "terse throughout unless when whenever",
+    opening=(
+        rf"{_CASE}(?:(?:always|never)\s+(?!{_NO_VERB})\w|{_NOT}(?:\s+ever)?\b{_NO_ORDER}|"
+        rf"(?:(?:make|be)\s+(?:sure|certain)|ensure|avoid)\b(?!{_ONE_STEP})|"
+        rf"try\s+(?:to\s+(?:always|avoid|minimi[sz]e|never|only)|not\s+to)\b(?!{_ONE_STEP})|prefer\s+(?!not\b)\w|"
+        r"refrain\s+from\b|under\s+no\s+circumstances\b|stick\s+to\b|(?:stop|quit)\s+\w+ing\b|"
+        rf"only\s+(?:ever\s+)?{_VERB}\b|{_VERB}\s+only\b|{_VERB}\b[^.!?]*\bonly\W*$|"
+        r"be\s+(?:brief|concise|direct|formal|terse)\b)",
+        r"remember\s*(?:\s(?:to|that)\b|:)|(?:keep|bear)\s+in\s+mind\b|in\s+(?:the\s+)?future,",
+        r"no\s+(?:more|longer|less|later|earlier)\s+than\b|no\s+more\s+\w+s\b|(?:max|maximum|at\s+most)\s+\d",
+        rf"no\s+(?!{_NO_BAN})\w+(?:\s+\w+)?\s+(?:on|in|after|before|without|during|unless)\b",
+        rf"no\s+(?!{_NO_BAN})(?:[\w-]+\s+){{0,2}}\w+s(?:,?\s+please)?\W*$",
+        r"nothing\s+(?:that\s+(?!i\b|we\b|you\b)|(?:after|above|before|below|earlier|later|longer|over|under|with)\b)",
+        r"keep\s+(?:it|them|all|every|your|the|answers|replies|responses)\b[^.!?]*"
+        r"\b(?:under|below|within|short|brief|concise)\b",
+        r"leave\s+(?!me\b)[^.!?,]{1,60}\b(?:alone|as[\s-]is|unchanged|untouched)\b",
+        rf"(?:{_CASE_OF_OURS}|for\s+(?:all|any|each|every)\s[^.!?,]{{2,60}}?\s){_VERB}\b",
+        rf"(?:if|in\s+case|whenever)\s+(?!you(?:{_ONCE}))(?!{_NO_CASE})[^.!?]{{2,160}}?,\s*(?:then\s+)?(?:please\s+)?{_TURNED_TO}",
+        r"(?:stop|pause|abort|halt)(?:\s+and\s+[^.!?,]{2,40}?|\s+(?:at\s+once|immediately|work\w*))?"
+        r"\s+(?:as\s+soon\s+as|if|in\s+case|whenever)\s",
+        rf"everything\s+{_IN_A_FORM}[\w-]*(?:,?\s+please)?\W*$",
+        r"(?:ask|tell|warn|consult|notify|(?:check|confirm)\s+with)\s+(?:me|us)\b[^.!?]*\bbefore\b",
+        rf"(?:{_VERB}|come|let)\b[^.!?]*\bbefore\s+(?:\w+ing|you\s+\w+)\s+(?:all|any\w*|changes|charges|every\w*)\b",
+        r"(?:answer|communicate|reply|respond|speak|talk)\s+(?:to\s+me\s+)?(?:only\s+)?in\s+\w",
+        r"(?:cite|format|quote|write)\s+(?:all|any|each|every)\b",
+        r"use\s+[^.!?,]{1,60}(?:,\s+not\s+\w|\s(?:throughout|everywhere)\b|\sfor\s+(?:all|any|each|every)\b)",
+        r"you\s+(?:can['’]?t|can\s?not)\s+(?!be\b|believe|find|get|help|imagine|know|see|tell|understand)\w",
+        r"(?:nothing|nobody|no\s+(?:one|\w+))\s[^.!?]*\bwithout\s+(?:my|our)\b",
+        rf"{_VERB}\b[^.!?]*\b(?:when(?:ever)?|every time|each time)\s+(?:i|you)\b(?!\s+(?:can|get|have|are)\b)",
+        rf"{_VERB}\b[^.!?]*\b(?:only\s+(?:if|when|with)|unless)\b",
+        rf"{_VERB}\b[^.!?]*(?:\band|\bbut|,)\s+(?:always|never|{_NOT})\b",
+    ),
+    inside=(
+        rf"(?:and|but)\s+(?:please\s+)?only\s+{_VERB}\b(?!\s+up\b)",
+        rf"(?:(?<=[,:;]\s)|(?:so|that\s+you)\s+)(?:please\s+)?(?:always|never|{_NOT})\s+(?:ever\s+)?{_VERB}\b(?!\s+up\b)",
+    ),
+)
+_OBLIGED = _english(
+    "rule",
+    "allowed banned cannot forbidden has limits must mustn't mustnt never non-negotiable not off-limits only permitted "
+    "prohibited shall should shouldn't shouldnt",
+    opening=(
+        rf"{_CASE}(?:(?:no|our|these|those|your)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)|"
+        rf"the\s+(?:{_NOUN}){{1,4}}(?:must|has\s+to)|(?!{_NO_PLURAL})(?:{_NOUN})?\w+s\s+(?:must|should))\s+"
+        rf"(?!{_GUESSED}|(?:always|never|not){_BLAME})",
+    ),
+    inside=(
+        rf"(?<!how )(?<!what )(?:all|any|each|every)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)\s+(?!{_GUESSED})",
+        rf"you(?:\s+(?:(?:must|should|shall)\s+(?:not|never|always|only)\b(?!{_BLAME})|(?:may|can)\s+(?:not|never|only)\b|"
+        rf"(?:mustn|shouldn)['’]?t\b(?!{_BLAME})|can\s?not\s+(?:do|run|use)\s+any\b|"
+        r"(?:must|shall)\s+(?!be\b|have\b|know|feel|miss|love|think|see|admit|understand)\w)|"
+        r"(?:['’]re| are)\s+(?:not allowed|never (?:allowed )?to|only (?:allowed )?to|not to|forbidden)\b)",
+        r"(?<!\bi )(?<!\bhe )(?<!\bshe )(?:(?<!\bit )(?<!\bthat )should\s+(?:always|never|only)|"
+        rf"must\s+(?:not|never|always|only))\b(?!{_BLAME})",
+        r"(?:is|are)\s+(?:strictly\s+|absolutely\s+)?"
+        r"(?:forbidden|prohibited|not allowed|not permitted|off[- ]limits|banned|non-negotiable)\b",
+    ),
+)
+_WISHED = _english(
+    "rule",
+    "all always answers avoid before can't cannot cant don't dont every everything never not only output prefer "
+    "preference rather replies responses stop won't",
+    inside=(
+        r"i(?:['’]d|\s+would|\s+do)?\s+(?:(?:really|strongly|always|usually|generally|much|definitely|still|also)\s+)*"
+        rf"prefer\b(?!{_THE_ONE})",
+        r"my\s+(?:\w+\s+)?preference\s*(?::|(?:for|is|to|would)\b)",
+        r"i(?:['’]d|\s+would)\s+(?:much\s+)?rather\s+(?!not\s+(?:read|repeat|retype|say|type)\b)",
+        r"i\s+only\s+(?:accept|drink|eat|fly|travel|want)\b",
+        r"i\s+(?:want|need|expect)\s+(?:all|every)\b",
+        r"i(?:['’]d|\s+would)?\s+(?:like|want|need|expect)\s+(?:(?:everything|(?:(?:all|the|your)\s+)?"
+        rf"(?:answers|output|replies|responses))\s+{_IN_A_FORM}|everything\s+(?:to\s+be|written|without)\b)",
+        r"i(?:['’]d|\s+would)?\s+(?:want|need|expect|like|ask)\s+you\s+to\s+"
+        r"(?:always|never|only|avoid|stop|not|(?:ask|tell|warn)\b[^.!?]*\bbefore)\b",
+        rf"i\s+(?:{_NOT}|never)\s+want\s+(?:you\b|any\s+(?!of\b)|to\s+(?:see|get|receive|\w+\s+(?:\w+\s+)?(?:if|unless))\b)",
+        rf"i\s+(?:{_NOT}|can['’]?t|cannot|won['’]?t|will\s+not)\s+(?:accept|drink|eat|tolerate)\b",
+    ),
+)
+# Rules of other kinds, as of a firewall, are told apart by the words that name them.
+_TAKEN_BACK = _english(
+    "rule",
+    "disregard drop forget ignore lift mind revoke withdraw",
+    opening=(
+        r"(?:ignore|disregard|forget(?:\s+about)?|never\s+mind)\s+"
+        r"(?:what\s+(?:i|we)\s+(?:said|told\s+you|asked|wrote)\b|"
+        r"(?:(?:all|any|my|our|that|the|these|this|those)\s+)+(?:(?:earlier|first|last|old|other|previous|prior)\s+)?"
+        r"(?:constraints?|guidelines?|instructions?|preferences?|restrictions?|rules?)\b)",
+        r"(?:drop|lift|revoke|withdraw)\s+(?:my|our|that|the)\s+(?:(?:earlier|old|previous)\s+)?"
+        r"(?:ban|limit|restriction|rule)\s+(?:about|against|on|that)\b",
+    ),
+)
+_LASTING = _english(
+    "rule",
+    "always convention exceptions henceforth let's lets never now policy sure stop times today tomorrow when",
+    inside=(
+        r"from (?:now|today|tomorrow) (?:on|onwards?|forward)\b(?!,?\s+i(?:['’]|\s+(?:will|am|have|plan)\b))",
+        r"(?:henceforth|at all times|no exceptions)\b|,\s+always\W*$",
+        r"let['’]?s\s+(?:not|never|always)\b",
+        rf"we\s+(?:always|never)\s+{_VERB}\b",
+        r"(?:our|the)\s+(?:\w+\s+)?(?:convention|policy)\s+(?:here\s+)?is\b",
+        rf"i\s+(?:hate|dislike|{_NOT}\s+like|like)\s+it\s+when\s+you\b",
+        POLITELY,
+    ),
+)
+# Facts that bind whatever is looked for or bought: a diet, an allergy, what may be spent, and until when.
+_BINDING = _english(
+    "rule",
+    "allergic allergies allergy budget celiac coeliac deadline diabetic due intolerant keep pay pescatarian spend stay "
+    "vegan vegetarian",
+    inside=(
+        r"i(?:['’]m|\s+am)\s+(?:an?\s+)?(?:strict(?:ly)?\s+)?(?:vegetarian|vegan|pescatarian|diabetic|celiac|coeliac)\b",
+        r"(?:am|['’]m|is|are)\s+(?:(?:severely|very|highly|also)\s+)?(?:allergic\s+to|(?:lactose|gluten)[\s-]intolerant)\b",
+        r"(?<!n['’]t )(?<!not )(?:have|has)\s+(?!no\b)(?:an?\s+)?(?:\w+\s+){0,2}allerg(?:y|ies)\b",
+        rf"(?<!['’]s )budget(?:\s+for\s[^.!?,:]{{2,40}}?)?(?:\s+is|\s*:)\s+{_BOUND}{_MONEY}",
+        r"deadline(?:\s+for\s[^.!?,:]{2,40}?)?(?:\s+(?:is|stays|remains)|\s*:)\s+"
+        rf"(?:(?:on|by)\s+)?{_DATE}",
+        rf"(?:['’]s|is)\s+due\s+(?:(?:on|by|at)\s+)?{_DATE}",
+        rf"(?:keep|stay|spend|pay)\b[^.!?]{{0,60}}?\b(?:more\s+than|at\s+most|below|under|up\s+to|within)\s+{_MONEY}",
+    ),
+)
+
+_COMFORT = "担心|着急|急|客气|怕|误会|介意|在意|生气|难过"
+_DECIDED_IN_CHINESE = _chinese(
+    "decision",
+    "决定 就 定了 敲定 选 改用 拍板 先用 先采用 还是",
+    inside=(
+        r"决定(?:用|采用|选|使用|改|不|了|就|先|把|按|由|将)",
+        r"就(?:用|选|按|定)[^，。！？]{1,40}(?:吧|了|来)|(?:就这么|已经|都)定了|敲定|选定|改用|拍板",
+        r"(?:^|[，,；;\s])(?:那|我们?|咱们)*(?:就|先|还是)(?:用|采用|选(?![择举]))(?!的|过|户)",
+        r"(?:^|[，,；;\s])我要?选(?![修举拔择手了的])",
+        r"^(?:好的?|行|可以|嗯)?[，,]?那就(?![是会好行这算不请麻谢更太没])\s*\S",
+    ),
+)
+_RULED_IN_CHINESE = _chinese(
+    "rule",
+    "从现在 从今 从此 今后 以后 接下来 不要 别 不能 不可 勿 禁 不得 不准 不许 除非 必须 务必 一定 一律 始终 总是 永远 "
+    "尽量 避免 记 每 凡是 只 仅 最多 超过 更喜欢 偏好 倾向 宁 希望 要求 规则 约 规范 注意 原则 回答 回复 作答 输出 "
+    "交流 所有 全部 统一 任何 注释 文档 代码 变量 日志 标题 邮件 报告 前 如果 要是 一旦 万一 说话 语气 接受 素 不吃 "
+    "不喝 过敏 不耐受 预算 截止",
+    inside=(
+        r"从(?:现在|今天|今|此)(?:起|开始|以后|往后)|今后|自此以后",
+        r"以后(?:都|请|不要|别|不准|不许|要|每|一律|只|回答|你|再(?![说看议])|凡|所有)",
+        r"(?:^|[，,；;：:\s])以后[^，。！？]{1,15}(?:都|不|别|要|请|只)|接下来[^，。！？]{0,15}(?:都|一律|只)",
+        r"(?:^|[，,；;：:\s请])(?:用|使用|以)[^，。！？]{1,8}(?:回答|回复|作答|输出|交流)",
+        rf"(?<![我要])(?:不要|别再)(?!紧|了|钱|{_COMFORT})",
+        r"(?:^|[，,；;：:、\s请但你])(?:千万|绝对|都|也|就|尽量|最好|决)*"
+        rf"(?:别(?![人的墅处名扭致样]|{_COMFORT})|不能|不可)",
+        r"切勿|请勿|禁止|严禁|不得(?![不了已])|不准|不许|除非",
+        r"(?<![我他她])必须(?!承认)|务必|一定要|一律",
+        r"(?:^|[，,；;：:、\s请但你要应该须])(?:始终|总是|永远|尽量|避免)",
+        r"(?:^|[，,；;：:、\s请但你])(?:要|一定|也|都)*(?:记住|记得|牢记|谨记)(?![了吗])",
+        r"每次[^，。！？]{0,30}[，,]?(?:都|要|先|必|请)|每当|凡是|每[^，。！？次当]{1,12}都(?:要|得|应|须)",
+        r"(?<![我他她])只(?:能(?!说)|准|许|允许)|(?:^|[，,；;：:、\s请你都])(?:只用|只使用|仅用|仅使用|仅限)",
+        r"(?:^|[，,；;：:、\s请])(?:最多|不(?:得|要|能)?超过)|不(?:能|可以?|得|要|应)超过",
+        r"(?:所有|全部|任何)[^，。！？]{1,20}(?:要|得|须|应)|"
+        r"(?<!把)(?:所有|全部|统一)[^，。！？把]{0,12}(?:用|采用|写成)(?!户)",
+        r"之?前[^，。！？]{0,2}[，,]?(?:先|要|请|得)+[^，。！？]{0,3}(?:问|告诉|通知|征求|[跟和与找向]我)",
+        r"(?:如果|要是|一旦|万一|超过)[^。！？]{1,30}(?:就|请|要)(?:立刻|马上|先)?(?:停|告诉我|通知我|问我|提醒我)",
+        r"(?:说话|回答|回复|语气)[^，。！？]{0,6}(?:简洁|简短|简单|正式|客观|礼貌)",
+        r"(?:注释|文档|代码|回复|回答|变量名?|日志|标题|邮件|报告)[^，。！？]{0,6}(?:写|用)(?:成|的是)?"
+        r"(?:[英中法德日韩俄]文|[英汉法德日韩俄]语|[a-z])",
+        r"我(?:更喜欢|(?:更|比较|一向)?(?:偏好|倾向于?)|宁愿|宁可|不希望|希望你|要求你)",
+        r"(?:^|[，,；;：:、\s])我?不接受|我们?(?:是?素食|是?吃素|不吃|不喝)|我[^，。！？]{0,8}(?:过敏|不耐受)",
+        r"预算(?:是|为|在|只有|最多|不超过|大概|大约)*\s*[\d一二两三四五六七八九十百千万]|最多(?:只能)?(?:花|付|出)",
+        r"截止(?:日期|时间|日)?(?:是|为|在|到)*\s*[\d一二三四五六七八九十今明后本下周月]",
+    ),
+)
+
+_ENGLISH = (_DECIDED, _ORDERED, _OBLIGED, _WISHED, _TAKEN_BACK, _LASTING, _BINDING)
+_CHINESE = (_DECIDED_IN_CHINESE, _RULED_IN_CHINESE)
+_CUES = frozenset[bytes]().union(*(cues for cues, _ in _ENGLISH))
+
+ALL_FORMS = tuple(forms for _, forms in (*_ENGLISH, *_CHINESE))

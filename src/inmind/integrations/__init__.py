@@ -1,0 +1,1 @@
+"""Memory inside the clients and frameworks of others."""

@@ -1,0 +1,1 @@
+"""Runs a dream: lease, gather, ask the model, commit."""

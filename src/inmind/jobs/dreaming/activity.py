@@ -1,0 +1,153 @@
+"""What happened to a resource since its last dream, read from the journal: what was said, looked up and seen.
+
+The journal is read on from a position, over all streams that belong to the resource; so a dream looks at each event
+once, however many sessions there are. A backlog is worked off by several dreams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from inmind.core.encoding import to_json
+from inmind.core.events.base import Event
+from inmind.core.events.crystals import CrystalCreated, SearchRecorded
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.entities import EntitiesLeft
+from inmind.core.events.session import MessageAdded, ToolObserved
+from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Call, Result, Text
+from inmind.documents.document import STATE
+from inmind.dreams.activity import Lived, LookedUp, Spoke, Used
+from inmind.entities.outcome import failed
+from inmind.search.crystal import Crystal
+from inmind.search.engine import DeepMemory, reader
+from inmind.search.extract import gleaned
+from inmind.store.protocol import Store
+
+MOST = 20_000
+"""Events that one dream looks at."""
+
+_AT_A_TIME = 2_000
+_SHOWN = 4_000
+"""Characters of what a tool answered: how it ended is read from the whole."""
+
+_KINDS = tuple(
+    kind.kind for kind in (MessageAdded, ToolObserved, SearchRecorded, CrystalCreated, EntitiesLeft, DocumentWritten)
+)
+
+
+@frozen(kw_only=True)
+class Recollection:
+    lived: Lived
+    crystals: tuple[Crystal, ...]
+    """Of what was said, seen and distilled, as they stand now. Notes are not among them: they have a page."""
+    position: int
+    """Up to where the journal was read."""
+
+
+def recollect(
+    store: Store,
+    deep: DeepMemory,
+    resource: str,
+    *,
+    after: int,
+    until: int | None = None,
+    own_tool: Callable[[str], bool],
+) -> Recollection:
+    """What a resource and its sessions have seen behind a position of the journal, and up to another where one is
+    given."""
+    position, events = after, list[Event]()
+    while len(events) < MOST:
+        found = store.since(position, kinds=_KINDS, most=_AT_A_TIME, owner=resource)
+        batch = [(place, event) for place, event in found if until is None or place <= until]
+        events += (event for _, event in batch if event and not _is_state(event))
+        if batch:
+            position = batch[-1][0]
+        if len(batch) < _AT_A_TIME:
+            break
+    lived = Lived(talk=tuple(_talk(events, own_tool)), lookups=tuple(_lookups(events)))
+    return Recollection(lived=lived, crystals=tuple(_crystals(events, deep, resource, own_tool)), position=position)
+
+
+def _is_state(event: Event) -> bool:
+    """A person's MEMORY.md has the lines of dreams on it. What they wrote themselves is told by the page."""
+    return isinstance(event.payload, DocumentWritten) and event.payload.path == STATE
+
+
+def _crystals(
+    events: list[Event], deep: DeepMemory, resource: str, own_tool: Callable[[str], bool]
+) -> Iterator[Crystal]:
+    read = reader(own_tool)
+    texts: dict[str, str] = {}
+    for event in events:
+        said = read(event.payload) if isinstance(event.payload, MessageAdded) else None
+        for one in gleaned(event, said):
+            texts[f"{event.id}.{one.part}" if one.part else event.id] = one.text
+    for record in deep.of_events([event.id for event in events]):
+        if record.found_again and record.id in texts:
+            yield record.crystal(texts[record.id], resource)
+
+
+def _lookups(events: list[Event]) -> Iterator[LookedUp]:
+    for event in events:
+        if isinstance(event.payload, SearchRecorded):
+            what = event.payload
+            yield LookedUp(id=event.id, session=_session(event), at=event.at, query=what.query, found=what.found)
+
+
+def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Spoke]:
+    calls: dict[tuple[str, str], Call] = {}
+    for event in events:
+        match event.payload:
+            case MessageAdded(ours=False) as message:
+                yield from _spoken(event, message, calls, own_tool)
+            case ToolObserved() as observed:
+                bad = observed.error or failed(observed.result)
+                arguments = to_json(observed.arguments)
+                yield _tool(event, Used(tool=observed.tool, arguments=arguments, failed=bad), to_json(observed.result))
+            case _:
+                pass
+
+
+def _spoken(
+    event: Event, message: MessageAdded, calls: dict[tuple[str, str], Call], own_tool: Callable[[str], bool]
+) -> Iterator[Spoke]:
+    said = FORMATS[message.format].read(message.wire)
+    theirs = [call for call in said.calls if not own_tool(call.name)]
+    calls.update(((event.stream, call.id), call) for call in theirs)
+    for result in said.results:
+        if call := calls.pop((event.stream, result.id), None):
+            answer = _answer(result)
+            bad = result.error or failed(answer)
+            yield _tool(event, Used(tool=call.name, arguments=call.arguments, failed=bad), answer)
+    if said.role in ("user", "assistant") and (said.text or theirs):
+        yield Spoke(
+            id=event.id,
+            session=_session(event),
+            at=event.at,
+            role=said.role,
+            text=said.text,
+            used=tuple(Used(tool=call.name, arguments=call.arguments) for call in theirs),
+            trust=event.trust,
+        )
+
+
+def _tool(event: Event, used: Used, answer: str) -> Spoke:
+    return Spoke(
+        id=event.id,
+        session=_session(event),
+        at=event.at,
+        role="tool",
+        text=answer[:_SHOWN],
+        used=(used,),
+        trust=event.trust,
+    )
+
+
+def _answer(result: Result) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+
+
+def _session(event: Event) -> str:
+    return event.stream.removeprefix("session/")

@@ -1,0 +1,330 @@
+"""All that a dream is made of, put together: the page, the notes that wait, and what was lived through since the last.
+
+Nothing is changed here. What people typed into the page of notes has no event of its own yet, so it goes by its place
+until the dream commits. All of it comes out of the journal, so what a dream was made of can be put together again as it
+was, by whoever goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cache, partial
+from operator import attrgetter
+from typing import cast
+
+from inmind.core.encoding import digest
+from inmind.core.events.base import Event, Origin, Trust
+from inmind.core.events.crystals import CrystalCreated, NoteAdded
+from inmind.core.events.dreams import DreamCommitted, DreamGathered, DreamUndone, TradeRecorded
+from inmind.core.frozen import frozen
+from inmind.documents.document import SCRATCH, STATE
+from inmind.documents.notes_page import Jotting, notes_in, remarks_in, stamp
+from inmind.dreams.affect.mood import mood
+from inmind.dreams.economics import report
+from inmind.dreams.gaps import gaps
+from inmind.dreams.insights import insights, replayed
+from inmind.dreams.material import Material, Pending
+from inmind.dreams.open_loops import closed, told_in
+from inmind.dreams.page.page import read
+from inmind.dreams.page.pointers import telling_words
+from inmind.dreams.sampling import chosen, counted
+from inmind.dreams.skills import skills
+from inmind.errors import NotFound
+from inmind.jobs.dreaming.activity import Recollection, recollect
+from inmind.jobs.dreaming.history import waits_as
+from inmind.search.consolidate import plan
+from inmind.search.crystal import Crystal
+from inmind.search.engine import DeepMemory
+from inmind.search.lifecycle import alive
+from inmind.search.note import IMPORTANCE
+from inmind.search.query import Query
+from inmind.session.state import ResourceState
+from inmind.session.tools.tools import is_memory_tool
+from inmind.store.protocol import Clock, Store
+from inmind.store.stream import Stream
+
+REMEMBERED = 2_000
+"""What was written down lately, beside which new things are seen."""
+
+HELD_AGAINST = 3_000
+"""What was written down last, beside which notes are looked at for what says the same. A dream must not take the longer
+the older a memory is; what is said again after so much else is merged when all of it is consolidated."""
+
+NEAR = 0.5
+"""Share of the words of a text that stand in another, from which on one may be the other, edited."""
+
+UNNAMED = "new#"
+"""In front of the place of what people typed among the notes: the commit gives it a name."""
+
+
+@frozen(kw_only=True)
+class Gathered:
+    """What a dream is made of, and what of the journal it has looked at."""
+
+    material: Material
+    upto: int
+    """Of the resource's stream."""
+    position: int
+    """Of the whole journal."""
+    notes: tuple[str, ...]
+    """Events of the notes that are taken in."""
+    jottings: tuple[Jotting, ...]
+    """Those notes, and typed ones, as they stand on the page."""
+    remarks: tuple[str, ...]
+    """What people wrote between the notes."""
+    typed: tuple[Pending, ...]
+    """What of all this has no event yet."""
+    replayed: tuple[str, ...]
+    crystals: dict[str, int]
+    """How many new ones there were, by kind."""
+
+    @property
+    def typed_digest(self) -> str:
+        """Of what goes by its place: in what has the same one, a place means the same."""
+        return digest(*(one.text for one in self.typed))
+
+
+class Gathering:
+    """Puts together what a dream of one resource is made of."""
+
+    def __init__(
+        self,
+        *,
+        resource: str,
+        stream: Stream[ResourceState],
+        store: Store,
+        deep: DeepMemory,
+        clock: Clock,
+        sources: tuple[str, ...] = (),
+    ) -> None:
+        """`sources`: where those look who search, if not everywhere."""
+        self._resource, self._stream, self._store, self._deep, self._clock = resource, stream, store, deep, clock
+        self._sources = sources
+
+    def gather(self) -> Gathered:
+        owned = self._stream.refresh()
+        return self._gathered(owned, upto=self._stream.version, now=self._clock())
+
+    def gather_again(self, then: DreamGathered) -> Gathered:
+        """The same that was gathered then, whatever has been written since."""
+        now = datetime.fromisoformat(then.at)
+        return self._gathered(self._stream.at(then.upto), upto=then.upto, now=now, position=then.position)
+
+    def _gathered(self, owned: ResourceState, *, upto: int, now: datetime, position: int | None = None) -> Gathered:
+        dreaming, page = owned.dreams, owned.documents.text(SCRATCH)
+        lived = recollect(
+            self._store,
+            self._deep,
+            self._resource,
+            after=dreaming.position,
+            until=position,
+            own_tool=is_memory_tool,
+        )
+        written = self._deep.written(self._resource)
+        if position is not None:
+            written = [crystal for crystal in written if crystal.at <= now]
+        matched = self._matched(notes_in(page), after=dreaming.upto, upto=upto)
+        remarks = remarks_in(page)
+        typed = tuple(_typed(matched, [Jotting(stamp(now), IMPORTANCE, remark) for remark in remarks]))
+        levels = owned.felt.levels.then(now)
+        loops = {line for line in dreaming.lines if told_in(line)}
+        done = closed(sorted(loops), lived.lived.talk)
+        economics = report(self._store.read(self._stream.name, until=upto, kind=TradeRecorded.kind), now)
+        material = Material(
+            now=now,
+            page=read(owned.documents.text(STATE)),
+            lines=dreaming.lines,
+            seed=dreaming.seed,
+            notes=(*_pending(matched.taken, written, now), *typed),
+            crystals=chosen(lived.crystals),
+            insights=tuple(
+                insights(_seen_together(lived, written), lived.lived, dreaming.insights, now, loops=loops - {*done})
+            ),
+            closed=done,
+            levels=levels,
+            mood=mood(levels),
+            gaps=gaps(lived.lived, dreaming.gaps, now),
+            skills=skills(lived.lived, dreaming.skills, now),
+            economics=economics,
+            finds=self.finds,
+            known=self.known,
+        )
+        return Gathered(
+            material=material,
+            upto=upto,
+            position=lived.position,
+            notes=tuple(event.id for event in matched.taken),
+            jottings=tuple(notes_in(page)),
+            remarks=tuple(remarks),
+            typed=typed,
+            replayed=replayed(lived.lived.lookups),
+            crystals=counted(lived.crystals),
+        )
+
+    def finds(self, keywords: str) -> frozenset[str]:
+        """What a search for these words brings up, for whoever does not ask for more than is usual; one that others
+        were merged into has brought up those as well."""
+        hits = self._deep.search(Query(text=keywords, sources=self._sources), [self._resource])
+        return frozenset(id for hit in hits for id in (hit.crystal.id, *hit.crystal.sources))
+
+    def known(self, id: str) -> Crystal | None:
+        try:
+            return self._deep.crystal(id)
+        except NotFound:
+            return None
+
+    def _matched(self, page: Sequence[Jotting], *, after: int, upto: int) -> _Matched:
+        """The notes that stand on the page, by their events.
+
+        What somebody took off the page by hand is not taken in: it is found in deep memory, as ever.
+        """
+        waiting = Counter(page)
+        taken, vanished = _parted(self._offered(after=after, upto=upto), waiting)
+        strangers = list(waiting.elements())
+        if not strangers:
+            return _Matched(taken, vanished=vanished)
+        # An undo may bring notes back that a dream has passed by already, and so may people.
+        once = self._noted({jotting.at for jotting in strangers}, until=after)
+        used = self._used() if any(waits_as(event) in strangers for event in once) else frozenset[str]()
+        again, _ = _parted((event for event in once if event.id not in used), waiting)
+        known = {event.id for event in again}
+        past = [event for event in once if event.id not in known]
+        return _Matched([*again, *taken], list(waiting.elements()), vanished, past)
+
+    def _offered(self, *, after: int, upto: int) -> Iterator[Event]:
+        """Notes since the last dream that stands; and what people typed, where the dream that took it in was undone."""
+        read = partial(self._store.read, self._stream.name, after=after, until=upto)
+        undone = {
+            event.payload.dream for event in read(kind=DreamUndone.kind) if isinstance(event.payload, DreamUndone)
+        }
+        dreamt = (
+            [event.payload for event in read(kind=DreamCommitted.kind) if isinstance(event.payload, DreamCommitted)]
+            if undone
+            else []
+        )
+        again = {note for dream in dreamt if dream.dream in undone for note in dream.notes}
+        yield from read(kind=NoteAdded.kind)
+        yield from (event for event in (read(kind=CrystalCreated.kind) if again else ()) if event.id in again)
+
+    def _noted(self, stamps: set[str], *, until: int) -> list[Event]:
+        """What was noted, or typed among the notes, at one of these times."""
+        read = partial(self._store.read, self._stream.name, until=until)
+        typed = (event for event in read(kind=CrystalCreated.kind) if event.origin is Origin.FILE)
+        return [event for event in (*read(kind=NoteAdded.kind), *typed) if stamp(event.at) in stamps]
+
+    def _used(self) -> frozenset[str]:
+        """Notes that a dream has taken in which stands."""
+        read = partial(self._store.read, self._stream.name)
+        undone = {
+            event.payload.dream for event in read(kind=DreamUndone.kind) if isinstance(event.payload, DreamUndone)
+        }
+        dreamt = (
+            event.payload for event in read(kind=DreamCommitted.kind) if isinstance(event.payload, DreamCommitted)
+        )
+        return frozenset(note for dream in dreamt if dream.dream not in undone for note in dream.notes)
+
+
+@frozen
+class _Matched:
+    """The notes on a page, held against those that were taken."""
+
+    taken: Sequence[Event]
+    """Those that stand there as they were taken."""
+    strangers: Sequence[Jotting] = ()
+    """Those that a person has typed or changed."""
+    vanished: Sequence[Event] = ()
+    """Taken since the last dream, and not there, or not as they were taken."""
+    past: Sequence[Event] = ()
+    """Taken before that, at the time of one of the strangers."""
+
+
+def _parted(events: Iterable[Event], waiting: Counter[Jotting]) -> tuple[list[Event], list[Event]]:
+    """Those that wait as they were taken, which then wait no longer, and the others."""
+    taken, others = list[Event](), list[Event]()
+    for event in events:
+        jotting = waits_as(event)
+        if jotting is not None and waiting[jotting] > 0:
+            waiting[jotting] -= 1
+            taken.append(event)
+        else:
+            others.append(event)
+    return taken, others
+
+
+def _seen_together(lived: Recollection, written: Sequence[Crystal]) -> list[Crystal]:
+    """What is new, and what was written down before it: that something is said again shows only beside the first."""
+    lately = sorted(filter(alive, written), key=lambda crystal: crystal.at)[-REMEMBERED:]
+    return list({crystal.id: crystal for crystal in (*lately, *lived.crystals)}.values())
+
+
+def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[Pending]:
+    """Notes, with what a consolidation would merge or mark as said anew, whether or not one has come by."""
+    if not events:
+        return
+    waiting = {event.id for event in events}
+    living = sorted(filter(alive, written), key=lambda crystal: crystal.at)
+    lately = [*(crystal for crystal in living[:-HELD_AGAINST] if crystal.id in waiting), *living[-HELD_AGAINST:]]
+    decided = plan(lately, now=now)
+    gone = {one for one, _ in (*decided.merged, *decided.superseded)}
+    gone |= {crystal.id for crystal in written if not alive(crystal) or crystal.superseded_by}
+    for event in events:
+        match event.payload:
+            case NoteAdded() as note:
+                pending = Pending(
+                    id=event.id,
+                    text=note.text,
+                    importance=note.importance,
+                    kind=note.about,
+                    at=event.at.isoformat(),
+                    trust=event.trust,
+                    valence=note.valence,
+                )
+            case CrystalCreated(text=text, importance=importance):
+                at = event.at.isoformat()
+                pending = Pending(id=event.id, text=text, importance=importance, at=at, trust=event.trust)
+            case _:
+                continue
+        yield replace(pending, gone=event.id in gone)
+
+
+def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[Pending]:
+    """What people typed among the notes. What they made of another's note is no more to be trusted than that."""
+    words = cache(_words)
+
+    def near(jotting: Jotting) -> list[Event]:
+        return [event for event in matched.vanished if _are_near(words(_told(event).text), words(jotting.text))]
+
+    def same_time(jotting: Jotting) -> list[Event]:
+        return [event for event in (*matched.vanished, *matched.past) if stamp(event.at) == jotting.at]
+
+    made = [(jotting, near(jotting) or same_time(jotting)) for jotting in matched.strangers]
+    made += ((jotting, near(jotting)) for jotting in remarks)
+    for place, (jotting, edited) in enumerate(made):
+        typed = Pending(
+            id=f"{UNNAMED}{place}",
+            text=jotting.text,
+            importance=min(1.0, jotting.importance),
+            at=datetime.fromisoformat(jotting.at).isoformat(),
+            trust=Trust.PERSON,
+        )
+        if edited:
+            least = min(edited, key=attrgetter("trust"))
+            note = _told(least)
+            typed = replace(typed, trust=min(typed.trust, least.trust), kind=note.about, valence=note.valence)
+        yield typed
+
+
+def _told(event: Event) -> NoteAdded | CrystalCreated:
+    return cast("NoteAdded | CrystalCreated", event.payload)  # nothing else waits on the page
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in telling_words(text))
+
+
+def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Has one of them most of the words of the other?"""
+    return len(one & other) > NEAR * min(len(one), len(other))

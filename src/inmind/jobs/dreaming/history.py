@@ -1,0 +1,363 @@
+"""The dreams of a resource, as people look at them: which there were, what each did, and how to take one back."""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import reduce
+from operator import attrgetter
+from typing import Any, Literal
+
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.crystals import CrystalCreated, NoteAdded
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.dreams import (
+    DreamAnswered,
+    DreamChecked,
+    DreamCommitted,
+    DreamFailed,
+    DreamGathered,
+    DreamProgressed,
+    DreamProposed,
+    DreamStarted,
+    DreamUndone,
+    GuardVerdict,
+    PageLine,
+)
+from inmind.core.frozen import frozen
+from inmind.documents.document import SCRATCH, STATE
+from inmind.documents.notes_page import Jotting, jotted, notes_in, stamp, with_notes_first
+from inmind.dreams.page.merge import of_both
+from inmind.dreams.state import NEXT
+from inmind.errors import DreamOvertaken, InvalidInput, NotFound
+from inmind.session.state import ResourceState
+from inmind.store.protocol import Clock, Key, Store
+from inmind.store.stream import Decision, Stream
+
+Status = Literal["running", "done", "failed", "abandoned", "undone"]
+
+
+@frozen(kw_only=True)
+class Dream:
+    """One dream, and what became of it."""
+
+    id: int
+    resource: str
+    status: Status
+    trigger: str
+    """`asked`, `schedule` or `spike`."""
+    began: datetime
+    ended: datetime | None = None
+    by: str = "rules"
+    """What has proposed: `rules`, or the name of a model."""
+    phase: str = ""
+    """Where it is, or where it failed."""
+    code: str = ""
+    reason: str = ""
+    """Why it failed, or why rules did what a model was asked for."""
+    before: str = ""
+    after: str = ""
+    """MEMORY.md before it and after; both empty where it changed nothing."""
+    notes: tuple[str, ...] = ()
+    """Notes that it has taken in."""
+    lines: tuple[PageLine, ...] = ()
+    """What it has put on the page."""
+    verdicts: tuple[GuardVerdict, ...] = ()
+    refused: tuple[str, ...] = ()
+    """What was proposed and not done, each with the reason."""
+    inputs: Mapping[str, Any] | None = None
+    mood: str = ""
+    tokens: tuple[int, int] = (0, 0)
+    price: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def diff(self) -> str:
+        """What it did to MEMORY.md, as a unified diff; empty where it changed nothing."""
+        before, after = self.before.splitlines(), self.after.splitlines()
+        names = f"MEMORY.md before dream {self.id}", f"MEMORY.md after dream {self.id}"
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+class Dreams:
+    """Those of one resource."""
+
+    def __init__(self, resource: str, stream: Stream[ResourceState], store: Store, clock: Clock) -> None:
+        self._resource, self._stream, self._store, self._clock = resource, stream, store, clock
+
+    def all(self) -> list[Dream]:
+        """The newest first."""
+        pages = _Pages([event for event in self._read(DocumentWritten) if _is_page(event)])
+        ends: dict[int, Event] = {}
+        for kind in (DreamCommitted, DreamFailed):
+            ends |= {_dream(event): event for event in self._read(kind)}
+        undone = {_dream(event) for event in self._read(DreamUndone)}
+        begun, left = self._read(DreamStarted), dict[int, list[Event]]()
+        if any(event.seq not in ends for event in begun):
+            for event in self._underway():
+                left.setdefault(_dream(event), []).append(event)
+        return [self._told(event, ends, undone, left, pages) for event in reversed(begun)]
+
+    def one(self, id: int | None = None) -> Dream:
+        """By its number; without one, the newest."""
+        if isinstance(id, bool) or not isinstance(id, int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="dream", value=id, expected="the number of a dream")
+        found = self.all()
+        dream = next((dream for dream in found if id is None or dream.id == id), None)
+        if dream is None:
+            there = ", ".join(str(dream.id) for dream in found[:10])
+            hint = f"there are {there}" if there else f"{self._resource} has not dreamt yet"
+            raise NotFound(what="dream", name=id if id is not None else self._resource, hint=hint)
+        return dream
+
+    def call_off(self, key: Key | None = None) -> bool:
+        """End the dream that is going on, wherever that is: it can change nothing any more. False if there is none."""
+
+        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, bool]:
+            ended = _ended(owned, "somebody has called it off")
+            return Decision(ended, bool(ended))
+
+        self._stream.refresh()
+        return self._stream.commit(decide, key=key).answer is not False
+
+    def undo(self, id: int | None = None, key: Key | None = None) -> Dream:
+        """Take back the last dream: MEMORY.md is as before, with what people wrote since, and its notes wait again.
+
+        A dream that is going on is ended by that: what it was made of holds no longer.
+        """
+        if key is not None and (done := self._store.receipt(self._stream.name, key)) is not None:
+            (undone,) = self._store.read(self._stream.name, after=done.first - 1, until=done.first)
+            return self.one(_dream(undone))
+        dream = self._undoable(id)
+        (dreamt,) = (event for event in self._read(DreamCommitted) if _dream(event) == dream.id)
+        then = self._stream.at(dreamt.seq - 1)
+
+        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
+            if owned.dreams.last != dream.id:
+                raise InvalidInput(field="dream", value=dream.id, expected="the last dream, not undone yet")
+            undone = DreamUndone(
+                dream=dream.id,
+                last=then.dreams.last,
+                upto=then.dreams.upto,
+                position=then.dreams.position,
+                lines=tuple(then.dreams.lines.values()),
+                gaps=then.dreams.gaps,
+                skills=then.dreams.skills,
+                theirs=tuple(then.dreams.theirs.items()),
+                seed=tuple(sorted(then.dreams.seed)),
+                insights=dreamt.payload.insights if isinstance(dreamt.payload, DreamCommitted) else (),
+                crystals=tuple(event.id for event in self._made_by(dreamt) if event.origin is Origin.DREAM),
+            )
+            drafts = [Draft(payload=undone, origin=Origin.OPERATOR, sources=(dreamt.id,))]
+            drafts += self._pages_again(owned, dream, dreamt)
+            drafts += _ended(owned, f"dream {dream.id} was taken back, on which it stands")
+            return Decision(drafts, None)
+
+        self._stream.refresh()
+        self._stream.commit(decide, key=key)
+        return self.one(dream.id)
+
+    def _undoable(self, id: int | None) -> Dream:
+        done = [dream for dream in self.all() if dream.status == "done"]
+        if not done:
+            raise NotFound(what="dream to undo of", name=self._resource, hint="none has changed anything")
+        if id is not None and id != done[0].id:
+            self.one(id)
+            raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last one is taken back first")
+        return done[0]
+
+    def _pages_again(self, owned: ResourceState, dream: Dream, dreamt: Event) -> Iterator[Draft]:
+        if STATE not in owned.documents.by_path:
+            return  # it was a dream of nothing, and showed nothing
+        now = owned.documents.text(STATE)
+        text = dream.before if now == dream.after else of_both(dream.after, now, dream.before)
+        page = DocumentWritten(path=STATE, text=text)
+        yield Draft(payload=page, origin=Origin.DREAM, sources=(dreamt.id,), trust=owned.documents.by_path[STATE].trust)
+        waiting = owned.documents.text(SCRATCH)
+        back = list(self._missing(dream, dreamt, waiting))
+        if back:
+            notes = DocumentWritten(path=SCRATCH, text=with_notes_first(waiting, back))
+            yield Draft(payload=notes, origin=Origin.DREAM, sources=dream.notes)
+
+    def _missing(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[Jotting]:
+        """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
+        upto = dreamt.payload.upto if isinstance(dreamt.payload, DreamCommitted) else dreamt.seq
+        since = self._store.read(self._stream.name, after=upto, kind=NoteAdded.kind)
+        there = Counter[Jotting | None](notes_in(waiting))
+        there.subtract(map(waits_as, since))
+        for note in self._notes(dream):
+            there[note] -= 1
+            if there[note] < 0:
+                yield note
+
+    def _notes(self, dream: Dream) -> Iterator[Jotting]:
+        """As they stood on the page."""
+        for id in dream.notes:
+            seq = int(id.rpartition("#")[2])
+            (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+            if (jotting := waits_as(event)) is not None:
+                yield jotting
+
+    def _made_by(self, dreamt: Event) -> Iterator[Event]:
+        """Crystals of its commit, which ends where another begins."""
+        for event in self._store.read(self._stream.name, after=dreamt.seq):
+            if event.starts_batch:
+                return
+            if isinstance(event.payload, CrystalCreated):
+                yield event
+
+    def _read(self, kind: type[Any]) -> Sequence[Event]:
+        return self._store.read(self._stream.name, kind=kind.kind)
+
+    def _underway(self) -> list[Event]:
+        """What dreams have told before their end, in order."""
+        kinds = (DreamProgressed, DreamGathered, DreamAnswered, DreamProposed, DreamChecked)
+        return sorted((event for kind in kinds for event in self._read(kind)), key=attrgetter("seq"))
+
+    def _told(
+        self,
+        event: Event,
+        ends: Mapping[int, Event],
+        undone: set[int],
+        left: Mapping[int, Sequence[Event]],
+        pages: _Pages,
+    ) -> Dream:
+        begun = event.payload if isinstance(event.payload, DreamStarted) else DreamStarted("", "")
+        end = ends.get(event.seq)
+        dream = Dream(
+            id=event.seq,
+            resource=self._resource,
+            status="abandoned",
+            trigger=begun.trigger,
+            began=event.at,
+            by=begun.by,
+            phase=NEXT["begun"],
+        )
+        match end.payload if end else None:
+            case DreamCommitted() as dreamt if end is not None:
+                done = _done(dream, dreamt, end, pages)
+                return replace(done, status="undone") if event.seq in undone else done
+            case DreamFailed() as failed if end is not None:
+                return _failed(dream, failed, end)
+            case _:
+                running = self._stream.state.dreams.running
+                alive = running is not None and running.dream == event.seq and running.holds(self._clock())
+                dream = replace(dream, status="running" if alive else "abandoned")
+                return reduce(_gone_on, left.get(event.seq, ()), dream)
+
+
+def waits_as(event: Event) -> Jotting | None:
+    """How a note stands among those that wait; also what a person typed there, once a dream has made an event of it."""
+    match event.payload:
+        case NoteAdded() as note:
+            return jotted(note, event.at)
+        case CrystalCreated(text=text, importance=importance):
+            return Jotting(stamp(event.at), importance, text)
+        case _:
+            return None
+
+
+def _ended(owned: ResourceState, reason: str) -> list[Draft]:
+    """The end of the dream that is going on, if one is."""
+    running = owned.dreams.running
+    if running is None:
+        return []
+    failed = DreamFailed(
+        dream=running.dream,
+        phase=NEXT[running.stage],
+        code=DreamOvertaken.code,
+        reason=reason,
+        by=running.by,
+        tokens=running.tokens,
+        price=running.price,
+    )
+    return [Draft(payload=failed, origin=Origin.OPERATOR)]
+
+
+class _Pages:
+    """Every version of MEMORY.md, in order: which one stood before an event, and which one a dream has written."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events, self._seqs = events, [event.seq for event in events]
+        self._by_dream = {source: event for event in reversed(events) for source in event.sources}
+
+    def before(self, seq: int) -> str:
+        place = bisect_left(self._seqs, seq)
+        return _page(self._events[place - 1]) if place else ""
+
+    def of(self, dreamt: Event) -> str:
+        """As the dream left it; one of nothing has left it as it was."""
+        page = self._by_dream.get(dreamt.id)
+        return _page(page) if page else self.before(dreamt.seq)
+
+
+def _done(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _Pages) -> Dream:
+    return replace(
+        dream,
+        status="done",
+        phase="",
+        ended=end.at,
+        by=dreamt.by,
+        reason=dreamt.fell_back,
+        before=pages.before(end.seq),
+        after=pages.of(end),
+        notes=dreamt.notes,
+        lines=dreamt.lines,
+        verdicts=dreamt.verdicts,
+        refused=dreamt.refused,
+        inputs=dreamt.inputs,
+        mood=dreamt.mood,
+        tokens=dreamt.tokens,
+        price=dreamt.price,
+        seconds=dreamt.seconds,
+    )
+
+
+def _failed(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
+    return replace(
+        dream,
+        status="failed",
+        ended=end.at,
+        by=failed.by or dream.by,
+        phase=failed.phase,
+        code=failed.code,
+        reason=failed.reason,
+        verdicts=failed.verdicts,
+        refused=failed.refused,
+        tokens=failed.tokens,
+        price=failed.price,
+        seconds=failed.seconds,
+    )
+
+
+def _gone_on(dream: Dream, event: Event) -> Dream:
+    """One that has not ended, behind something that it has told."""
+    match event.payload:
+        case DreamProgressed(phase=phase):
+            return replace(dream, phase=phase)
+        case DreamGathered():
+            return replace(dream, phase=NEXT["gathered"])
+        case DreamAnswered() | DreamProposed() as told:
+            read, written = (one + more for one, more in zip(dream.tokens, told.tokens, strict=True))
+            phase = NEXT["proposed" if isinstance(told, DreamProposed) else "gathered"]
+            return replace(dream, phase=phase, by=told.by, tokens=(read, written), price=dream.price + told.price)
+        case DreamChecked():
+            return replace(dream, phase=NEXT["checked"])
+        case _:
+            return dream
+
+
+def _is_page(event: Event) -> bool:
+    return isinstance(event.payload, DocumentWritten) and event.payload.path == STATE
+
+
+def _page(event: Event) -> str:
+    return event.payload.text if isinstance(event.payload, DocumentWritten) else ""
+
+
+def _dream(event: Event) -> int:
+    return getattr(event.payload, "dream", 0)

@@ -1,0 +1,324 @@
+"""The right to dream for a resource: who has it says so in the journal, for a minute at a time, and finds out there
+when it has become another's.
+
+A dream whose holder has not been heard of for that long is taken over under its number, from the last stage that it
+reached. Whoever held it may come back at any time: all that a dream writes is decided on the newest state, and there
+its number and its holder are looked at first.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from secrets import token_hex
+from typing import Any
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.dreams import (
+    DreamAnswered,
+    DreamChecked,
+    DreamFailed,
+    DreamGathered,
+    DreamProgressed,
+    DreamProposed,
+    DreamResumed,
+    DreamStarted,
+    GuardVerdict,
+)
+from inmind.core.frozen import frozen
+from inmind.documents.notes_page import stamp
+from inmind.dreams.model import Reply
+from inmind.dreams.page.edits import Proposal, of_row, to_row
+from inmind.dreams.state import LEASE, Running
+from inmind.errors import Closed, DreamOvertaken, DreamRunning, InmindError, StoreError
+from inmind.session.state import ResourceState
+from inmind.store.protocol import Key, Store
+from inmind.store.stream import Decision, Stream
+
+log = logging.getLogger("inmind")
+
+LOOKS_AROUND = 1.0
+"""Seconds between two looks at whether another process has called the dream off, or has taken it over."""
+
+Watch = Callable[[str, str], None]
+"""Is told which phase a dream is in, and a few words of it."""
+
+
+class LeftOff(Exception):
+    """Whoever dreams has to go, and the dream is to go on without it: `cancelled` raises it instead of an answer."""
+
+
+@frozen
+class Left:
+    """What whoever held a dream before has left of it."""
+
+    gathered: DreamGathered
+    answers: tuple[DreamAnswered, ...]
+    """What a model has said to that."""
+    proposal: Proposal | None
+    """What came of it, if it came so far."""
+
+
+class Lease:
+    """A dream that is going on: it says so, as long as it may, and tells what became of it."""
+
+    def __init__(
+        self,
+        *,
+        resource: str,
+        stream: Stream[ResourceState],
+        store: Store,
+        watch: Watch | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> None:
+        self.dream, self.by = 0, ""
+        self.tokens: tuple[int, int] = (0, 0)
+        self.price = 0.0
+        """All that was paid for it, by whomever."""
+        self.paid: tuple[int, int] = (0, 0)
+        self.paid_price = 0.0
+        """What was paid for it here."""
+        self.verdicts: tuple[GuardVerdict, ...] = ()
+        self.refused: tuple[str, ...] = ()
+        self._found: Running | None = None
+        """The dream as it was when it was taken over."""
+        self._resource, self._stream, self._store = resource, stream, store
+        self._watch, self._cancelled = watch, cancelled
+        self._holder = token_hex(8)
+        self._began = self._said = self._looked = time.monotonic()
+        self._phase = "begun"
+
+    @property
+    def seconds(self) -> float:
+        """For which it has been this one's."""
+        return round(time.monotonic() - self._began, 3)
+
+    # -- getting it ----------------------------------------------------------------------------------------
+
+    def take(self, trigger: str, by: str, key: Key | None) -> bool:
+        """Begin a dream, or go on with one that was left in the middle; False where the key's dream is over already.
+
+        DreamRunning while somebody else holds it. What a key has begun is gone on with however old it is; without one,
+        what is too old to be worth it is given up for a new dream.
+        """
+        self._stream.refresh()
+        named = self._named_by(key)
+        if named is None:
+
+            def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Running | None]:
+                running = owned.dreams.running
+                if running is not None and (running.holds(now) or running.keeps(now)):
+                    return self._taken_over(running, by, now)
+                if running is not None:
+                    log.warning("dream %d of %s was left in the middle and is given up", running.dream, self._resource)
+                begun = DreamStarted(trigger=trigger, until=_until(now), by=by, holder=self._holder)
+                return Decision([Draft(payload=begun, origin=Origin.DREAM)], None)
+
+            done = self._stream.commit(decide, key=key)
+            if not done.appended.repeated:
+                self._hold(done.answer.dream if done.answer else done.appended.first, by, done.answer)
+                return True
+            named = self._named_by(key) or done.appended.first
+        return self._take_again(named, by)
+
+    def _take_again(self, dream: int, by: str) -> bool:
+        """The dream that a key has begun, unless it is over."""
+
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Running | None]:
+            running = owned.dreams.running
+            if running is None or running.dream != dream:
+                return Decision([], None)
+            return self._taken_over(running, by, now)
+
+        self._stream.refresh()
+        found = self._stream.commit(decide).answer
+        self._hold(dream, by, found)
+        return found is not None
+
+    def _taken_over(self, running: Running, by: str, now: datetime) -> Decision[ResourceState, Running | None]:
+        if running.holds(now):
+            raise DreamRunning(resource=self._resource, dream=running.dream, until=stamp(running.until))
+        told = "dream %d of %s was left in the middle and is gone on with from there: it was %s"
+        log.warning(told, running.dream, self._resource, running.stage)
+        taken = DreamResumed(
+            dream=running.dream,
+            until=_until(now),
+            holder=self._holder,
+            by=running.by if running.is_paid_for else by,
+        )
+        return Decision([Draft(payload=taken, origin=Origin.DREAM)], running)
+
+    def _named_by(self, key: Key | None) -> int | None:
+        """The dream that an earlier call with this key has begun, or gone on with."""
+        receipt = self._store.receipt(self._stream.name, key) if key is not None else None
+        if receipt is None:
+            return None
+        (event,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
+        return event.payload.dream if isinstance(event.payload, DreamResumed) else event.seq
+
+    def _hold(self, dream: int, by: str, found: Running | None) -> None:
+        self.dream, self.by, self._found = dream, by, found
+        if found is not None:
+            self.tokens, self.price = found.tokens, found.price
+
+    def left(self, now: datetime) -> Left | None:
+        """What there is to go on with: nothing, where nothing was answered or proposed, or too long ago."""
+        found = self._found
+        if found is None or not found.is_paid_for or not found.keeps(now):
+            return None
+        gathered, proposed = self._event(found.gathered), self._event(found.proposed)
+        if not isinstance(gathered, DreamGathered):
+            return None
+        self.by = found.by
+        if not isinstance(proposed, DreamProposed):
+            answers = map(self._event, found.answers)
+            return Left(gathered, tuple(one for one in answers if isinstance(one, DreamAnswered)), None)
+        proposal = Proposal(
+            edits=tuple(map(of_row, proposed.edits)),
+            by=proposed.by,
+            fell_back=proposed.fell_back,
+            refused=proposed.refused,
+            tokens=proposed.tokens,
+            price=proposed.price,
+        )
+        self.by = proposal.by
+        return Left(gathered, (), proposal)
+
+    def _event(self, seq: int) -> object:
+        return next((event.payload for event in self._store.read(self._stream.name, after=seq - 1, until=seq)), None)
+
+    # -- going on ------------------------------------------------------------------------------------------
+
+    def enter(self, phase: str, detail: str = "") -> None:
+        self.tell(phase, detail)
+        self.go_on()
+
+    def tell(self, phase: str, detail: str = "") -> None:
+        self._phase = phase
+        if self._watch is not None:
+            self._watch(phase, detail)
+
+    def go_on(self) -> None:
+        """Still wanted, and still the only one? It says so again well before the others would think that it is over."""
+        if self._cancelled is not None and self._cancelled():
+            raise DreamOvertaken(dream=self.dream, reason="was called off")
+        if time.monotonic() - self._looked >= LOOKS_AROUND:
+            self._looked = time.monotonic()
+            self.must_hold(self._stream.refresh())
+        if time.monotonic() - self._said >= LEASE.total_seconds() / 3:
+            self._say(DreamProgressed(dream=self.dream, phase=self._phase, until=""))
+
+    def gathered(self, *, upto: int, position: int, now: datetime, typed: str) -> None:
+        """What it is made of was looked at."""
+        self._say(
+            DreamGathered(dream=self.dream, until="", upto=upto, position=position, at=now.isoformat(), typed=typed)
+        )
+
+    def answered(self, reply: Reply, *, by: str, price: float) -> None:
+        """A model has said something, and it is paid for."""
+        self._pay(reply.tokens, price)
+        self._say(
+            DreamAnswered(
+                dream=self.dream, until="", text=reply.text, by=by, cut=reply.cut, tokens=reply.tokens, price=price
+            )
+        )
+
+    def proposed(self, proposal: Proposal) -> None:
+        """What it will do is settled."""
+        self.by = proposal.by
+        self._pay(proposal.tokens, proposal.price)
+        self._say(
+            DreamProposed(
+                dream=self.dream,
+                until="",
+                edits=tuple(map(to_row, proposal.edits)),
+                by=proposal.by,
+                fell_back=proposal.fell_back,
+                refused=proposal.refused,
+                tokens=proposal.tokens,
+                price=proposal.price,
+            )
+        )
+
+    def _pay(self, tokens: tuple[int, int], price: float) -> None:
+        self.tokens = (self.tokens[0] + tokens[0], self.tokens[1] + tokens[1])
+        self.paid = (self.paid[0] + tokens[0], self.paid[1] + tokens[1])
+        self.price, self.paid_price = self.price + price, self.paid_price + price
+
+    def checked(self) -> None:
+        """The guards had nothing against it."""
+        self._say(DreamChecked(dream=self.dream, until="", verdicts=self.verdicts))
+
+    def must_hold(self, owned: ResourceState) -> None:
+        if self._holds(owned):
+            return
+        running = owned.dreams.running
+        if running is None:
+            reason = "was ended by somebody else"
+        elif running.dream == self.dream:
+            reason = "was taken over by somebody else"
+        else:
+            reason = f"was overtaken by dream {running.dream}"
+        raise DreamOvertaken(dream=self.dream, reason=reason)
+
+    def fail(self, error: BaseException) -> None:
+        """Say why it has changed nothing; one that is another's, or is over, has been spoken of already."""
+        if isinstance(error, LeftOff):
+            return self._let_go()
+
+        def decide(owned: ResourceState, _: datetime) -> Decision[ResourceState, None]:
+            if not self._holds(owned):
+                return Decision([], None)
+            failed = DreamFailed(
+                dream=self.dream,
+                phase=self._phase,
+                code=code_of(error),
+                reason=str(error) or type(error).__name__,
+                by=self.by,
+                verdicts=self.verdicts,
+                refused=self.refused,
+                tokens=self.tokens,
+                price=self.price,
+                seconds=self.seconds,
+            )
+            return Decision([Draft(payload=failed, origin=Origin.DREAM)], None)
+
+        with suppress(StoreError, Closed):  # then it is taken over by whoever comes next
+            self._stream.commit(decide)
+        return None
+
+    def _let_go(self) -> None:
+        """Let the next one go on at once: what has been gathered and proposed is there for it."""
+
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
+            went = DreamProgressed(dream=self.dream, phase=self._phase, until=now.isoformat(), left=True)
+            return Decision([Draft(payload=went, origin=Origin.DREAM)] if self._holds(owned) else [], None)
+
+        with suppress(StoreError, Closed):
+            self._stream.commit(decide)
+
+    def _holds(self, owned: ResourceState) -> bool:
+        running = owned.dreams.running
+        return running is not None and (running.dream, running.holder) == (self.dream, self._holder)
+
+    def _say(self, what: DreamProgressed | DreamGathered | DreamAnswered | DreamProposed | DreamChecked) -> None:
+        """Whatever it says, it holds for longer by that."""
+
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, Any]:
+            self.must_hold(owned)
+            return Decision([Draft(payload=replace(what, until=_until(now)), origin=Origin.DREAM)], None)
+
+        self._stream.commit(decide)
+        self._said = time.monotonic()
+
+
+def code_of(error: BaseException) -> str:
+    return error.code if isinstance(error, InmindError) else type(error).__name__
+
+
+def _until(now: datetime) -> str:
+    return (now + LEASE).isoformat()

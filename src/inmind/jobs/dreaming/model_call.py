@@ -1,0 +1,109 @@
+"""A model that thinks for a dream, in a thread of its own: whoever hangs there holds up nobody.
+
+What it has answered is in the journal before anything is made of it, or anything else is asked. Whoever takes the dream
+over is given those answers first, in their order, as if they had just come; and asks only what nobody has asked yet.
+Where a minute has no room for one more call, the dream waits for the next one, and holds its lease meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+from inmind.core.events.dreams import DreamAnswered
+from inmind.core.frozen import frozen
+from inmind.documents.notes_page import stamp
+from inmind.dreams.model import Model, Question, Reply
+from inmind.dreams.parse_answer import MOST_ANSWER
+from inmind.errors import InmindError, ModelFailed
+from inmind.jobs.dreaming.lease import Lease
+from inmind.jobs.rate_limits import MINUTE, NoRoom
+from inmind.store.protocol import Clock
+
+LOOKS = 0.05
+"""Seconds between two looks at whether a model has answered, or somebody has called the dream off."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """A model that a dream may ask, and for how long."""
+
+    model: Model
+    seconds: float = 120.0
+    prices: tuple[float, float] = (0.0, 0.0)
+    """Of a token that it reads, and one that it writes."""
+
+    def price(self, tokens: tuple[int, int]) -> float:
+        return sum(count * price for count, price in zip(tokens, self.prices, strict=True))
+
+
+class Thinking:
+    """The model of one dream."""
+
+    def __init__(self, lease: Lease, asked: Asked | None, answers: Sequence[DreamAnswered], clock: Clock) -> None:
+        """`answers`: of whoever had the dream before. Without a model there are only those."""
+        self._lease, self._asked, self._answers, self._clock = lease, asked, list(answers), clock
+        self.name = asked.model.name if asked else lease.by
+        """Of the one that has answered last, if any has."""
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:
+        if self._answers:
+            known = self._answers.pop(0)
+            self.name = known.by
+            return Reply(text=known.text, tokens=known.tokens, cut=known.cut)
+        if self._asked is None:
+            raise ModelFailed(reason="it has answered with nothing that can be used, and no model may be asked again")
+        reply = self._waited_for(self._asked.model, question, seconds)
+        self.name = self._asked.model.name
+        self._lease.answered(reply, by=self.name, price=self._asked.price(reply.tokens))
+        return reply
+
+    def _waited_for(self, model: Model, question: Question, seconds: float) -> Reply:
+        while True:
+            try:
+                return self._heard(model, question, seconds)
+            except NoRoom as full:
+                self._wait(full.until)
+
+    def _wait(self, until: datetime) -> None:
+        """As long as it is that minute; somebody may set the clock."""
+        self._lease.enter("propose", f"waits until {stamp(until)}: there is no room for one more call before")
+        while until - MINUTE <= self._clock() < until:
+            time.sleep(LOOKS)
+            self._lease.go_on()
+
+    def _heard(self, model: Model, question: Question, seconds: float) -> Reply:
+        heard: list[Reply | InmindError | NoRoom] = []
+
+        def ask() -> None:
+            try:
+                heard.append(_as_kept(model.ask(question, seconds=seconds)))
+            except (InmindError, NoRoom) as error:  # told to whoever waits
+                heard.append(error)
+            except BaseException as error:  # a host's model may raise anything, and must not end the host by it
+                failed = ModelFailed(reason=f"{model.name} raised {type(error).__name__}: {error}")
+                failed.__cause__ = error
+                heard.append(failed)
+
+        thread = threading.Thread(target=ask, name="inmind-dream", daemon=True)
+        until = time.monotonic() + 2 * seconds + LOOKS
+        thread.start()
+        while not heard:
+            thread.join(LOOKS)
+            if heard:
+                break  # it is paid for, and has to be told before anything else
+            self._lease.go_on()
+            if time.monotonic() >= until:
+                raise ModelFailed(reason=f"no answer in {2 * seconds:g} s")
+        if isinstance(heard[0], Reply):
+            return heard[0]
+        raise heard[0]
+
+
+def _as_kept(reply: Reply) -> Reply:
+    """As the journal can have it, so that whoever goes on reads the same: without half a surrogate pair, and no longer
+    than it takes to see that it is too long."""
+    text = reply.text[: MOST_ANSWER + 1].encode("utf-8", "replace").decode("utf-8")
+    return Reply(text=text, tokens=reply.tokens, cut=reply.cut)

@@ -1,0 +1,342 @@
+"""What keeps a memory fit, when there is time: the index, automatic notes, consolidations, dreams, vectors.
+
+Whoever has the time calls it: a host in its pauses, a thread in the background, or workers, which do it as jobs where
+memory is in a database. All of them may at once, since what is due is decided from the journal; and none has to, since
+nothing is lost when nobody does.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from inmind.core.fork import tell_after_fork
+from inmind.core.frozen import frozen
+from inmind.core.settings import Settings
+from inmind.core.streams import ANONYMOUS, PRIVATE
+from inmind.dreams.affect.auto_notes import due_notes
+from inmind.dreams.affect.state import is_strong
+from inmind.dreams.schedule import Rhythm, asks_model, next_due, trigger
+from inmind.dreams.state import Dreaming
+from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
+from inmind.jobs.consolidation import Consolidation, Consolidator
+from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dreaming.lease import LeftOff
+from inmind.jobs.rate_limits import Allowances
+from inmind.search.engine import DeepMemory
+from inmind.session.state import ResourceState
+from inmind.store.protocol import Clock, Store
+from inmind.store.stream import Decision, Stream
+
+log = logging.getLogger("inmind")
+
+AT_A_TIME = 2.0
+"""Seconds of one round in the background: whoever closes a memory waits for little more."""
+
+BEHIND = 1_000
+"""Resources that a round goes to though there was no time to index them before: what is due for one begins so."""
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class Upkeep:
+    """What a round has done."""
+
+    dreams: tuple[Dream, ...] = ()
+    """Those that came by themselves, whatever became of them."""
+    consolidated: Mapping[str, Consolidation] = field(default_factory=dict[str, Consolidation])
+    """By resource."""
+    notes: int = 0
+    """Taken by themselves, of levels that stay high."""
+    finished: bool = True
+    """All that was due is done. False where time ran out: the next round goes on there."""
+
+    def and_then(self, other: Upkeep) -> Upkeep:
+        return Upkeep(
+            dreams=(*self.dreams, *other.dreams),
+            consolidated={**self.consolidated, **other.consolidated},
+            notes=self.notes + other.notes,
+            finished=self.finished and other.finished,
+        )
+
+
+@frozen(kw_only=True)
+class Tended:
+    """What was done for one resource."""
+
+    done: Upkeep
+    again: datetime | None
+    """When there will be something to do whether or not anything happens until then; None where there will not."""
+    waits: bool = False
+    """A dream is due, and waits until a limit has room for it."""
+
+
+class DreamFor(Protocol):
+    """Whoever can dream for a resource: for a reason, by a model or not, once for each key, until it is called off."""
+
+    def __call__(
+        self, resource: str, trigger: str, *, asks: bool, cancelled: Callable[[], bool], key: str | None
+    ) -> Dream: ...
+
+
+class Housekeeping:
+    """Of one home, or of one database."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        deep: Callable[[], DeepMemory],
+        belongings: Callable[[str], Stream[ResourceState]],
+        consolidator: Callable[[str], Consolidator],
+        dream: DreamFor,
+        allowances: Allowances,
+        settings: Settings,
+        read_settings: Callable[[], Settings],
+        clock: Clock,
+    ) -> None:
+        self.store, self.deep, self.belongings = store, deep, belongings
+        self.allowances, self.settings, self.clock = allowances, settings, clock
+        self._consolidator, self._dream, self._read_settings = consolidator, dream, read_settings
+        self._started = clock(), time.monotonic()
+        self._gone_through: dict[str, datetime] = {}
+        """Resources that were consolidated here, and when that came to its end."""
+        self._dreamt: dict[str, float] = {}
+        """Resources for which a dream came by itself here, and when, by a clock that nobody sets."""
+        self._next = ""
+        """The resource that a round begins with: the last one had no time for it."""
+        self._stop, self._leaving = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        """The thread is the parent's."""
+        self._stop, self._leaving, self._thread = threading.Event(), threading.Event(), None
+
+    def read_settings(self) -> None:
+        """As they are by now, for whoever goes on for long. Those that cannot be read leave the others as they were."""
+        try:
+            settings = self._read_settings()
+        except InvalidInput as error:
+            log.warning("settings stay as they were: %s", error)
+            return
+        if settings != self.settings:
+            self.settings = settings
+            self.allowances = Allowances(self.store, settings.limits, self.clock)
+
+    def run(self, seconds: float, *, shared: bool = False) -> Upkeep:
+        """One round, for about so long: all resources, from where the last one stopped, and then vectors. `shared`:
+        others do this too, see `tend`."""
+        until = time.monotonic() + seconds
+        deep = self.deep()
+        done = Upkeep(finished=deep.catch_up(until=until))
+        behind = () if done.finished else deep.with_news(most=BEHIND)
+        everybody = sorted(filter(is_tended, {*deep.resources(), *behind}))
+        for number, resource in enumerate(everybody[bisect_left(everybody, self._next) :]):
+            left = until - time.monotonic()
+            if left <= 0 and number:  # however short a round is, it comes to something
+                self._next = resource
+                return done.and_then(Upkeep(finished=False))
+            done = done.and_then(self._tended(resource, max(0.0, left), shared=shared))
+        self._next = ""
+        return done.and_then(Upkeep(finished=self.embed(max(0.0, until - time.monotonic()))))
+
+    def tend(
+        self,
+        resource: str,
+        seconds: float,
+        *,
+        shared: bool = False,
+        key: str | None = None,
+        ahead: Callable[[int], int] | None = None,
+        settled: Callable[[], None] = lambda: None,
+    ) -> Tended:
+        """What is due for one resource: its index, its moods, a consolidation for about so long, a dream.
+
+        `shared`: of all who do this, one consolidates in a while; who else might have done so leaves no trace in the
+        journal where there was nothing to do. `key`: of the dream, for whoever repeats this after it was cut off.
+        `ahead`: how many dreams of others, of so many at most, have waited longer for room. `settled` is called when
+        all is written, and before it is decided from all that there is when to look again.
+        """
+        every = timedelta(minutes=self.settings.consolidation.interval_minutes)
+        done, waits = Upkeep(), None
+        if self._is_to_be_consolidated(resource, every):
+            waits = self._waits_for_others(resource, every) if shared else None
+            if waits is None:
+                notes = self._note_moods(resource) if self.settings.affect.enabled else 0
+                gone_through = self.consolidate(resource, seconds)
+                done = Upkeep(consolidated={resource: gone_through}, notes=notes, finished=gone_through.finished)
+        if not self.settings.dream.enabled:
+            settled()
+            return Tended(done=done, again=_first(waits, None if done.finished else self.clock()))
+        dream, later = self._dreamt_if_due(resource, shared=shared, key=key, ahead=ahead)
+        if dream is not None:
+            done = done.and_then(Upkeep(dreams=(dream,)))
+        settled()
+        again = later or self._next_dream(resource)
+        again = _first(waits, again, None if done.finished else self.clock())
+        return Tended(done=done, again=again, waits=later is not None)
+
+    def embed(self, seconds: float) -> bool:
+        """Make vectors of what has none, for about so long. True when nothing is left to do."""
+        until = time.monotonic() + seconds
+        return self.deep().embed(seconds=seconds) and self.deep().forget_other_vectors(seconds=until - time.monotonic())
+
+    def consolidate(self, resource: str, seconds: float | None) -> Consolidation:
+        done = self._consolidator(resource).run(seconds=seconds)
+        if done.finished:
+            self._gone_through[resource] = self.clock()
+        return done
+
+    def dreaming(self, resource: str) -> Dreaming:
+        """Where dreaming stands in a resource."""
+        return self.belongings(resource).state.dreams
+
+    def is_due(self, resource: str) -> bool:
+        """Would a dream come by itself now?"""
+        return self.settings.dream.enabled and bool(self._why(resource, self.belongings(resource).state))
+
+    def begin(self, every: float) -> None:
+        """Go on with it in the background, a round every so many seconds, until `end`."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._go_on, args=(every,), name="inmind-upkeep", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        """Dreams that came by themselves are called off."""
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def leave(self) -> None:
+        """Dreams that came by themselves are left where they are, for whoever goes on with them: see LeftOff."""
+        self._leaving.set()
+
+    def _is_over(self) -> bool:
+        if self._leaving.is_set():
+            raise LeftOff("a worker was told to leave")
+        return self._stop.is_set()
+
+    def _go_on(self, every: float) -> None:
+        finished = True
+        while not self._stop.wait(every if finished else 0):
+            finished = True
+            try:
+                finished = self.run(AT_A_TIME).finished
+            except Closed:
+                return
+            except InmindError as error:
+                log.warning("left for the next round: %s", error)
+            except Exception:
+                log.exception("a round of upkeep failed; the next one tries again")
+
+    def _tended(self, resource: str, seconds: float, *, shared: bool) -> Upkeep:
+        """What is wrong with one resource is no reason to leave the others alone."""
+        try:
+            return self.tend(resource, seconds, shared=shared).done
+        except (Closed, StoreError):
+            raise
+        except InmindError as error:
+            log.warning("upkeep of %s is left for the next round: %s", resource, error)
+        except Exception:
+            log.exception("upkeep of %s failed; the next round tries again", resource)
+        return Upkeep()
+
+    def _is_to_be_consolidated(self, resource: str, every: timedelta) -> bool:
+        finished = self._gone_through.get(resource)
+        return self._consolidator(resource).due(every_seconds=every.total_seconds(), finished=finished)
+
+    def _waits_for_others(self, resource: str, every: timedelta) -> datetime | None:
+        """Until when somebody else sees to it; None where it is this one's."""
+        if self._consolidator(resource).is_midway:
+            return None
+        return self.allowances.alone(f"consolidation of {resource}", every)
+
+    def _note_moods(self, resource: str) -> int:
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, int]:
+            notes = due_notes(owned.felt, now)
+            return Decision(notes, len(notes))
+
+        return self.belongings(resource).commit(decide).answer or 0
+
+    def _dreamt_if_due(
+        self, resource: str, *, shared: bool, key: str | None, ahead: Callable[[int], int] | None
+    ) -> tuple[Dream | None, datetime | None]:
+        """The dream, if one was due; and when to ask again, where it was and must not begin now."""
+        owned, now, rhythm = self.belongings(resource).state, self.clock(), self._rhythm()
+        why = self._why(resource, owned)
+        if not why:
+            return None, None
+        if owned.dreams.running is None:
+            if not shared and self._just_dreamt(resource, rhythm.early if why == "spike" else rhythm.every):
+                return None, None
+            if (later := self.allowances.dream(ahead)) is not None:
+                log.info("a dream of %s waits until %s: there is no room for it before", resource, later)
+                return None, later
+        if not shared:
+            self._dreamt[resource] = time.monotonic()
+        try:
+            asks = asks_model(owned.dreams, rhythm, now)
+            return self._dream(resource, why, asks=asks, cancelled=self._is_over, key=key), None
+        except DreamRunning:
+            log.info("somebody dreams for %s already", resource)
+            return None, None
+
+    def _why(self, resource: str, owned: ResourceState) -> str:
+        now = self.clock()
+        return trigger(
+            owned.dreams,
+            self._rhythm(),
+            now=now,
+            awake=self._awake(now),
+            strong=self._is_strong(owned, now),
+            fresh=self._fresh(resource, owned, now),
+        )
+
+    def _next_dream(self, resource: str) -> datetime | None:
+        owned, now = self.belongings(resource).state, self.clock()
+        fresh = self._fresh(resource, owned, now)
+        return next_due(owned.dreams, self._rhythm(), now=now, strong=self._is_strong(owned, now), fresh=fresh)
+
+    def _is_strong(self, owned: ResourceState, now: datetime) -> bool:
+        return self.settings.affect.enabled and is_strong(owned.felt.levels.then(now))
+
+    def _fresh(self, resource: str, owned: ResourceState, now: datetime) -> Callable[[int], int]:
+        done = owned.dreams.done
+        since = done if done is not None and done <= now else _LONG_AGO
+        return lambda most: self.deep().fresh(resource, since, most)
+
+    def _awake(self, now: datetime) -> timedelta:
+        """For how long this has been at it: by either clock, since one may be set back, and the other is nobody's."""
+        began, ticks = self._started
+        return max(now - began, timedelta(seconds=time.monotonic() - ticks))
+
+    def _just_dreamt(self, resource: str, wait: timedelta) -> bool:
+        """However often the clock is set: no more than one here in so much time."""
+        last = self._dreamt.get(resource)
+        return last is not None and time.monotonic() - last < wait.total_seconds()
+
+    def _rhythm(self) -> Rhythm:
+        dream = self.settings.dream
+        return Rhythm(
+            every=timedelta(minutes=dream.interval_minutes),
+            first=timedelta(minutes=dream.first_minutes),
+            early=timedelta(minutes=dream.spike_minutes),
+            least=dream.min_crystals,
+        )
+
+
+def is_tended(resource: str) -> bool:
+    """Does anybody look after it? What belongs to nobody in particular is only searched."""
+    return bool(resource) and not resource.startswith(PRIVATE) and resource != ANONYMOUS
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,0 +1,151 @@
+"""A memory in a folder, its home: the journal and the index are files, and so is every document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inmind.core.encoding import digest
+from inmind.core.events.base import Event
+from inmind.core.paths import CONFIG, INDEX, as_file, place_of, resource_folder, resources_in, session_folder
+from inmind.core.streams import SESSION_PREFIX
+from inmind.documents.document import MOST_BYTES, RESOURCE_PATHS, Document, checked_text
+from inmind.errors import Conflict, InvalidInput
+from inmind.session.backend import Views
+from inmind.session.legacy_files import Legacy, all_legacy, find_legacy
+from inmind.session.live_files import LiveFiles, resource_files, session_files
+from inmind.session.meta_file import Glance, MetaFile, brought_up, glance
+from inmind.session.state import ResourceState, SessionState
+from inmind.session.transcript_file import Transcript
+from inmind.store.atomic_files import Folder, Found
+from inmind.store.protocol import Begun, Store
+from inmind.store.stream import Stream
+
+if TYPE_CHECKING:
+    from inmind.search.index.base import Index
+    from inmind.search.index.indexer import Read
+
+BACKUP = "MEMORY.md.seed-backup"
+
+
+class InFolder:
+    """One home."""
+
+    def __init__(self, home: Path, store: Store) -> None:
+        self.home, self.store = home, store
+
+    def __str__(self) -> str:
+        return str(self.home)
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC)
+
+    def index(self, read: Read) -> Index:
+        from inmind.search.index.sqlite import SqliteIndex
+
+        return SqliteIndex(self.home / INDEX, self.store, read)
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    def config(self, name: str = CONFIG) -> Document:
+        return self._read(name)[1]
+
+    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:  # noqa: ARG002 -- a file has its own time
+        from inmind.core.settings import settings_in
+
+        data = checked_text(text).encode()
+        if name == CONFIG:
+            settings_in(text)
+        folder = Folder(self.home)
+        with folder.locked():
+            found, now = self._read(name)
+            if now.version and now.text == text:
+                return now.version
+            if now.version != base or not folder.exchange(name, data, found=found):
+                raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
+        return _version(text)
+
+    def _read(self, name: str) -> tuple[Found, Document]:
+        """A file has no versions, so it is told from others by what it says."""
+        found = Folder(self.home).read(name, most=MOST_BYTES)
+        if found.data is None and not found.unreadable:
+            return found, Document(text="", version=0, source="")
+        try:
+            if not found.whole:
+                raise ValueError(found.unreadable or f"it is too large: at most {MOST_BYTES:,} bytes")
+            text = (found.data or b"").decode()
+        except ValueError as error:
+            raise InvalidInput(field=name, value=str(error), expected="a readable file of TOML") from error
+        return found, Document(text=text, version=_version(text), source="")
+
+    # -- live views ----------------------------------------------------------------------------------------
+
+    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> Views:
+        folder = self._folder(session_folder(self.home, id, cwd))
+        return Views(
+            files=session_files(folder, stream, self.store),
+            transcript=Transcript(folder, self.store, stream.name),
+            meta=MetaFile(folder, stream, self.store),
+        )
+
+    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> LiveFiles[ResourceState]:
+        return resource_files(self._folder(resource_folder(self.home, resource)), stream, self.store)
+
+    def take_in(
+        self,
+        resource: str,
+        minds: Callable[[str], Stream[SessionState]],
+        belongings: Callable[[str], Stream[ResourceState]],
+    ) -> None:
+        """Nobody has written anything where there are no files."""
+        for owner in resources_in(self.home):
+            if resource in ("", owner):
+                self.of_resource(owner, belongings(owner)).take_in()
+        for begun in self.store.begun(SESSION_PREFIX, owner=resource or None):
+            if place_of(self.home, begun.first).exists():
+                self._take_in_session(begun.first, minds(begun.first.stream.removeprefix(SESSION_PREFIX)))
+
+    def _take_in_session(self, first: Event, stream: Stream[SessionState]) -> None:
+        folder = self._folder(place_of(self.home, first))
+        MetaFile(folder, stream, self.store).take_in()
+        session_files(folder, stream, self.store).take_in()
+
+    def folder(self, id: str, cwd: str) -> Path:
+        return session_folder(self.home, id, cwd)
+
+    def glance(self, begun: Begun) -> Glance:
+        return brought_up(glance(self._folder(place_of(self.home, begun.first))), self.store, begun)
+
+    def has_files_of(self, resource: str) -> bool:
+        folder = resource_folder(self.home, resource)
+        return any((folder / path).exists() for path in RESOURCE_PATHS)  # a lock is no page
+
+    def _folder(self, path: Path) -> Folder:
+        return Folder(path, home=self.home)
+
+    # -- what was there before -----------------------------------------------------------------------------
+
+    def older(self, id: str) -> list[Legacy]:
+        return find_legacy(self.home, as_file(id))
+
+    def all_older(self, *, but: Container[str]) -> list[Legacy]:
+        return all_legacy(self.home, but=but)
+
+    def back_up(self, resource: str, text: str) -> str:
+        """Beside whatever has that name already, which may be somebody's only copy."""
+        folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
+        with folder.locked():
+            for name in (BACKUP, f"{BACKUP}-{digest(text)}"):
+                found = folder.read(name, most=len(data) + 1)
+                if found.data is None and not found.unreadable:
+                    folder.replace(name, data)
+                    return name
+                if found.data == data:
+                    return name
+        return ""
+
+
+def _version(text: str) -> int:
+    return int(digest(text)[:12], 16) or 1

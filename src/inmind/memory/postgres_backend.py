@@ -1,0 +1,159 @@
+"""A memory in a database: no files beside it, so documents are read and written by calls alone.
+
+What would be taken in or shown is not there, and what a home keeps in config.toml is a document of a stream of its own,
+which all who work on this memory share. It is no part of what a bundle has of the journal: settings say who is sent
+what was lived through, so those of others come as a text to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.documents import SettingsWritten
+from inmind.core.paths import CONFIG, shown_url
+from inmind.core.settings import settings_in
+from inmind.core.streams import SETTINGS_STREAM
+from inmind.documents.document import Document, checked_text
+from inmind.errors import Conflict, InvalidInput
+from inmind.session.backend import Views
+from inmind.session.legacy_files import Legacy
+from inmind.session.meta_file import Glance, brought_up
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.protocol import Begun, Clock, Store
+from inmind.store.stream import Stream
+
+if TYPE_CHECKING:
+    from inmind.search.index.base import Index
+    from inmind.search.index.indexer import Read
+    from inmind.store.postgres import PostgresStore
+
+
+class InDatabase:
+    """One database, or another store that has no folder."""
+
+    home = None
+
+    def __init__(self, store: Store, *, shown: str, index: Callable[[Read], Index], clock: Clock | None = None) -> None:
+        """`shown`: the database as people may read it."""
+        self.store, self._shown, self._index = store, shown, index
+        self.clock: Clock = clock or partial(datetime.now, UTC)
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def index(self, read: Read) -> Index:
+        return self._index(read)
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    def config(self, name: str = CONFIG) -> Document:
+        return _document(self.store.read(SETTINGS_STREAM), name)
+
+    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
+        checked_text(text)
+        if name == CONFIG:
+            settings_in(text)
+        while True:
+            events = self.store.read(SETTINGS_STREAM)
+            now = _document(events, name)
+            if now.version and now.text == text:
+                return now.version
+            if now.version != base:
+                raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
+            draft = Draft(payload=SettingsWritten(path=name, text=text), origin=Origin.OPERATOR)
+            with suppress(Conflict):  # somebody was faster: what they wrote decides
+                return self.store.append(SETTINGS_STREAM, [draft], expected=len(events), at=at).last
+
+    # -- what a folder would have --------------------------------------------------------------------------
+
+    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> Views:  # noqa: ARG002 -- as an abode has it
+        return Views(files=_NOWHERE, transcript=_NOWHERE, meta=_NOWHERE)
+
+    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> Nowhere:  # noqa: ARG002 -- as an abode has it
+        return _NOWHERE
+
+    def take_in(
+        self,
+        resource: str,
+        minds: Callable[[str], Stream[SessionState]],
+        belongings: Callable[[str], Stream[ResourceState]],
+    ) -> None:
+        """Nothing: whatever was written is in the journal."""
+
+    def folder(self, id: str, cwd: str) -> None:
+        """It has none."""
+
+    def glance(self, begun: Begun) -> Glance:
+        return brought_up(Glance(), self.store, begun)
+
+    def has_files_of(self, resource: str) -> bool:  # noqa: ARG002 -- as an abode has it
+        return False
+
+    def older(self, id: str) -> list[Legacy]:  # noqa: ARG002 -- as an abode has it
+        return []
+
+    def all_older(self, *, but: Container[str]) -> list[Legacy]:  # noqa: ARG002 -- as an abode has it
+        return []
+
+    def back_up(self, resource: str, text: str) -> str:  # noqa: ARG002 -- as an abode has it
+        """The event that tells of it has the text, and that is where it is kept."""
+        return ""
+
+
+class Nowhere:
+    """The views of whatever has none."""
+
+    def take_in(self) -> None: ...
+
+    def publish(self) -> None: ...
+
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def catch_up(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- as a transcript has it
+        return ""
+
+    def lags(self, mind: SessionState) -> bool:  # noqa: ARG002 -- as a meta.json has it
+        return False
+
+    def write(self, mind: SessionState) -> str:  # noqa: ARG002 -- as a meta.json has it
+        return ""
+
+
+_NOWHERE = Nowhere()
+
+
+def _document(events: Sequence[Event], path: str) -> Document:
+    for event in reversed(events):
+        if isinstance(event.payload, SettingsWritten) and event.payload.path == path:
+            return Document(text=event.payload.text, version=event.seq, source=event.id)
+    return Document(text="", version=0, source="")
+
+
+def opened_at(url: str, *, make: bool = True) -> InDatabase:
+    """The memory of whoever the URL lets in. `make`: one, where there is none; else that is NotFound."""
+    store = _stores(url).open(url, make=make)
+    store.clock.compare()
+
+    def index(read: Read) -> Index:
+        from inmind.search.index.postgres import PostgresIndex
+
+        return PostgresIndex(store, read)
+
+    return InDatabase(store, shown=shown_url(url), index=index, clock=store.clock)
+
+
+def _stores(url: str) -> type[PostgresStore]:
+    try:
+        from inmind.store.postgres import PostgresStore
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("psycopg"):
+            raise
+        expected = 'the extra that databases need: pip install "inmind[postgres]"'
+        raise InvalidInput(field="home", value=shown_url(url), expected=expected) from error
+    return PostgresStore

@@ -1,6 +1,0 @@
-"""overview.md: what the agent itself keeps on top of its mind."""
-
-from inmind.overview.coverage import is_maintained, written_part
-from inmind.overview.template import LANGUAGES, template
-
-__all__ = ["LANGUAGES", "is_maintained", "template", "written_part"]

@@ -1,0 +1,300 @@
+"""What a host hands in, checked once, and the events that bring the journal up to it.
+
+Everything from outside passes here: messages of any provider, as plain objects or as the provider's client gives
+them out, system prompts, tools. Only what is new is copied and checked; what is known costs one comparison. Past
+this line nobody checks again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
+
+from inmind.core.encoding import digest_of
+from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.session import HistorySpliced, MessageAdded, SystemSet, ToolsSet
+from inmind.core.frozen import frozen
+from inmind.core.json import check_json, is_object, plain, through_json
+from inmind.core.messages import FORMATS
+from inmind.core.messages.cache_control import Marks, in_bare_words, mark_before, marks_in, placed, unmarked
+from inmind.core.messages.model import Format, Image, Message, Opaque, Part, Wire
+from inmind.errors import InvalidInput, KeyReused
+from inmind.history import Behind, Conversation, ConversationEntry, History, added_to, match
+from inmind.history.view import View
+from inmind.prompt.state import Standing, System
+from inmind.prompt.templates import is_our_memory, without_ours
+
+
+@frozen
+class Given:
+    """What a host handed to `prepare`, in its own objects."""
+
+    system: Any
+    tools: Any
+    lead: int
+    """How many messages at the beginning of its list are its system prompt."""
+    wires: Sequence[Any] | None
+    """The messages behind those; None when the journal's own history is meant."""
+
+    @classmethod
+    def of(cls, messages: Any, system: Any, tools: Any, spoken: Format) -> Given:
+        if messages is None:
+            return cls(system, tools, 0, None)
+        wires = _listed(messages, "messages")
+        leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and spoken.is_system(wire)))
+        lead = next(leading, len(wires))
+        if lead and system is not None and spoken.demands.instructs:
+            return cls(system, tools, 0, wires)
+        if lead and system is not None:
+            raise InvalidInput(field="system", value=system, expected="none, since messages begin with a system prompt")
+        return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
+
+
+def taken_in(standing: Standing, history: History, given: Given, offered: Sequence[Any], spoken: Format) -> list[Draft]:
+    """The events that bring the journal up to what the host has.
+
+    With the journal's own history, a system prompt or tools that are not given stay as they were.
+    """
+    drafts = _said_since(history, given, spoken)
+    owned = given.wires is None
+    if not (owned and given.system is None):
+        now = SystemSet(system=_system(given, standing, spoken), format=spoken.name)
+        if now.system != standing.system or (now.system is not None and now.format != standing.system_format):
+            drafts.append(Draft(payload=now, origin=Origin.OPERATOR))
+    tools = standing.tools if owned and given.tools is None else given.tools
+    if tools is not None:
+        for index, tool in enumerate(_listed(tools, "tools")):
+            spoken.check_tool(tool if is_object(tool) else plain(tool, "tools"), field=f"tools[{index}]")
+    if (tools if tools is None else list(tools)) != standing.tools or offered != standing.offered:
+        what = ToolsSet(tools=_objects(tools, "tools"), offered=_objects(offered, "offered") or ())
+        if (what.tools, what.offered) != (standing.tools, standing.offered):
+            _refuse_twins([*(what.tools or ()), *what.offered])
+            drafts.append(Draft(payload=what, origin=Origin.OPERATOR))
+    return drafts
+
+
+def marks_of(given: Given, line: Conversation, view: View) -> Marks:
+    """The cache marks of the host's list, which the line agrees with by now, at their places in what is sent."""
+    if given.wires is None or list(given.wires) == line.wires:
+        return ()  # the usual case, at the speed of one comparison: what is kept has no marks
+    marks = marks_in(given.wires)
+    if FORMATS[view.format].demands.marked_by_us:
+        marks = _without_those_of_ours(marks, given.wires)
+    for place, path, mark in marks:
+        check_json(mark, f"messages[{given.lead + place}].{path[-1]}")
+    return placed(marks, [FORMATS[view.format].outgoing(wire) for wire in line.wires], view.wires) if marks else ()
+
+
+def checked_messages(messages: Any, spoken: Format, *, at: int = 0) -> list[Wire]:
+    """Messages as our own plain copies, each known to be one of this format."""
+    wires: list[Wire] = []
+    for index, message in enumerate(_listed(messages, "messages"), start=at):
+        wire = plain(message, f"messages[{index}]")
+        spoken.check(wire, field=f"messages[{index}]")
+        wires.append(wire)
+    return wires
+
+
+def checked_json(value: Any, field: str) -> Any:
+    """A JSON value as our own copy. Most are plain already, and those are copied at the speed of the JSON library."""
+    copy = through_json(value)
+    if copy is not None:
+        return copy
+    value = plain(value, field)
+    check_json(value, field)
+    return value
+
+
+def message_added(wire: Wire, spoken: Format, *, ours: bool = False) -> Draft:
+    """A message as an event: whose words it is, and how far to trust it. `ours`: memory's own answer to a call."""
+    message = spoken.read(wire)
+    origin = Origin.TOOL if message.results else _ORIGINS[message.role]
+    mixed = bool(message.results) and len(message.results) < len(message.parts)
+    what = MessageAdded(wire=wire, format=spoken.name, ours=ours)
+    return Draft(payload=what, origin=origin, trust=Trust.DATA if mixed else None)
+
+
+def tool_names(tools: Sequence[Wire]) -> list[str]:
+    """Names under which tools can be called, in any provider's shape; a few kinds have none."""
+    named = (tool.get("name", _within(tool, "function") or _within(tool, "custom")) for tool in tools)
+    return [name for name in named if isinstance(name, str)]
+
+
+def not_yet_in(line: Conversation, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
+    """Messages whose id is not in the line, and results of calls that have none yet.
+
+    The same id with other content is refused, not guessed at.
+    """
+    fresh = _without_repeated_results(line, wires, spoken)
+    return _with_new_ids(line, fresh) if any("id" in wire for wire in fresh) else fresh
+
+
+def _without_repeated_results(line: Conversation, wires: Sequence[Wire], spoken: Format) -> list[Wire]:
+    """Without messages that are only results, all of calls that were answered before.
+
+    Answered, not known: some servers number their calls from zero in every turn.
+    """
+    messages = [spoken.read(wire) for wire in wires]
+    if not any(message.results for message in messages):
+        return list(wires)
+    waiting: Counter[str] = Counter()
+    for entry in line:
+        _count_calls(waiting, FORMATS[entry.format].read(entry.wire))
+    fresh: list[Wire] = []
+    for wire, message in zip(wires, messages, strict=True):
+        ids = [result.id for result in message.results]
+        if ids and len(ids) == len(message.parts) and all(id in waiting and waiting[id] <= 0 for id in ids):
+            continue
+        _count_calls(waiting, message)
+        fresh.append(wire)
+    return fresh
+
+
+def _count_calls(waiting: Counter[str], message: Message) -> None:
+    waiting.update(call.id for call in message.calls)
+    waiting.subtract(result.id for result in message.results)
+
+
+def _with_new_ids(line: Conversation, wires: Sequence[Wire]) -> list[Wire]:
+    known = {entry.wire["id"]: entry.wire for entry in line if "id" in entry.wire}
+    fresh: list[Wire] = []
+    for wire in wires:
+        id = wire.get("id")
+        if id is not None and not isinstance(id, str):
+            raise InvalidInput(field="messages.id", value=id, expected="a string")
+        if id is not None and id in known:
+            if known[id] != wire:
+                raise KeyReused(key=str(id), what="message id")
+            continue
+        if id is not None:
+            known[id] = wire
+        fresh.append(wire)
+    return fresh
+
+
+_ORIGINS = {
+    "system": Origin.OPERATOR,
+    "developer": Origin.OPERATOR,
+    "user": Origin.USER,
+    "assistant": Origin.ASSISTANT,
+    "tool": Origin.TOOL,
+}
+
+
+def _said_since(history: History, given: Given, spoken: Format) -> list[Draft]:
+    """Messages that the journal does not have yet."""
+    line = history.line
+    if given.wires is None:
+        return []
+    added = added_to(line, given.wires)
+    if added is None:
+        added = added_to(line, [unmarked(wire) if is_object(wire) else wire for wire in given.wires])
+    if added is not None:
+        fresh = checked_messages(added, spoken, at=given.lead + len(line))
+        return [message_added(unmarked(wire), spoken) for wire in fresh]
+    # An edit, marks, objects of a provider's client, or a list that was made of our own last prompt.
+    theirs = [without_ours(unmarked(wire)) for wire in checked_messages(given.wires, spoken, at=given.lead)]
+    sync = match(line, _as_recorded(_with_archived(theirs, history), line, spoken))
+    answered = {entry.digest for entry in line if entry.ours}
+    drafts = [message_added(wire, spoken, ours=digest_of(wire) in answered) for wire in sync.new]
+    if sync.spliced:
+        spliced = HistorySpliced(sync.start, sync.stop, len(sync.new))
+        drafts.append(Draft(payload=spliced, origin=Origin.OPERATOR))
+    return drafts + [message_added(wire, spoken) for wire in sync.added]
+
+
+def _with_archived(theirs: Sequence[Wire], history: History) -> list[Wire]:
+    """In a list that was made of our own last prompt, the messages themselves in the places of stubs."""
+    if not history.stood_for:
+        return list(theirs)
+    behind = Behind(history.line)
+    told: list[Wire] = []
+    for wire in theirs:
+        runs = history.stood_for.get(digest_of(wire))
+        told += [wire] if runs is None else (one.wire for one in behind(runs))
+    return told
+
+
+def _without_those_of_ours(marks: Marks, wires: Sequence[Any]) -> Marks:
+    """In a list that was made of our own last prompt, the last mark before the tail is the one that we had put there.
+    Taken for the host's it would stay, and with every call there would be one more."""
+    last = {place: (place, path, mark) for place, path, mark in marks if len(path) == len(("content", 0, "mark"))}
+    ours = [one for place, one in last.items() if without_ours(wires[place]) is not wires[place]]
+    return tuple(one for one in marks if one not in ours or one[2] != mark_before(()))
+
+
+def _as_recorded(theirs: Sequence[Wire], line: Conversation, spoken: Format) -> list[Wire]:
+    """The host's list, with what was recorded wherever the host has a copy of that at the same place."""
+    told: list[Wire] = []
+    for wire, entry in zip(theirs, line, strict=False):
+        follows = not told or told[-1] == line[len(told) - 1].wire
+        told.append(entry.wire if _is_copy(wire, entry, spoken, follows=follows) else wire)
+    return [*told, *theirs[len(told) :]]
+
+
+def _is_copy(wire: Wire, entry: ConversationEntry, spoken: Format, *, follows: bool) -> bool:
+    """Does the host's copy say the same: bare, marked, or as the client's object with its nulls? One that leaves out
+    something only the provider understands, or has more of it, is the host's decision.
+
+    The same place need not be the same reply, since hosts put a summary in front or drop what is old; and two replies
+    may say the same. `follows`: what stands before it in both lists is the same too.
+    """
+    if entry.format != spoken.name or wire == entry.wire:
+        return False
+    if in_bare_words(wire) == in_bare_words(entry.wire):
+        return True
+    ids = (wire.get("id"), entry.wire.get("id"))
+    if ids[0] != ids[1] and (None not in ids or not follows):
+        return False
+    ours, theirs = spoken.read(entry.wire), spoken.read(wire)
+    if ours.role != "assistant" or theirs.role != "assistant":
+        return False
+    if not (follows or theirs.text or theirs.calls):  # any two that say nothing say the same
+        return False
+    from inmind.core.messages.replies import said  # only a host that keeps its own copies needs it
+
+    return _unspoken(ours) == _unspoken(theirs) and said([wire], spoken.name) == said([entry.wire], spoken.name)
+
+
+def _unspoken(message: Message) -> list[Part]:
+    return [part for part in message.parts if isinstance(part, Opaque | Image)]
+
+
+def _system(given: Given, standing: Standing, spoken: Format) -> System:
+    if given.system is None or given.system == standing.system:
+        return standing.system if given.system is not None else None
+    if given.lead:
+        return [wire for wire in checked_messages(given.system, spoken) if not is_our_memory(wire)] or None
+    system = plain(given.system, "system")
+    check_json(system, "system")
+    spoken.check_system(system, field="system")
+    return system or None
+
+
+def _refuse_twins(tools: Sequence[Wire]) -> None:
+    """Providers take a name once, and a layer's tool may have the name of one of the host's."""
+    if twins := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
+        raise InvalidInput(field="tools", value=twins, expected="one tool of each name, layers' tools included")
+
+
+def _within(tool: Wire, kind: str) -> object:
+    inner = tool.get(kind)
+    return inner.get("name") if is_object(inner) else None
+
+
+def _listed(value: Any, field: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(field=field, value=value, expected="a list")
+    return cast(Sequence[Any], value)
+
+
+def _objects(value: Any, field: str) -> list[dict[str, Any]] | None:
+    if value is None:
+        return None
+    objects = [plain(item, f"{field}[{index}]") for index, item in enumerate(_listed(value, field))]
+    for index, item in enumerate(objects):
+        if not is_object(item):
+            raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")
+        check_json(item, f"{field}[{index}]")
+    return objects

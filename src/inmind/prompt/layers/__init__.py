@@ -1,0 +1,1 @@
+"""What a prompt can contain: one layer for each kind of memory."""

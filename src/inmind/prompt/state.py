@@ -1,0 +1,242 @@
+"""Where the conversation with the model stands: what it was last sent, and what that cost so far.
+
+This is the fold of the prompt's own events. Together with the line of messages it is everything that a prompt
+is made of, which is why any past one can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from inmind.core.encoding import digest, digest_of
+from inmind.core.events.base import Event
+from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
+from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
+from inmind.core.frozen import frozen
+from inmind.core.pricing import Ledger
+from inmind.core.timestamps import from_microseconds, to_microseconds
+from inmind.core.tokens import Calibration
+from inmind.prompt.anchor import Anchor
+
+System = str | Sequence[Mapping[str, Any]] | None
+Tools = Sequence[Mapping[str, Any]] | None
+
+
+@frozen
+class Sent:
+    """The last prompt, as far as the next can share a prefix with it."""
+
+    parts: tuple[str, ...] = ()
+    """Names of what stands before the history, in order."""
+    messages: int = 0
+    """Leading messages of the line that were in it and are still in their places."""
+    counted: int = 0
+    """Its size by our count, for the provider's report to correct."""
+
+
+@frozen
+class Standing:
+    system: System = None
+    system_format: str = ""
+    system_name: str = ""
+    tools: Tools = None
+    """The host's."""
+    offered: Sequence[Mapping[str, Any]] = ()
+    """Tools of the layers, which stand behind the host's."""
+    tools_name: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Ids of the events that set system prompt, tools and guide."""
+    wording: Mapping[str, str] = field(default_factory=dict[str, str])
+    anchor: Anchor | None = None
+    tail: str = ""
+    fresh: tuple[AnchoredBlock, ...] = ()
+    """Blocks that stand in the tail, since their layers had none when the anchor was set."""
+    tail_sources: tuple[str, ...] = ()
+    ridden: int = 0
+    """Tokens of changes that tails have said since the anchor was set, over all calls."""
+    spliced: bool = False
+    """Messages have been taken out of the conversation since the anchor was set."""
+    compacted: bool = False
+    """Or were compacted, or came back, so that what stands behind the anchor is written anew anyway."""
+    calls: int = 0
+    asked: datetime | None = None
+    sent: Sent = field(default_factory=Sent)
+    ledger: Ledger = field(default_factory=Ledger)
+    usage: UsageReported | None = None
+    """What the provider reported last."""
+    calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def all_tools(self) -> list[Mapping[str, Any]] | None:
+        return [*(self.tools or ()), *self.offered] or None
+
+    @property
+    def blocks(self) -> tuple[AnchoredBlock, ...]:
+        return self.anchor.blocks if self.anchor else ()
+
+    @property
+    def format(self) -> str:
+        """Of the last prompt; empty before the first."""
+        return self.sent.parts[0].partition(":")[0] if self.sent.parts else ""
+
+    def parts(self, format: str) -> tuple[str, ...]:
+        """Names of what stands before the history, in the order in which providers cache it."""
+        blocks = (f"{block.layer}:{_name(block.banner + block.text)}" for block in self.blocks)
+        return (f"{format}:{self.tools_name}", self.system_name, _name(self.wording["guide"]), *blocks)
+
+    def apply(self, event: Event, *, messages: int, kept: int | None = None) -> Standing:
+        """`messages`: how many are sent. `kept`: how many of those before still stand where they did, if not all."""
+        if kept is not None:
+            return self._rewritten(event, kept)
+        if event.kind not in _CONCERNS:
+            return self
+        match event.payload:
+            case PromptPrepared() as what:
+                return self._prepared(what, event, messages)
+            case SystemSet(system=system, format=format):
+                name, sources = digest_of([format, system]), {**self.sources, "system": event.id}
+                return replace(self, system=system, system_format=format, system_name=name, sources=sources)
+            case ToolsSet(tools=tools, offered=offered):
+                name, sources = digest_of([tools, offered]), {**self.sources, "tools": event.id}
+                return replace(self, tools=tools, offered=offered, tools_name=name, sources=sources)
+            case WordingSet(wording=wording):
+                return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
+            case AnchorMoved() as what:
+                anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
+                moved = replace(self, anchor=anchor, tail="", fresh=(), tail_sources=())
+                return replace(moved, ridden=0, spliced=False, compacted=False)
+            case TailChanged() as what:
+                return replace(self, tail=what.text, fresh=what.fresh, tail_sources=event.sources)
+            case UsageReported() as what:
+                return self._reported(what)
+            case _:
+                return self
+
+    def reverted(self, present: Standing, kept: int) -> Standing:
+        """After an undo: the past's words, the present's purse and pulse. Money was spent and the model was asked."""
+        sent = replace(present.sent, messages=min(present.sent.messages, kept))
+        return replace(
+            self,
+            calls=present.calls,
+            asked=present.asked,
+            sent=sent,
+            ledger=present.ledger,
+            usage=present.usage,
+            calibration=present.calibration,
+        )
+
+    def freeze(self) -> dict[str, Any]:
+        return {
+            "system": [self.system_format, self.system],
+            "tools": [self.tools, list(self.offered)],
+            "sources": dict(self.sources),
+            "wording": dict(self.wording),
+            "anchor": _freeze_anchor(self.anchor),
+            "tail": [self.tail, list(self.tail_sources), self.ridden, self.spliced, self.compacted],
+            "fresh": [_freeze_block(block) for block in self.fresh],
+            "calls": self.calls,
+            "asked": to_microseconds(self.asked) if self.asked else None,
+            "sent": [list(self.sent.parts), self.sent.messages, self.sent.counted],
+            "ledger": self.ledger.freeze(),
+            "usage": asdict(self.usage) if self.usage else None,
+            "calibration": [self.calibration.factor, self.calibration.samples],
+        }
+
+    @classmethod
+    def thaw(cls, frozen: Mapping[str, Any]) -> Standing:
+        parts, messages, counted = frozen["sent"]
+        tail, sources, ridden, spliced, compacted = frozen["tail"]
+        factor, samples = frozen["calibration"]
+        (system_format, system), (tools, offered) = frozen["system"], frozen["tools"]
+        return cls(
+            system=system,
+            system_format=system_format,
+            system_name=digest_of([system_format, system]) if "system" in frozen["sources"] else "",
+            tools=tools,
+            offered=offered,
+            tools_name=digest_of([tools, offered]) if "tools" in frozen["sources"] else "",
+            sources=frozen["sources"],
+            wording=frozen["wording"],
+            anchor=_thaw_anchor(frozen["anchor"]),
+            tail=tail,
+            fresh=tuple(AnchoredBlock(*block) for block in frozen["fresh"]),
+            tail_sources=tuple(sources),
+            ridden=ridden,
+            spliced=spliced,
+            compacted=compacted,
+            calls=frozen["calls"],
+            asked=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
+            sent=Sent(parts=tuple(parts), messages=messages, counted=counted),
+            ledger=Ledger(**frozen["ledger"]),
+            usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
+            calibration=Calibration(factor=factor, samples=samples),
+        )
+
+    def _rewritten(self, event: Event, kept: int) -> Standing:
+        """Messages were taken out of the conversation, put into it, or are sent as something shorter."""
+        what, sent = event.payload, replace(self.sent, messages=min(self.sent.messages, kept))
+        gone = isinstance(what, Compacted) or (isinstance(what, HistorySpliced) and what.stop > what.start)
+        compacted = self.compacted or isinstance(what, Compacted | CompactionUndone)
+        return replace(self, sent=sent, spliced=self.spliced or gone, compacted=compacted)
+
+    def _prepared(self, what: PromptPrepared, event: Event, messages: int) -> Standing:
+        correct = self.calibration.correct
+        ledger = replace(
+            self.ledger,
+            calls=self.ledger.calls + 1,
+            cached=self.ledger.cached + correct(what.cached),
+            written=self.ledger.written + correct(what.written),
+            uncached=self.ledger.uncached + correct(what.uncached),
+        )
+        sent = Sent(parts=self.parts(what.format), messages=messages - what.behind, counted=what.used)
+        ridden = self.ridden + what.changes
+        return replace(self, calls=self.calls + 1, asked=event.at, sent=sent, ledger=ledger, ridden=ridden)
+
+    def _reported(self, what: UsageReported) -> Standing:
+        """A call is paid for once: what is reported of it again takes the place of what was said first."""
+        first = self.usage if self.usage is not None and self.usage.call == what.call else None
+        if first == what:
+            return self
+        ledger = self.ledger if first is None else self.ledger.with_usage(first, times=-1)
+        calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
+        return replace(self, ledger=ledger.with_usage(what), usage=what, calibration=calibration)
+
+
+_CONCERNS = frozenset(
+    kind.kind
+    for kind in (
+        PromptPrepared,
+        SystemSet,
+        ToolsSet,
+        WordingSet,
+        AnchorMoved,
+        TailChanged,
+        UsageReported,
+    )
+)
+
+
+@lru_cache(maxsize=256)
+def _name(text: str) -> str:
+    return digest(text)
+
+
+def _freeze_anchor(anchor: Anchor | None) -> list[Any] | None:
+    if anchor is None:
+        return None
+    return [[_freeze_block(block) for block in anchor.blocks], anchor.reason, anchor.seq, anchor.call]
+
+
+def _freeze_block(block: AnchoredBlock) -> list[Any]:
+    return [block.layer, block.text, block.left_out, list(block.sources), block.banner, block.tag]
+
+
+def _thaw_anchor(frozen: Sequence[Any] | None) -> Anchor | None:
+    if frozen is None:
+        return None
+    blocks, reason, seq, call = frozen
+    return Anchor(blocks=tuple(AnchoredBlock(*block) for block in blocks), reason=reason, seq=seq, call=call)

@@ -1,0 +1,426 @@
+"""Time words: which days a question speaks of.
+
+"What did we do last week", "on 7 May 2023", "上个月", "先週の金曜日": the days between `first` and `before`, as the one
+who asks counts them. A question may speak of a day on which something happened while it was told a few days later, so
+whoever ranks by this gives it some room. Days to come are left alone: nothing has been said on them.
+
+A form is a pattern and what it comes to. Texts are brought to one spelling first (small letters of one width, numbers
+in digits), so that there are few of them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from inmind.core.frozen import frozen
+
+
+@frozen
+class Span:
+    """From one moment on, up to another, which is not in it."""
+
+    first: datetime
+    before: datetime
+
+    def holds(self, at: datetime, *, late: timedelta = timedelta()) -> bool:
+        """`late`: so much later is soon enough."""
+        return self.first <= at and at - self.before < late
+
+
+def span_in(text: str, now: datetime) -> Span | None:
+    """The days that a text speaks of, or None where it names none or such as never were."""
+    return _read(_plain(text), now, _FORMS)
+
+
+_Made = Callable[[re.Match[str], datetime], Span | None]
+_Form = tuple[re.Pattern[str], _Made]
+
+
+def _read(text: str, now: datetime, forms: Iterable[_Form], *, begins: bool = False, ends: bool = False) -> Span | None:
+    """By the first form that fits. `begins`, `ends`: the text must begin, or end, with what is read."""
+    for form, made in forms:
+        found = form.search(text)
+        if found is None or (begins and found.start() > 0) or (ends and found.end() < len(text)):
+            continue
+        with suppress(ValueError, OverflowError):  # the 31st of June, the day before the first of all days
+            span = made(found, now)
+            if span and span.first < span.before and span.first.year > 1 and span.before.year < 9999:
+                return span
+    return None
+
+
+def _plain(text: str) -> str:
+    return _NUMERAL.sub(_in_digits, unicodedata.normalize("NFKC", text).lower())
+
+
+def _in_digits(numeral: re.Match[str]) -> str:
+    """二〇二三 is spelt digit by digit, 二十三 is counted."""
+    before, ten, behind = numeral[0].partition("十")
+    if not ten:
+        return "".join(str(_DIGITS[digit]) for digit in before)
+    return str(10 * _DIGITS.get(before, 1) + _DIGITS.get(behind, 0))
+
+
+# -- days, months and years --------------------------------------------------------------------------------
+
+
+def _days(first: datetime, count: int) -> Span:
+    return Span(first, first + timedelta(days=count))
+
+
+def _day(year: int, month: int, day: int, now: datetime) -> Span:
+    return _days(datetime(year, month, day, tzinfo=now.tzinfo or UTC), 1)
+
+
+def _months(year: int, month: int, count: int, now: datetime) -> Span:
+    """So many whole months. `month` may lie outside of its year: the month 0 is the December before."""
+
+    def first_of(number: int) -> datetime:
+        return datetime(number // 12, number % 12 + 1, 1, tzinfo=now.tzinfo or UTC)
+
+    number = 12 * year + month - 1
+    return Span(first_of(number), first_of(number + count))
+
+
+def _month(year: int, month: int, now: datetime) -> Span:
+    if not 1 <= month <= 12:
+        raise ValueError(month)
+    return _months(year, month, 1, now)
+
+
+def _quarter(year: int, number: int, now: datetime) -> Span:
+    return _months(year, 3 * number - 2, 3, now)
+
+
+def _season(year: int, name: str, now: datetime) -> Span:
+    """As the northern half of the world has them; a winter is of the year that it begins in."""
+    return _months(year, 3 + 3 * _SEASONS[name], 3, now)
+
+
+def _year(year: int, now: datetime) -> Span:
+    return _months(year, 1, 12, now)
+
+
+def _part(whole: Span, name: str) -> Span:
+    """The beginning, the middle or the end, each about a third."""
+    third = timedelta(days=round((whole.before - whole.first).days / 3))
+    ends = (whole.first, whole.first + third, whole.first + 2 * third, whole.before)
+    return Span(ends[_PARTS[name]], ends[_PARTS[name] + 1])
+
+
+def _latest(of_year: Callable[[int], Span], now: datetime, *, over: bool = False) -> Span | None:
+    """Of what comes every year, and is named without one, the last that has begun; or that is over."""
+    for year in range(now.year, now.year - 9, -1):
+        with suppress(ValueError):  # the 29th of February
+            span = of_year(year)
+            if (span.before if over else span.first) <= now:
+                return span
+    return None
+
+
+def _latest_month(month: int, now: datetime, *, over: bool = False) -> Span | None:
+    return _latest(lambda year: _month(year, month, now), now, over=over)
+
+
+def _latest_day(month: int, day: int, now: datetime) -> Span | None:
+    return _latest(lambda year: _day(year, month, day, now), now)
+
+
+# -- seen from today ---------------------------------------------------------------------------------------
+
+
+def _days_ago(days: int, now: datetime, *, room: int = 0) -> Span:
+    """`room`: days on both sides, since nobody counts far back exactly."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return _days(midnight - timedelta(days=days + room), 1 + 2 * room)
+
+
+def _week(back: int, now: datetime) -> Span:
+    return _days(_days_ago(now.weekday() + 7 * back, now).first, 7)
+
+
+def _week_of(day: Span | None) -> Span | None:
+    return _week(0, day.first) if day else None
+
+
+def _day_of(week: Span, name: str) -> Span:
+    return _days(week.first + timedelta(days=_WEEKDAYS[name]), 1)
+
+
+def _weekend(now: datetime) -> Span:
+    """The last that has begun."""
+    saturday = now.weekday() - _WEEKDAYS["saturday"]
+    return _days(_days_ago(saturday % 7, now).first, 2)
+
+
+def _weekday(name: str, now: datetime) -> Span:
+    """The last one before today."""
+    return _days_ago((now.weekday() - _WEEKDAYS[name] - 1) % 7 + 1, now)
+
+
+def _months_ago(back: int, now: datetime) -> Span:
+    return _months(now.year, now.month - back, 1, now)
+
+
+def _quarters_ago(back: int, now: datetime) -> Span:
+    return _quarter(now.year, (now.month + 2) // 3 - back, now)
+
+
+def _some_ago(count: str, unit: str, now: datetime) -> Span:
+    """So many days, weeks, months or years ago: the larger the unit, the less exact."""
+    number = _number(count)
+    match _UNITS[unit]:
+        case "hour":
+            return _days_ago(0, now - timedelta(hours=number))
+        case "day":
+            return _days_ago(number, now, room=number // 7)
+        case "week":
+            return _days_ago(7 * number, now, room=3)
+        case "month":
+            return _months_ago(number, now)
+        case _:
+            return _year(now.year - number, now)
+
+
+def _lately(count: str, unit: str, now: datetime) -> Span:
+    """The last so many days, weeks, months or years, up to the end of today."""
+    long = {"hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7), "month": timedelta(31)}
+    return _until_today(_days_ago(0, now - _number(count) * long.get(_UNITS[unit], timedelta(366))), now)
+
+
+def _until_today(span: Span, now: datetime) -> Span:
+    return Span(span.first, _days_ago(0, now).before)
+
+
+def _since(text: str, now: datetime, *, begins: bool = False, ends: bool = False) -> Span | None:
+    span = _read(text, now, _NAMED, begins=begins, ends=ends)
+    return _until_today(span, now) if span else None
+
+
+def _from_to(first: str, last: str, now: datetime) -> Span | None:
+    """The first is read as the end of the last sees it: of "May to July 2023" both are in 2023."""
+    if not (end := _read(last, now, _NAMED, begins=True)):
+        return None
+    begin = _read(first, end.before - timedelta(microseconds=1), _NAMED, begins=True, ends=True)
+    return Span(begin.first, end.before) if begin else None
+
+
+# -- words -------------------------------------------------------------------------------------------------
+
+
+def _numbered(*lines: str, start: int = 0) -> dict[str, int]:
+    """Each word by the number of its line."""
+    return {word: number for number, line in enumerate(lines, start) for word in line.split()}
+
+
+_DIGITS = _numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九")
+_MONTHS = {
+    spelt: number
+    for number, name in enumerate(
+        "january february march april may june july august september october november december".split(), 1
+    )
+    for spelt in (name, name[:3])
+} | {"sept": 9}
+_WEEKDAYS = _numbered(
+    "monday 一 月",
+    "tuesday 二 火",
+    "wednesday 三 水",
+    "thursday 四 木",
+    "friday 五 金",
+    "saturday 六 土",
+    "sunday 日 天",
+)
+_SEASONS = _numbered("spring 春", "summer 夏", "autumn fall 秋", "winter 冬")
+_PARTS = _numbered("early beginning start 初 上旬", "mid middle 中旬", "late end 底 末 下旬")
+_QUARTERS = _numbered("first 1", "second 2", "third 3", "fourth 4", start=1)
+_COUNTS = _numbered(
+    "a an one", "two couple", "three few 几 数", "four several", "five", "six", "seven", "eight", "nine", "ten", start=1
+)
+_BACK = _numbered("this 这 本 今", "last previous 上 先 去 昨", "上上 先々 前 一昨", "大前")
+_UNITS = {
+    word: unit
+    for unit, words in {
+        "hour": "hour minute 小时 時間 分钟 分",
+        "day": "day 天 日",
+        "week": "week 周 週 週間 星期 礼拜",
+        "month": "month 月",
+        "year": "year 年",
+    }.items()
+    for word in words.split()
+}
+
+
+def _number(count: str) -> int:
+    return _COUNTS.get(count) or int(count)
+
+
+def _one_of(words: Iterable[str], *, latin: bool = True) -> str:
+    return "|".join(sorted((word for word in words if word.isascii() == latin), key=len, reverse=True))
+
+
+_NUMERAL = re.compile(r"(?<![周期拜])[〇零一二两三四五六七八九十]+(?=个?[年月日号天周週星礼小分時季]|[ヶか箇カヵケ]月)")
+_YYYY = r"((?:19|20)\d\d)"
+_NTH = r"(\d{1,2})(?:st|nd|rd|th)?"
+_MONTH = rf"({_one_of(_MONTHS)})\b\.?"
+_WEEKDAY = rf"({_one_of(_WEEKDAYS)})"
+_SEASON = rf"({_one_of(_SEASONS)})"
+_PART = rf"({_one_of(_PARTS)})(?: of)?[ -]"
+_COUNT = rf"\b(\d{{1,3}}|{_one_of(_COUNTS)})(?: of)?"
+_UNIT = rf"({_one_of(_UNITS)})s?\b"
+_COUNTED = rf"(\d{{1,3}}|[几数])[个ヶか箇カヵケ]?({_one_of(_UNITS, latin=False)})"
+_LAST = r"(?<![晚早马以])(上上|上|这|本|先々|先|今)个?"
+"""Of a week or a month. 晚上, 早上, 马上 and 以上 end in the same character."""
+_WEEK = r"(?:周|星期|礼拜|週)の?"
+_OF_WEEK = r"(一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
+_PART_OF = rf"の?({_one_of(_PARTS, latin=False)})"
+_THINGS = (
+    r"(?! (?:words|char|tokens|lines|people|users|steps|dollars|euros|miles|met|feet|pages|rows|items|files|ms\b))"
+)
+"""What a number counts that is no year: "in 2000 words"."""
+
+
+def _exact() -> Iterator[tuple[str, _Made]]:
+    """Forms that say which day, week, month or year. The most exact come first: of "7 May 2023" the month alone would
+    be true, and less."""
+    # A day.
+    yield (
+        rf"(?<![\w.-]){_YYYY}[-/](\d\d?)[-/](\d\d?)(?![\d-])",
+        lambda m, now: _day(int(m[1]), int(m[2]), int(m[3]), now),
+    )
+    yield rf"{_YYYY}年(\d\d?)月(\d\d?)[日号]", lambda m, now: _day(int(m[1]), int(m[2]), int(m[3]), now)
+    yield rf"\b(\d\d?)/(\d\d?)/{_YYYY}\b", lambda m, now: _day(int(m[3]), *_month_and_day(int(m[1]), int(m[2])), now)
+    yield rf"\b{_NTH}(?: of)? {_MONTH},? {_YYYY}\b", lambda m, now: _day(int(m[3]), _MONTHS[m[2]], int(m[1]), now)
+    yield rf"\b{_MONTH} {_NTH},? {_YYYY}\b", lambda m, now: _day(int(m[3]), _MONTHS[m[1]], int(m[2]), now)
+    yield (
+        r"(今|去|昨|前)年[的の]?(\d\d?)月(\d\d?)[日号]",
+        lambda m, now: _day(now.year - _BACK[m[1]], int(m[2]), int(m[3]), now),
+    )
+    yield (
+        rf"{_LAST}月[的の]?(\d\d?)[日号]",
+        lambda m, now: _days(_months_ago(_BACK[m[1]], now).first + timedelta(days=int(m[2]) - 1), 1),
+    )
+    yield rf"\bweek of (?:the )?{_MONTH} {_NTH}\b", lambda m, now: _week_of(_latest_day(_MONTHS[m[1]], int(m[2]), now))
+    yield rf"\b{_MONTH} {_NTH}\b", lambda m, now: _latest_day(_MONTHS[m[1]], int(m[2]), now)
+    yield rf"\b{_NTH}(?: of)? {_MONTH}", lambda m, now: _latest_day(_MONTHS[m[2]], int(m[1]), now)
+    yield r"(?<!\d)(\d\d?)月(\d\d?)[日号]", lambda m, now: _latest_day(int(m[1]), int(m[2]), now)
+    yield r"大前天|さきおととい", lambda _, now: _days_ago(3, now)
+    yield r"\bday before yesterday\b|(?<!以)前天(?!天)|一昨日|おととい", lambda _, now: _days_ago(2, now)
+    yield r"\byesterday\b|\blast night\b|昨[天日晚夜]|きのう|ゆうべ", lambda _, now: _days_ago(1, now)
+    yield (
+        r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今[天日晚早朝夜]|けさ",
+        lambda _, now: _days_ago(0, now),
+    )
+    yield rf"{_LAST}{_WEEK}{_OF_WEEK}", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
+    yield rf"\b{_WEEKDAY} (?:of )?(last|this) week\b", lambda m, now: _day_of(_week(_BACK[m[2]], now), m[1])
+    yield rf"\b(last|this) week,? (?:on )?{_WEEKDAY}\b", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
+    yield rf"\b(?:last|on|this(?: past)?) {_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
+    yield (
+        rf"(?<![\d每毎下几])(?:周|星期|礼拜){_OF_WEEK}|(?<![毎下])([月火水木金土日])曜",
+        lambda m, now: _weekday(m[1] or m[2], now),
+    )
+    # So long ago, or since.
+    yield r"\bhalf a year ago\b|半年(?:之|以)?前", lambda _, now: _months_ago(6, now)
+    yield rf"{_COUNT} {_UNIT} (?:ago|back)\b", lambda m, now: _some_ago(m[1], m[2], now)
+    yield rf"{_COUNTED}(?:之|以)?前", lambda m, now: _some_ago(m[1], m[2], now)
+    yield rf"\b(?:last|past|previous) {_COUNT} {_UNIT}", lambda m, now: _lately(m[1], m[2], now)
+    yield rf"\bpast {_UNIT}", lambda m, now: _lately("a", m[1], now)
+    yield rf"(?:最近|过去|過去|近|这|前|ここ)的?{_COUNTED}", lambda m, now: _lately(m[1], m[2], now)
+    yield r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _lately("two", "week", now)
+    # A week.
+    yield r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).first)
+    yield r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).holds(now) else None
+    yield r"\b(?:the|past) weekend\b|[周週]末", lambda _, now: _weekend(now)
+    yield r"\b(last|previous|this) week\b", lambda m, now: _week(_BACK[m[1]], now)
+    yield rf"{_LAST}(?:周|星期|礼拜|週)", lambda m, now: _week(_BACK[m[1]], now)
+    # A month, or a part of it.
+    yield rf"\b{_PART}{_MONTH},? {_YYYY}\b", lambda m, now: _part(_month(int(m[3]), _MONTHS[m[2]], now), m[1])
+    yield rf"{_YYYY}年(\d\d?)月{_PART_OF}", lambda m, now: _part(_month(int(m[1]), int(m[2]), now), m[3])
+    yield rf"\b{_MONTH},? (?:of )?{_YYYY}\b", lambda m, now: _month(int(m[2]), _MONTHS[m[1]], now)
+    yield rf"{_YYYY}年(\d\d?)月", lambda m, now: _month(int(m[1]), int(m[2]), now)
+    yield rf"(?<![\w.-]){_YYYY}-(\d\d)(?![\w-])", lambda m, now: _month(int(m[1]), int(m[2]), now)
+    yield r"(今|去|昨|前)年[的の]?(\d\d?)月", lambda m, now: _month(now.year - _BACK[m[1]], int(m[2]), now)
+    yield (
+        rf"\b{_PART}{_MONTH}",
+        lambda m, now: _latest(lambda year: _part(_month(year, _MONTHS[m[2]], now), m[1]), now),
+    )
+    yield (
+        rf"(?<!\d)(\d\d?)月{_PART_OF}",
+        lambda m, now: _latest(lambda year: _part(_month(year, int(m[1]), now), m[2]), now),
+    )
+    yield rf"{_LAST}月{_PART_OF}", lambda m, now: _part(_months_ago(_BACK[m[1]], now), m[2])
+    yield rf"(?<![每毎\d])月{_PART_OF}", lambda m, now: _part_lately(m[1], now)
+    yield r"\b(last|previous|this) month\b", lambda m, now: _months_ago(_BACK[m[1]], now)
+    yield rf"{_LAST}月", lambda m, now: _months_ago(_BACK[m[1]], now)
+    yield rf"\blast {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now, over=True)
+    yield rf"\b(?:in|during|this) {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
+    yield r"(?<!\d)(\d\d?)月", lambda m, now: _latest_month(int(m[1]), now)
+    # A quarter or a season.
+    yield rf"\bq([1-4])(?: of)? ?{_YYYY}\b", lambda m, now: _quarter(int(m[2]), int(m[1]), now)
+    yield rf"{_YYYY}(?:年第?| ?q)([1-4])(?:季度|\b)", lambda m, now: _quarter(int(m[1]), int(m[2]), now)
+    yield (
+        rf"\b({_one_of(_QUARTERS)}) quarter of {_YYYY}\b",
+        lambda m, now: _quarter(int(m[2]), _QUARTERS[m[1]], now),
+    )
+    yield r"\b(last|this) quarter\b", lambda m, now: _quarters_ago(_BACK[m[1]], now)
+    yield rf"{_LAST}季度", lambda m, now: _quarters_ago(_BACK[m[1]], now)
+    yield (
+        r"\bin q([1-4])\b|第([1-4])季度",
+        lambda m, now: _latest(lambda year: _quarter(year, int(m[1] or m[2]), now), now),
+    )
+    yield rf"\b{_SEASON},? (?:of )?{_YYYY}\b", lambda m, now: _season(int(m[2]), m[1], now)
+    yield rf"{_YYYY}年[的の]?([春夏秋冬])", lambda m, now: _season(int(m[1]), m[2], now)
+    yield r"(今|去|昨|前)年[的の]?([春夏秋冬])", lambda m, now: _season(now.year - _BACK[m[1]], m[2], now)
+    yield rf"\blast {_SEASON}\b", lambda m, now: _latest(lambda year: _season(year, m[1], now), now, over=True)
+    yield (
+        rf"\b(?:this|(?:in|over|during) the) {_SEASON}(?=[?.!,;]|$)",
+        lambda m, now: _latest(lambda year: _season(year, m[1], now), now),
+    )
+    # A year, or a part of it.
+    yield rf"\b{_PART}(?:in )?{_YYYY}\b", lambda m, now: _part(_year(int(m[2]), now), m[1])
+    yield rf"{_YYYY}年{_PART_OF}", lambda m, now: _part(_year(int(m[1]), now), m[2])
+    yield rf"(今|去|昨|前)年{_PART_OF}", lambda m, now: _part(_year(now.year - _BACK[m[1]], now), m[2])
+    yield r"\b(last|previous|this) year\b", lambda m, now: _year(now.year - _BACK[m[1]], now)
+    yield r"おととし", lambda _, now: _year(now.year - 2, now)
+    yield r"(大前|一昨|(?<![年以之])前|今|去|昨)年", lambda m, now: _year(now.year - _BACK[m[1]], now)
+    yield rf"\b(?:in|during) {_YYYY}\b{_THINGS}|{_YYYY}年", lambda m, now: _year(int(m[1] or m[2]), now)
+
+
+def _bare() -> Iterator[tuple[str, _Made]]:
+    """What is a date only where one is expected: "may" is more often another word."""
+    yield rf"\b{_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
+    yield rf"\b{_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
+    yield rf"\b{_YYYY}\b{_THINGS}", lambda m, now: _year(int(m[1]), now)
+    yield r"\b(?:now|the present)\b|现在|今", lambda _, now: _days_ago(0, now)
+
+
+def _ranges() -> Iterator[tuple[str, _Made]]:
+    yield r"\bbetween (.{3,40}?) and (.{3,40})", lambda m, now: _from_to(m[1], m[2], now)
+    yield r"\bfrom (.{3,40}?) (?:to|till|until|through) (.{3,40})", lambda m, now: _from_to(m[1], m[2], now)
+    yield r"(?:从|自)(.{2,12}?)[到至](.{1,12})", lambda m, now: _from_to(m[1], m[2], now)
+    yield r"(\d{1,4}[年月][\d月日号]{0,6})(?:到|至|から|[-~])(.{2,12})", lambda m, now: _from_to(m[1], m[2], now)
+    yield r"\bsince (?:the )?(.{3,40})", lambda m, now: _since(m[1], now, begins=True)
+    yield r"(?:自从?|从)(.{2,12})", lambda m, now: _since(m[1], now, begins=True)
+    yield r"(.{2,12}?)(?:以来|から|以降)", lambda m, now: _since(m[1], now, ends=True)
+
+
+def _month_and_day(one: int, other: int) -> tuple[int, int]:
+    """As Americans write it, unless it cannot be."""
+    return (other, one) if one > 12 else (one, other)
+
+
+def _part_lately(name: str, now: datetime) -> Span:
+    this = _part(_months_ago(0, now), name)
+    return this if this.first <= now else _part(_months_ago(1, now), name)
+
+
+def _compiled(forms: Iterable[tuple[str, _Made]]) -> tuple[_Form, ...]:
+    return tuple((re.compile(pattern), made) for pattern, made in forms)
+
+
+_EXACT = _compiled(_exact())
+_NAMED = (*_EXACT, *_compiled(_bare()))
+_FORMS = (*_compiled(_ranges()), *_EXACT)

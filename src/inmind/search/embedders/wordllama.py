@@ -1,0 +1,46 @@
+"""wordllama: the token vectors of a large language model, trained further to be added up.
+
+A text is the sum of the vectors of its tokens: no word order, English above all, but half a millisecond and no network.
+The weights come inside the package. Of the package only two files are read, since importing it sets up the logging of
+the whole process, and its own `load()` looks for its tokenizer in the wrong folder and then downloads one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from inmind.search.embedders.function import Called
+from inmind.search.embedders.installed import folder_of, needs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+PACKAGES = ("wordllama", "numpy", "safetensors", "tokenizers")
+
+
+def wordllama() -> Called:
+    needs(*PACKAGES, embedder="wordllama")
+    return Called(_sums, name="wordllama-l2-supercat", dimensions=256)
+
+
+def _sums(texts: Sequence[str]) -> NDArray[np.float32]:
+    import numpy as np
+
+    vectors, tokenizer = _model()
+    tokens = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+    return np.stack([vectors[ids].sum(axis=0, dtype=np.float32) for ids in tokens])
+
+
+@cache
+def _model() -> tuple[NDArray[np.float16], Tokenizer]:
+    from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- of a path of whatever
+    from tokenizers import Tokenizer
+
+    package = folder_of("wordllama")
+    weights = load_file(package / "weights" / "l2_supercat_256.safetensors")
+    tokenizer = Tokenizer.from_file(str(package / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    return weights["embedding.weight"], tokenizer

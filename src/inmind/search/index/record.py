@@ -1,0 +1,135 @@
+"""Crystals as the index has them: everything but their texts, which are in the journal."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from inmind.core.events.base import Origin, Trust
+from inmind.core.streams import ANONYMOUS, PRIVATE
+from inmind.core.timestamps import from_microseconds, to_microseconds
+from inmind.search.crystal import HIDDEN, Crystal
+from inmind.search.extract import THINGS
+from inmind.search.index.ids import MOST_PASSAGES, passage_at
+from inmind.search.passages import passages
+from inmind.search.tokenize import words
+
+
+class Record(NamedTuple):
+    """A crystal as the index has it: everything but its text."""
+
+    made: int
+    number: int
+    event: str
+    part: int
+    resource: int
+    kind: str
+    source: str
+    origin: str
+    trust: int
+    at: int
+    role: str
+    speaker: str
+    named: int
+    words: int
+    answers: int
+    importance: float
+    valence: float
+    about: str
+    echoes: str | None
+    gone: int | None
+    accesses: int
+    accessed: int | None
+    valid_from: int | None
+    ends: int | None
+    valid_to: int | None
+    superseded_by: str
+    merged_into: str
+    lineage: str | None
+    lifecycle: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.event}.{self.part}" if self.part else self.event
+
+    @property
+    def found_again(self) -> bool:
+        """May a search find it that looks back from now? What was merged is found as what it was merged into."""
+        return self.stood() and self.lifecycle not in HIDDEN
+
+    def stood(self, day: datetime | None = None) -> bool:
+        """Is it neither taken back nor overtaken? Or was it not yet, on that day."""
+        return self.gone is None or (day is not None and self.gone > to_microseconds(day))
+
+    @property
+    def last(self) -> datetime:
+        """When it was last found, or said."""
+        return from_microseconds(self.at if self.accessed is None else self.accessed)
+
+    @property
+    def path(self) -> str:
+        """The page that it is part of. Things too are about something, which nobody can open."""
+        return "" if self.about.startswith(f"{THINGS}/") else self.about
+
+    def as_known(self, day: datetime, newer: Record | None) -> Record:
+        """As it stood on that day: an end that came with what was said later was not in sight, a declared one was."""
+        if newer is not None and newer.at <= to_microseconds(day):
+            return self
+        return self._replace(valid_to=self.ends, superseded_by="")
+
+    def crystal(self, text: str, resource: str) -> Crystal:
+        stream = self.event.rpartition("#")[0]
+        return Crystal(
+            id=self.id,
+            text=text,
+            kind=self.kind,
+            source=self.source,
+            resource=ANONYMOUS if resource.startswith(PRIVATE) else resource,
+            session=stream.removeprefix("session/") if stream.startswith("session/") else "",
+            sources=(self.event, *(json.loads(self.lineage) if self.lineage else ())),
+            origin=Origin(self.origin),
+            trust=Trust(self.trust),
+            at=from_microseconds(self.at),
+            speaker=self.speaker if self.named else self.role,
+            path=self.path,
+            importance=self.importance,
+            valence=self.valence,
+            accesses=self.accesses,
+            accessed=_moment(self.accessed),
+            valid_from=_moment(self.valid_from),
+            valid_to=_moment(self.valid_to),
+            superseded_by=self.superseded_by,
+            merged_into=self.merged_into,
+            lifecycle=cast(Any, self.lifecycle),
+        )
+
+
+def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
+    """The passages of a crystal that can be found, by their numbers, each as an embedder reads it."""
+    echoes: list[int] = json.loads(record.echoes) if record.echoes else []
+    speaker = record.speaker or record.role
+    return [
+        (passage_at(record.number, place, words=len(words(passage))), f"{speaker}: {passage}" if speaker else passage)
+        for place, passage in enumerate(passages(text)[:MOST_PASSAGES])
+        if place not in echoes
+    ]
+
+
+def by_column(statement: str) -> str:
+    """A statement that asks for records, with their columns by name: tables of another shape are found out by that."""
+    return statement.replace("crystals.*", ", ".join(f"crystals.{column}" for column in Record._fields))
+
+
+def named_by(id: str) -> tuple[str, int] | None:
+    """The event that an id of a crystal names, and of a part the number behind a full stop."""
+    named = _ID.fullmatch(id)
+    return (named[1], int(named[2] or 0)) if named else None
+
+
+_ID = re.compile(r"([^\0\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
+
+
+def _moment(stamp: int | None) -> datetime | None:
+    return None if stamp is None else from_microseconds(stamp)

@@ -1,0 +1,99 @@
+"""A note on its way in: what may be one, and what whoever took it is told.
+
+It comes from hosts, models and command lines alike, and is kept for ever. So it is checked once, here, before anything
+is stored; what is in the journal is taken as it is.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Final
+
+from inmind.core.events.base import Origin
+from inmind.core.events.crystals import NoteAdded
+from inmind.core.frozen import frozen
+from inmind.documents.document import checked_text
+from inmind.errors import InvalidInput
+from inmind.search.crystal import KINDS
+
+IMPORTANCE: Final = 0.7
+"""Of a note whose writer says nothing of it: whoever takes one finds it worth keeping."""
+
+TAKERS: Final = (Origin.OPERATOR, Origin.USER, Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
+"""Whose words a note may be. What is in files and what dreams make come in by ways of their own."""
+
+
+@frozen(kw_only=True)
+class Note:
+    """A note that is safe: when it was taken, and the crystal that it is found again as."""
+
+    at: datetime
+    id: str
+    repeated: bool = False
+    """An earlier call with the same key had taken it."""
+
+
+def checked_note(
+    text: object,
+    *,
+    importance: object = IMPORTANCE,
+    kind: object = "general",
+    valence: object = 0.0,
+    valid_from: object = None,
+    valid_to: object = None,
+    field: str = "text",
+) -> NoteAdded:
+    """A note that can be kept. `field`: what its text is called where it comes from.
+
+    Dates may be of Python's or in ISO 8601; one without a zone is in UTC, and a day counts from its beginning.
+    """
+    said = checked_text(text, field=field)
+    if not said.strip():
+        raise InvalidInput(field=field, value=text, expected="a note that says something")
+    if kind not in KINDS:
+        raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
+    begins, ends = _moment(valid_from, "valid_from"), _moment(valid_to, "valid_to")
+    if begins and ends and ends < begins:
+        raise InvalidInput(field="valid_to", value=valid_to, expected=f"no earlier than {_stored(begins)}")
+    return NoteAdded(
+        text=said,
+        importance=_between(importance, 0, 1, "importance"),
+        about=str(kind),
+        valence=_between(valence, -1, 1, "valence"),
+        valid_from=_stored(begins),
+        valid_to=_stored(ends),
+    )
+
+
+def checked_taker(origin: object) -> Origin:
+    """Whose words a note is; a plain text will do, as everywhere that enums come from outside."""
+    if origin not in TAKERS:
+        raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(TAKERS)}")
+    return Origin(origin)
+
+
+def _between(value: object, least: int, most: int, field: str) -> float:
+    """NaN is between nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise InvalidInput(field=field, value=value, expected=f"a number from {least} to {most}")
+    return float(value)
+
+
+def _moment(value: object, field: str) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        expected = f"a date or time in ISO 8601, like 2026-03-20 ({error})"
+        raise InvalidInput(field=field, value=value, expected=expected) from error
+    raise InvalidInput(field=field, value=value, expected="a date or time, or one in ISO 8601")
+
+
+def _stored(at: datetime | None) -> str:
+    return at.isoformat().replace("+00:00", "Z") if at else ""

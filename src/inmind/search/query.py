@@ -1,0 +1,155 @@
+"""What may be asked of deep memory, checked once where it comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from typing import Any, cast
+
+from inmind.core.frozen import frozen
+from inmind.core.settings import SOURCES
+from inmind.errors import InvalidInput
+from inmind.search.crystal import HIDDEN, KINDS, Crystal
+
+MOST_CHARACTERS = 10_000
+"""Of a query. Nobody asks at that length, and every word of it would be looked up."""
+
+MOST_HITS = 200
+
+FILTERS = ("limit", "kinds", "sources", "since", "until", "session", "as_of")
+
+
+@frozen(kw_only=True)
+class Query:
+    """A question, and what its answers may be."""
+
+    text: str
+    limit: int = 10
+    kinds: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    session: str = ""
+    as_of: datetime | None = None
+    """The day that we look back from: what was known then, as it was known."""
+    without: frozenset[str] = frozenset()
+    """Events that are neither found nor quoted: a question does not answer itself."""
+
+    @property
+    def narrow(self) -> bool:
+        """Does it ask for less than everything?"""
+        return bool(self.kinds or self.sources or self.since or self.until or self.session or self.as_of)
+
+    def allows(self, crystal: Crystal) -> bool:
+        return (
+            (not self.kinds or crystal.kind in self.kinds)
+            and (not self.sources or crystal.source in self.sources)
+            and (self.since is None or crystal.at >= self.since)
+            and (self.until is None or crystal.at < self.until)
+            and (not self.session or crystal.session == self.session)
+            and (self.was_known(crystal) if self.as_of else crystal.lifecycle not in HIDDEN)
+        )
+
+    def was_known(self, crystal: Crystal) -> bool:
+        """On that day: said by then, and neither before it was so nor after it had ceased to be."""
+        day = self.as_of
+        return day is None or (
+            crystal.at <= day
+            and (crystal.valid_from is None or crystal.valid_from <= day)
+            and (crystal.valid_to is None or crystal.valid_to > day)
+        )
+
+
+@frozen(kw_only=True)
+class Hit:
+    """A crystal that answers a query, with the reasons."""
+
+    crystal: Crystal
+    score: float
+    parts: Mapping[str, float]
+    """What the score is made of."""
+    passage: str
+    """The part of its text that answers best; all of it, where it is short."""
+    before: str = ""
+    after: str = ""
+    """The lines around it in its conversation: what it answers, and what was said to it."""
+
+
+def checked_query(
+    text: object,
+    *,
+    limit: object = 10,
+    kinds: object = None,
+    sources: object = None,
+    since: object = None,
+    until: object = None,
+    session: object = None,
+    as_of: object = None,
+) -> Query:
+    """A query as hosts and models give it; InvalidInput names the field, the value and what was expected."""
+    if not isinstance(text, str):
+        raise InvalidInput(field="query", value=text, expected="a text")
+    if len(text) > MOST_CHARACTERS:
+        expected = f"at most {MOST_CHARACTERS:,} characters"
+        raise InvalidInput(field="query", value=f"{len(text):,} characters", expected=expected)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_HITS:
+        raise InvalidInput(field="limit", value=limit, expected=f"a whole number from 1 to {MOST_HITS}")
+    if session is not None and not isinstance(session, str):
+        raise InvalidInput(field="session", value=session, expected="the id of a session")
+    first, before = _moment(since, "since"), _moment(until, "until", end=True)
+    if first and before and before <= first:
+        raise InvalidInput(field="until", value=until, expected=f"a time after {first.isoformat()}")
+    return Query(
+        text=text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair finds nothing, and cannot be kept
+        limit=limit,
+        kinds=_among(kinds, "kinds", KINDS),
+        sources=_among(sources, "sources", SOURCES),
+        since=first,
+        until=before,
+        session=session or "",
+        as_of=_moment(as_of, "as_of", end=True),
+    )
+
+
+def checked_filters(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Filters by name: an unknown one is an error, since whoever set it would take all hits for filtered."""
+    for name in given:
+        if name not in FILTERS:
+            raise InvalidInput(field=name, value=given[name], expected=f"one of the filters {', '.join(FILTERS)}")
+    return dict(given)
+
+
+def _among(value: object, field: str, known: Sequence[str]) -> tuple[str, ...]:
+    if value is None or value == "":
+        return ()
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise InvalidInput(field=field, value=value, expected=f"some of {', '.join(known)}")
+    for one in cast(Iterable[object], given):
+        if one not in known:
+            raise InvalidInput(field=field, value=one, expected=f"one of {', '.join(known)}")
+    return tuple(sorted(set(cast(Iterable[str], given))))
+
+
+def _moment(value: object, field: str, *, end: bool = False) -> datetime | None:
+    """A moment, or a day: its beginning, or where an `end` is meant the moment at which it is over."""
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, str):
+            value = _day_or_time(value)
+        if isinstance(value, datetime):
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        expected = "a day or a time that there is, as 2026-01-31 or 2026-01-31T12:00"
+        raise InvalidInput(field=field, value=value, expected=expected) from error
+    if isinstance(value, date):
+        return datetime.combine(value, time.max if end else time.min, UTC)
+    raise InvalidInput(field=field, value=value, expected="a day or a time")
+
+
+def _day_or_time(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(text)

@@ -1,0 +1,143 @@
+"""What a query asks for: its words with their weights, whom and when it speaks of.
+
+A question is mostly made of words that say nothing about its answer ("can you tell me when we first discussed…"). Those
+of every sentence are left out, and those of every question count little: "list" and "order" are now and then what is
+meant. "I" and "my" mean what the user has said; "you" means the assistant; a name means whoever bears it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from inmind.core.frozen import frozen
+from inmind.search.dates import Span, span_in
+from inmind.search.tokenize import words_asked
+
+WEAK = 0.35
+"""What a word counts that belongs to asking more than to what is asked about."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """A query, read."""
+
+    words: Mapping[str, float]
+    """What to look for, each with its weight."""
+    role: str = ""
+    """Whose messages are meant: the user's, the assistant's, or nobody's in particular."""
+    names: frozenset[str] = frozenset()
+    """Speakers that it names."""
+    span: Span | None = None
+    """Days that it speaks of."""
+
+
+def asked(text: str, *, now: datetime, speakers: Sequence[str] = ()) -> Asked:
+    """`speakers`: names of those whose words are in memory."""
+    found = words_asked(text)
+    names = frozenset(name for name in speakers if (parts := words_asked(name)) and set(parts) <= set(found))
+    return Asked(
+        words=_weights(text, found) or dict.fromkeys(found, 1.0),
+        role="" if names else _role(text),
+        names=names,
+        span=span_in(text, now),
+    )
+
+
+def key_words(text: str) -> frozenset[str]:
+    """The words that tell what a text is about; none where all of it could be said of anything."""
+    return frozenset(word for word, weight in _weights(text, words_asked(text)).items() if weight > WEAK)
+
+
+def _role(text: str) -> str:
+    """Whose words are asked for. "Can you remind me" asks the assistant for a favour and not for what it has said."""
+    if _SECOND_PERSON.search(_FAVOUR.sub(" ", text)):
+        return "assistant"
+    return "user" if _FIRST_PERSON.search(text) else ""
+
+
+def _weights(text: str, found: Sequence[str]) -> dict[str, float]:
+    """What each word tells. What stands across a word that says nothing is most often no word, and now and then one."""
+    spaced = words_asked(_spaced(text))
+    across = [gram for gram in found if not gram.isascii() and _SILENT_CHARACTERS.isdisjoint(gram)]
+    weights = dict.fromkeys(across, WEAK) | {word: WEAK if _is_weak(word) else 1.0 for word in spaced}
+    return {word: weight for word, weight in weights.items() if word not in _SILENT}
+
+
+def _spaced(text: str) -> str:
+    """Spaces where words stand that say nothing, in scripts without any: of 我的猫叫什么名字 are left 猫 and 名字."""
+    if _KANA.search(text):
+        return _JAPANESE.sub(" ", text)
+    return _CHINESE.sub(lambda found: found[0] if found[0] in _OTHER_WORDS else " ", text)
+
+
+def _is_weak(word: str) -> bool:
+    """One character can be a word, and is more often a piece of one. Japanese writes in hiragana what holds sentences
+    together, and most of what they are about in others."""
+    return word in _WEAK or (len(word) == 1 and not word.isascii()) or _HIRAGANA.fullmatch(word) is not None
+
+
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|me|mine|myself)\b|我|私|僕|俺", re.IGNORECASE)
+_FAVOUR = re.compile(
+    r"\b(?:can|could|would|will|do) you\b"
+    r"|\b(?:thank you|as you know|you know|if you)\b|你能|您能|你可以|你还?记得|你知道",
+    re.IGNORECASE,
+)
+_SECOND_PERSON = re.compile(r"\b(?:you|your)\b|你|您|あなた", re.IGNORECASE)
+
+_SILENT = frozenset(
+    words_asked(
+        """
+        a about above after again against all am an and any are aren't as at be because been before being below between
+        both but by can cannot could couldn't did didn't do does doesn't doing don't down during each few for from
+        further had hadn't has hasn't have haven't having he her here hers herself him himself his how i if in into is
+        isn't it its itself just me more most my myself no nor not now of off on once only or other our ours ourselves
+        out over own same she should so some such than that the their theirs them themselves then there these they this
+        those through to too under until up us very was wasn't we were weren't what when where which while who whom
+        whose why will with won't would you your yours yourself yourselves d ll m re s t ve
+        """
+    )
+)
+
+_WEAK = frozenset(
+    words_asked(
+        """
+        across aspect based bring brought chat comprehensive considering conversation currently different discuss
+        discussion ever get give got help item kind know like list many mention might much only order plan please
+        provide recently remind said say summarize summary talk tell think throughout told type use walk way
+        """
+    )
+)
+
+_KANA = re.compile("[\u3041-\u30ff]")
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
+
+_SILENT_CHARACTERS = frozenset("的了吗嗎呢吧啊呀嘛么麼是我你您他她它们們谁誰何")
+
+_ASKING = """
+什么 什么时候 时候 怎么 怎么样 怎么办 怎样 为什么 为何 如何 哪里 哪儿 哪个 哪些 哪天 哪种 多少 多久 多大 几个 有没有
+是不是 是否 能不能 可不可以 没有 我们 你们 他们 她们 咱们 自己 关于 对于 以及 还是 但是 因为 所以 如果 而且 一下 一共
+告诉 请问 记得 之前 以前 那个 这个 那些 这些 和 与 就 都 而 及 着 或 在 把 被 给 叫 去 要 会 几 哪 请
+什麼 什麼時候 時候 怎麼 怎麼樣 怎麼辦 怎樣 為什麼 為何 哪裡 哪個 哪種 幾個 沒有 關於 對於 還是 因為 如果 告訴 請問
+記得 那個 這個 給 會 幾 請
+""".split()
+"""Words of every Chinese question."""
+
+_OTHER_WORDS = frozenset(
+    """
+    目的 的士 了解 完了 终了 酒吧 网吧 吉他 其他 维他命 首都 成都 京都 古都 都市 都会 和平 和谐 温和 总和 饱和 共和
+    和服 参与 成就 就业 就诊 就职 埃及 普及 及格 着急 着陆 着装 着火 着手 着物 自我 现在 存在 在线 在庫 被子 去年
+    过去 去世 失去 重要 主要 需要 要求 必要 概要 摘要 要点 会议 开会 会员 会社 社会 机会 会计 聚会 约会 年会 例会
+    晚会 学会 协会 大会 會議 會員 社會 機會 茶几 几何 请求 请假 申请 邀请 供给 給料
+    """.split()
+)
+"""Words in which those characters say something."""
+
+_CHINESE = re.compile("|".join(sorted({*_SILENT_CHARACTERS, *_ASKING, *_OTHER_WORDS}, key=len, reverse=True)))
+
+_JAPANESE = re.compile(
+    "何|誰|私|僕|俺|[はがをにでとも]?(?:いつ|どこ|どれ|どの|どう|どんな|なぜ|いくら|いくつ)"
+    "|(?:でした|ました|です|ます)か?|ください|教えて|について|(?<=[^\u3041-\u309f])[はがをにでとものへか](?![\u3041-\u309f])"
+)
+"""A particle is one character among others than hiragana: beside them it may be a piece of any word."""

@@ -1,0 +1,1 @@
+"""`Session`, and everything that one commit of it does."""

@@ -1,0 +1,187 @@
+"""What is felt, carried out: rules are asked about whatever happens in sessions, and hosts may raise it themselves.
+
+All that is felt belongs to the resource. What a session's messages and tools stir up goes into the commit that keeps
+them, beside it in the resource's stream, with the notes that it is worth: so a message is felt once, like it is kept
+once, and where nothing stirs nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.dreams import AffectSpiked
+from inmind.core.events.session import ToolObserved
+from inmind.core.language.prose import begins_as_output, is_headed, is_screen, own_words, sentences
+from inmind.core.text import shortened
+from inmind.documents.document import checked_text
+from inmind.documents.overview.event_log import Noted
+from inmind.documents.overview.tool_rules import occurrences
+from inmind.dreams.affect.auto_notes import with_notes
+from inmind.dreams.affect.levels import SPIKES, Levels
+from inmind.dreams.affect.mood import mood
+from inmind.dreams.affect.rules import Stirred, Tried, by_outcome, by_words, may_move, recalled
+from inmind.dreams.affect.state import Felt, history
+from inmind.entities.observe import Happening
+from inmind.errors import InvalidInput
+from inmind.session.overview import outcome_of
+from inmind.session.replies import LookedUp
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.protocol import Appended, Clock, Store
+from inmind.store.stream import Decision, Stream, key_for
+
+MOST_WHY: Final = 200
+LEAST_MINUTES: Final = 1e-6
+"""Some microseconds, of which a time is made."""
+MOST_MINUTES: Final = 100 * 366 * 24 * 60
+"""A hundred years: a history from before there were computers has nothing to tell."""
+MOST_POINTS: Final = 10_000
+"""Of a history: more than any plot has pixels."""
+
+Stirs = Callable[[Felt], Iterable[Stirred]]
+"""What something stirs up in whoever feels so far as this."""
+
+
+class Affect:
+    """How things have been going for one resource, as a host sees it: `memory.affect("ada")`.
+
+    Where affect is switched off the levels rest at their baselines and nothing is raised; the history still tells what
+    was felt before.
+    """
+
+    def __init__(
+        self,
+        stream: Stream[ResourceState],
+        store: Store,
+        clock: Clock,
+        *,
+        enabled: bool = True,
+        show: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`show`: what brings the page of notes up to date."""
+        self._stream, self._store, self._clock, self.enabled = stream, store, clock, enabled
+        self._show = show
+
+    @property
+    def levels(self) -> Levels:
+        """What they are right now."""
+        return self._stream.refresh().felt.levels.then(self._clock()) if self.enabled else Levels()
+
+    @property
+    def mood(self) -> str:
+        """The levels in words."""
+        return mood(self.levels)
+
+    def raise_(self, spike: str, why: str = "", *, key: str | None = None) -> Appended | None:
+        """Something happened that is felt: reward, error, social, achievement, urgency, sale, recall or missed.
+
+        `why` stands in the note that a high level writes. None where affect is switched off: nothing was kept.
+        """
+        if spike not in SPIKES:
+            raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
+        what = AffectSpiked(spike, why=shortened(checked_text(why, field="why"), MOST_WHY))
+        named = key_for(key, "raise", spike, why)
+        if not self.enabled:
+            return None
+
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
+            return Decision(with_notes(owned.felt, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
+
+        appended = self._stream.commit(decide, key=named).appended
+        self._show()
+        return appended
+
+    def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
+        """The levels of the last hours, a point every so many minutes, each with its time; the last is now."""
+        span, step = _minutes(hours, 60, "hours"), _minutes(step_minutes, 1, "step_minutes")
+        steps = int(span / step)
+        if steps >= MOST_POINTS:
+            raise InvalidInput(
+                field="step_minutes", value=step_minutes, expected=f"at most {MOST_POINTS} points in all"
+            )
+        now, every = self._clock(), timedelta(minutes=step)
+        events = self._store.read(self._stream.name, kind=AffectSpiked.kind)
+        return history(events, since=now - steps * every, until=now, step=every)
+
+
+class Feelings:
+    """What happens in one session, as its resource feels it."""
+
+    def __init__(self, resource: Stream[ResourceState], *, enabled: bool) -> None:
+        self._resource, self._enabled = resource, enabled
+
+    def about(self, mind: SessionState, told: Sequence[Happening], now: datetime) -> list[Draft]:
+        """What these stir up, for the resource's stream.
+
+        Only what is new is felt: a host that hands in a long conversation at once brings back what was said long ago.
+        What a child is told comes from its parent, which neither thanks nor rages.
+        """
+        if not self._enabled or not told:
+            return []
+        child = mind.opened is not None and bool(mind.opened.parent)
+        news = told[max((place for place, one in enumerate(told) if isinstance(one.said, str)), default=0) :]
+        return self._raised(
+            mind, now, [(partial(_stirred, one, now, child=child), one.origin, one.source) for one in news]
+        )
+
+    def recalled(self, mind: SessionState, now: datetime, lookups: Sequence[LookedUp]) -> list[Draft]:
+        """The same for what the model has asked its memory."""
+        if not self._enabled:
+            return []
+        return self._raised(mind, now, [(partial(_recalled, one), Origin.ASSISTANT, one.by) for one in lookups])
+
+    def _raised(self, mind: SessionState, now: datetime, moving: Iterable[tuple[Stirs, Origin, str]]) -> list[Draft]:
+        """Each is asked what it stirs up once those before it are felt.
+
+        Every spike comes once: three calls that fail side by side are one mishap.
+        """
+        owned = self._resource.state.felt
+        felt, session = owned, mind.stream.removeprefix("session/")
+        raised: dict[str, Draft] = {}
+        for stirs, origin, source in moving:
+            for one in stirs(felt):
+                what = AffectSpiked(one.spike, why=one.why, about=one.about, session=session)
+                draft = Draft(payload=what, origin=origin, sources=(source,))
+                if raised.setdefault(one.spike, draft) is draft:
+                    felt = felt.raised(what, at=now, trust=draft.trusted)
+        return with_notes(owned, raised.values(), now)
+
+
+def _stirred(one: Happening, now: datetime, felt: Felt, *, child: bool) -> Iterable[Stirred]:
+    if isinstance(one.said, str):
+        return () if child else stirred_by(one.said)
+    stirred = by_outcome(tried(one.said), felt, now)
+    return () if stirred is None else (stirred,)
+
+
+def _recalled(one: LookedUp, _: Felt) -> Iterable[Stirred]:
+    return (recalled(found=one.found),)
+
+
+def stirred_by(text: str) -> list[Stirred]:
+    """What a person's message says that is felt, in their own words."""
+    if not may_move(text) or is_headed(text) or begins_as_output(text) or is_screen(text):
+        return []
+    return by_words([sentence for line in own_words(text) for sentence in sentences(line)])
+
+
+def tried(told: ToolObserved) -> Tried:
+    """What came of a call. A search that finds nothing has done what it was asked, whatever it ends with."""
+    outcome = outcome_of(told)
+    counts = outcome.failed and bool(occurrences([outcome], Noted(), worked=lambda _: True, language="en"))
+    return Tried(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
+
+
+def _minutes(value: object, each: int, field: str) -> float:
+    """What somebody says in units of so many minutes: no less than a clock tells, and no more than it has told."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not LEAST_MINUTES <= value * each <= MOST_MINUTES
+    ):
+        most = MOST_MINUTES // each
+        raise InvalidInput(field=field, value=value, expected=f"a number above 0, and at most {most:,}")
+    return float(value * each)

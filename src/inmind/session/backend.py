@@ -1,0 +1,142 @@
+"""Where a memory is: its journal, its index, and what people see and write of it beside these.
+
+A home is a folder, and shows every document as a live file (`in_folder`). A database has no files: documents are read
+and written by calls alone, and there is nothing to take in or to show (`in_database`). Which of the two it is, is
+decided when a memory is opened, and nobody behind that asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from inmind.core.events.base import Event
+from inmind.core.frozen import frozen
+from inmind.core.paths import CONFIG
+from inmind.documents.document import Document
+from inmind.session.legacy_files import Legacy
+from inmind.session.meta_file import Glance
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.protocol import Begun, Store
+from inmind.store.stream import Stream
+
+if TYPE_CHECKING:
+    from inmind.search.index.base import Index
+    from inmind.search.index.indexer import Read
+
+
+class Files(Protocol):
+    """The documents of one stream, where people can read and write them."""
+
+    def take_in(self) -> None:
+        """Bring in what they have written since the last look."""
+        ...
+
+    def publish(self) -> None:
+        """Show the newest version of every document that changed."""
+        ...
+
+    def notices(self) -> tuple[str, ...]:
+        """What people should know, each said once."""
+        ...
+
+
+class Lines(Protocol):
+    """The conversation of a session, a line for each message."""
+
+    def catch_up(self, fresh: Sequence[Event] = ()) -> str:
+        """Write what is missing; answers with what people should know, if anything."""
+        ...
+
+
+class About(Protocol):
+    """A session at a glance, for whoever looks for it."""
+
+    def take_in(self) -> None:
+        """Make a title that somebody has written there the session's own."""
+        ...
+
+    def lags(self, mind: SessionState) -> bool: ...
+
+    def write(self, mind: SessionState) -> str:
+        """Answers with what went wrong, if anything."""
+        ...
+
+
+@frozen(kw_only=True)
+class Views:
+    """What is shown of one session."""
+
+    files: Files
+    transcript: Lines
+    meta: About
+
+
+class Abode(Protocol):
+    """Where a memory is. In words, `str(abode)`, it is never more than people may read."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def home(self) -> Path | None:
+        """The folder, where it is one."""
+        ...
+
+    def clock(self) -> datetime:
+        """The time, as those tell it who share this memory."""
+        ...
+
+    def index(self, read: Read) -> Index:
+        """The index of deep memory, which is made of the journal."""
+        ...
+
+    def config(self, name: str = CONFIG) -> Document:
+        """Its config.toml, or what stands beside that under another name; of version 0 where there is none."""
+        ...
+
+    def configure(self, text: str, *, base: int, at: datetime, name: str = CONFIG) -> int:
+        """Another text instead of version `base`; answers with its version. Conflict if it has moved on by now.
+
+        A config.toml that could not be read is refused.
+        """
+        ...
+
+    def of_session(self, id: str, cwd: str, stream: Stream[SessionState]) -> Views: ...
+
+    def of_resource(self, resource: str, stream: Stream[ResourceState]) -> Files: ...
+
+    def take_in(
+        self,
+        resource: str,
+        minds: Callable[[str], Stream[SessionState]],
+        belongings: Callable[[str], Stream[ResourceState]],
+    ) -> None:
+        """What people have written for a resource, or for everybody where none is named."""
+        ...
+
+    def folder(self, id: str, cwd: str) -> Path | None:
+        """Of a session."""
+        ...
+
+    def glance(self, begun: Begun) -> Glance:
+        """What a list shows of a session."""
+        ...
+
+    def has_files_of(self, resource: str) -> bool:
+        """Has somebody begun to write for a resource, of which the journal may know nothing yet?"""
+        ...
+
+    def older(self, id: str) -> list[Legacy]:
+        """Sessions of the older kind that have this id."""
+        ...
+
+    def all_older(self, *, but: Container[str]) -> list[Legacy]:
+        """All that are there, but those with these ids."""
+        ...
+
+    def back_up(self, resource: str, text: str) -> str:
+        """Keep MEMORY.md as somebody has written it; answers with where it is, beside the journal, if anywhere."""
+        ...

@@ -1,0 +1,143 @@
+"""What a child gets of each of its parent's layers: a copy, a view, or nothing.
+
+A view is the layer itself, asked about the parent's moment. A copy is the child's own from its first event on: a child
+that dies has changed nothing of its parent's, and what it did is in its own stream for whoever brings it home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast, get_args
+
+from inmind.core.events.base import Draft, EventPayload, Origin, Trust
+from inmind.core.events.documents import DocumentWritten, ScratchpadStarted
+from inmind.core.events.entities import EntitiesRestored
+from inmind.core.events.session import Retained, RetainedItem
+from inmind.documents.document import ARCHIVE, OVERVIEW, Document
+from inmind.documents.overview.event_log import with_noted
+from inmind.entities.serialize import deserialize, serialize
+from inmind.errors import InvalidInput
+from inmind.prompt.layers.base import EntityLayer, Layer, Moment, Recalled, Spawn, ViewLayer, looked_through
+from inmind.prompt.layers.retained import RetainedLayer
+from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.session.state import ResourceState, SessionState
+
+Kept = Callable[[SessionState], Sequence[RetainedItem]]
+"""What must survive of a session, as far as its conversation has come."""
+
+
+def policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
+    """How each layer is handed on: as the caller says, for all or by name, and else as the layer itself says."""
+    own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
+    if asked is None:
+        return own
+    if isinstance(asked, Mapping):
+        told = cast(Mapping[Any, Any], asked)
+        if strangers := [name for name in told if name not in own]:
+            raise InvalidInput(field="policy", value=strangers[0], expected=f"a layer: {', '.join(own)}")
+        return {**own, **{name: _policy(policy, f"policy[{name!r}]") for name, policy in told.items()}}
+    return dict.fromkeys(own, _policy(asked, "policy"))
+
+
+def handed_on(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The layers of a child. One that its parent did not have is the child's own."""
+    return tuple(_handed(layer, handed.get(layer.name, "none")) for layer in layers)
+
+
+def inheritance(
+    minds: Sequence[SessionState],
+    belongings: ResourceState,
+    layers: Sequence[Layer],
+    handed: Mapping[str, Spawn],
+    kept: Kept,
+) -> list[Draft]:
+    """What a child begins with, as events of its own. `minds`: its parent's, and those of its parent's ancestors."""
+    drafts: dict[str, Draft] = {}
+    for layer in layers:
+        if handed[layer.name] == "fork":
+            own, height = looked_through(layer)
+            if isinstance(own, RetainedLayer):
+                drafts |= _declared([(mind, item) for mind in minds[height::-1] for item in kept(mind)])
+            else:
+                drafts |= _copies(own, minds[height], belongings)
+    return list(drafts.values())
+
+
+def copied_from(what: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:
+    """What one session takes over from another: it says where it comes from, and is trusted no more than there."""
+    return Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(filter(None, sources)), trust=trust)
+
+
+def keeps_documents(layer: Layer) -> bool:
+    """What any other layer keeps, a host's own among them, it keeps in documents."""
+    return not isinstance(layer, ScratchpadLayer | EntityLayer | ViewLayer)
+
+
+def _copies(layer: Layer, mind: SessionState, belongings: ResourceState) -> dict[str, Draft]:
+    """By what they are copies of: two layers that keep documents have the same ones."""
+    if isinstance(layer, ScratchpadLayer):
+        pads = mind.pads if layer.scope == "thread" else belongings.pads
+        pad, state = pads.get(layer.name), layer.held(pads)
+        source, trust = (pad.source, pad.trust) if pad else ("", Trust.OPERATOR)
+        return {layer.name: copied_from(ScratchpadStarted(layer.name, state), (source,), trust)} if state else {}
+    if isinstance(layer, EntityLayer):
+        things = deserialize(serialize(mind.entities))
+        return {layer.name: copied_from(EntitiesRestored(things), (), Trust.DATA)} if things else {}
+    return {
+        f"{path} (a page)": _page(path, page, mind)
+        for path, page in mind.documents.by_path.items()
+        if not path.startswith(ARCHIVE)
+    }
+
+
+def _declared(items: Sequence[tuple[SessionState, RetainedItem]]) -> dict[str, Draft]:
+    """What must survive of some sessions, as their child has it: whoever has said it, there its host declares it."""
+    return {
+        f"{item.text} (an item)": copied_from(
+            Retained(_pinned(item)),
+            (f"{mind.stream}#{item.seq}" if item.seq else "",),
+            Trust.PERSON if item.seq else Trust.OPERATOR,
+        )
+        for mind, item in items
+    }
+
+
+def _pinned(item: RetainedItem) -> RetainedItem:
+    """A child's goal is its own, and no message of its says this."""
+    return RetainedItem("pinned", item.text)
+
+
+class _RetainedInSight(ViewLayer):
+    """What must survive of a parent, in front of what must of the child's own conversation: no view may hide that."""
+
+    def recall(self, moment: Moment) -> Recalled | None:
+        own, height = looked_through(self)
+        items, sources, above = list(moment.retained), list[str](), moment.parent
+        for _ in range(height):
+            if above is not None and (theirs := own.recall(above)) is not None:
+                items[:0] = map(_pinned, above.retained)
+                sources += theirs.sources
+            above = above.parent if above else None
+        recalled = own.recall(replace(moment, retained=tuple(dict.fromkeys(items))))
+        return replace(recalled, sources=(*sources, *recalled.sources)) if recalled else None
+
+
+def _page(path: str, page: Document, mind: SessionState) -> Draft:
+    """What memory has entered about archives stays out: the child has none of them."""
+    text = with_noted(page.text, mind.noted.lifted(), mind.language) if path == OVERVIEW else page.text
+    return copied_from(DocumentWritten(path=path, text=text), (page.source,), page.trust)
+
+
+def _handed(layer: Layer, policy: str) -> Layer:
+    """A view may be handed on as a view; anything else is the child's own, whoever has what is copied."""
+    kept, _ = looked_through(layer)
+    if policy == "view":
+        return _RetainedInSight(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)
+    return kept.owned() if isinstance(kept, ScratchpadLayer) else kept
+
+
+def _policy(value: object, field: str) -> Spawn:
+    if value not in get_args(Spawn):
+        raise InvalidInput(field=field, value=value, expected="fork, view or none")
+    return cast(Spawn, value)

@@ -1,0 +1,63 @@
+"""What a session is put together from, for itself and for whom it delegates to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from inmind.core.frozen import frozen
+from inmind.core.tokens import Counter
+from inmind.entities.config import EntityRules
+from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
+from inmind.prompt.layers.base import Layer
+from inmind.prompt.plan import Limits
+from inmind.session.backend import About, Files, Lines
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.protocol import Store
+from inmind.store.stream import Stream
+
+if TYPE_CHECKING:
+    from inmind.search.query import Hit, Query
+    from inmind.session.entities import Attention
+    from inmind.session.notes import Notebook
+    from inmind.session.scratchpad import Scratchpad
+
+
+@frozen(kw_only=True)
+class Setup:
+    """How a host wants a session; a child has its parent's."""
+
+    layers: tuple[Layer, ...]
+    limits: Limits
+    counter: Counter
+    entities: EntityRules
+    memory_tools: bool
+    compression: CompressionPolicy = DEFAULT_POLICY
+    summarizer: Summarizer | None = None
+    affect: bool = True
+    """Whether what is said and done in it is felt."""
+
+
+@frozen(kw_only=True)
+class Parts:
+    """The parts of one session; `Memory` puts them together."""
+
+    id: str
+    store: Store
+    stream: Stream[SessionState]
+    resource: Stream[ResourceState]
+    files: Files
+    resource_files: Files
+    transcript: Lines
+    meta: About
+    attention: Attention
+    scratchpad: Scratchpad | None
+    ancestors: tuple[Stream[SessionState], ...]
+    """Streams of the sessions that this one comes from, its parent first."""
+    setup: Setup
+    stream_of: Callable[[str], Stream[SessionState]]
+    notebook: Notebook
+    search: Callable[[Query, Sequence[str]], list[Hit]]
+    """What deep memory answers, of some resources."""
+    keep_found: Callable[[], None]
+    """See to it, in the background, that what is new here will also be found by its meaning."""

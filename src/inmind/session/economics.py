@@ -1,0 +1,160 @@
+"""The books of a resource: what it earned, spent and offered, as hosts tell it.
+
+They are for reading and not for paying: nobody is charged here. Each entry is an event of the resource's stream,
+checked before it gets there and never changed, so the report is a sum that anybody can do again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Final, Literal, get_args
+
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.dreams import AffectSpiked, TradeRecorded
+from inmind.documents.document import checked_text
+from inmind.dreams.affect.auto_notes import with_notes
+from inmind.dreams.economics import Economics, money, report
+from inmind.errors import InvalidInput
+from inmind.search.extract import moment_in
+from inmind.session.state import ResourceState
+from inmind.store.protocol import Appended, Clock, Store
+from inmind.store.stream import Decision, Stream, key_for
+
+What = Literal["earning", "spending", "listing"]
+
+MOST: Final = Decimal(10) ** 15
+MOST_PLACES: Final = 18
+"""Behind the point: as many as the smallest unit of any currency needs."""
+MOST_NAME: Final = 200
+"""Characters of a skill, or of whom it was traded with: they stand on MEMORY.md."""
+MOST_NOTE: Final = 2_000
+
+
+class Books:
+    """What `memory.ledger` is."""
+
+    def __init__(
+        self,
+        belongings: Callable[[str], Stream[ResourceState]],
+        store: Store,
+        clock: Clock,
+        feels: Callable[[], bool],
+    ) -> None:
+        self._belongings, self._store, self._clock, self._feels = belongings, store, clock, feels
+
+    def record(
+        self,
+        what: What,
+        *,
+        resource: str,
+        amount: Decimal | float | str = 0,
+        currency: str = "USD",
+        skill: str = "",
+        buyer: str = "",
+        seller: str = "",
+        note: str = "",
+        on: date | str | None = None,
+        key: str | None = None,
+    ) -> Appended:
+        """Enter an earning, a spending, or a skill that is offered, with its price where it has one.
+
+        Amounts are exact: a Decimal, an integer or a text; a float counts as it is printed. `on` is when it happened,
+        where that is not now. An earning pleases: where affect is on, it is felt.
+        """
+        trade = TradeRecorded(
+            what=_what(what),
+            amount=format(_amount(amount), "f"),
+            currency=_currency(currency),
+            skill=_line(skill, "skill"),
+            with_whom=_line(buyer, "buyer") or _line(seller, "seller"),
+            note=_bounded(note, "note", MOST_NOTE),
+            on=_when(on),
+        )
+        _refuse_what_makes_no_sense(trade, buyer=buyer, seller=seller)
+        drafts = [Draft(payload=trade, origin=Origin.OPERATOR)]
+        if trade.what == "earning" and self._feels():
+            drafts.append(Draft(payload=AffectSpiked("sale", why=_told(trade)), origin=Origin.OPERATOR))
+
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
+            return Decision(with_notes(owned.felt, drafts, now), None)
+
+        return self._belongings(resource).commit(decide, key=key_for(key, "record", trade)).appended
+
+    def report(self, resource: str) -> tuple[Economics, ...]:
+        """The figures so far, for each currency, the one that was traded in most often first."""
+        return report(trades(self._store, self._belongings(resource).name), self._clock())
+
+
+def trades(store: Store, stream: str) -> Sequence[Event]:
+    """All entries of a resource's stream, in their order."""
+    return store.read(stream, kind=TradeRecorded.kind)
+
+
+def _refuse_what_makes_no_sense(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
+    """Each field fits by itself; here they have to fit each other."""
+    if trade.what == "listing" and not trade.skill:
+        raise InvalidInput(field="skill", value=trade.skill, expected="the skill that is offered")
+    if trade.what != "listing" and not Decimal(trade.amount):
+        raise InvalidInput(field="amount", value=trade.amount, expected=f"more than 0 for an entry of {trade.what}")
+    if trade.what != "earning" and buyer:
+        raise InvalidInput(field="buyer", value=buyer, expected=f"nobody: {trade.what} has no buyer")
+    if trade.what != "spending" and seller:
+        raise InvalidInput(field="seller", value=seller, expected=f"nobody: {trade.what} has no seller")
+
+
+def _what(what: object) -> What:
+    for known in get_args(What):
+        if what == known:
+            return known
+    raise InvalidInput(field="what", value=what, expected=f"one of {', '.join(get_args(What))}")
+
+
+def _amount(amount: object) -> Decimal:
+    expected = f"an amount from 0 to {MOST:f} with at most {MOST_PLACES} places behind the point"
+    if isinstance(amount, bool) or not isinstance(amount, Decimal | int | float | str):
+        raise InvalidInput(field="amount", value=amount, expected=expected)
+    try:
+        exact = Decimal(repr(amount) if isinstance(amount, float) else amount)
+    except InvalidOperation as error:
+        raise InvalidInput(field="amount", value=amount, expected=expected) from error
+    exponent = exact.as_tuple().exponent
+    # Of what is no number, the exponent is a letter.
+    if not isinstance(exponent, int) or exponent < -MOST_PLACES or not 0 <= exact <= MOST:
+        raise InvalidInput(field="amount", value=amount, expected=expected)
+    return exact.copy_abs()
+
+
+def _currency(currency: object) -> str:
+    if not isinstance(currency, str) or not _CODE.fullmatch(currency):
+        raise InvalidInput(field="currency", value=currency, expected="a code of 2 to 12 letters and digits, like USD")
+    return currency.upper()
+
+
+def _line(text: object, field: str) -> str:
+    return " ".join(_bounded(text, field, MOST_NAME).split())
+
+
+def _bounded(text: object, field: str, most: int) -> str:
+    said = checked_text(text, field=field)
+    if len(said) > most:
+        raise InvalidInput(field=field, value=said, expected=f"at most {most} characters")
+    return said.strip()
+
+
+def _when(on: object) -> str:
+    if on is None:
+        return ""
+    moment = moment_in(on.isoformat() if isinstance(on, date) else on) if isinstance(on, date | str) else None
+    if moment is None:
+        raise InvalidInput(field="on", value=on, expected="a date or time, or one in ISO 8601, like 2026-03-20")
+    return moment.isoformat()
+
+
+def _told(trade: TradeRecorded) -> str:
+    return f"earned {money(Decimal(trade.amount))} {trade.currency}" + (f" with {trade.skill}" if trade.skill else "")
+
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{1,11}")

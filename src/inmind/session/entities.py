@@ -1,0 +1,188 @@
+"""What a session pays attention to: the window of things, kept current and asked about.
+
+The session hands over what happens; here it becomes sightings in the same commit. Questions about things ("what
+is it", "was this id ever seen") are answered from the state, then from what left the window, then from what other
+sessions of the same resource have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from inmind.core.encoding import digest_of, to_json
+from inmind.core.events.base import Draft, EventPayload, Origin, Trust
+from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
+from inmind.core.events.session import ToolObserved
+from inmind.entities.config import EntityRules
+from inmind.entities.entity import Entity
+from inmind.entities.nouns import same_type
+from inmind.entities.observe import Happening, leaving, sighted
+from inmind.entities.serialize import deserialize, thing_from
+from inmind.entities.window import Entities
+from inmind.errors import InvalidInput, NotFound
+from inmind.session.message_events import heard, last_reply, words_told
+from inmind.session.sibling_entities import Siblings
+from inmind.session.state import SessionState
+from inmind.store.protocol import Appended, Key, Store
+from inmind.store.stream import Decision, Stream
+
+# The resolver's words of two languages, and the guard, are a good part of what importing everything takes: they are
+# imported when somebody asks.
+if TYPE_CHECKING:
+    from inmind.entities.grounding import CallCheck, Told
+    from inmind.entities.references.result import Resolution
+
+
+class Attention:
+    """The entities of one session."""
+
+    def __init__(
+        self,
+        stream: Stream[SessionState],
+        store: Store,
+        siblings: Siblings,
+        rules: EntityRules,
+        own_tool: Callable[[str], bool],
+    ) -> None:
+        self._stream, self._store, self._siblings, self.rules = stream, store, siblings, rules
+        self._own_tool = own_tool
+
+    def told(self, mind: SessionState, drafts: Sequence[Draft]) -> list[Happening]:
+        """What the messages among these drafts tell, and what tools are said to have done."""
+        messages = heard(mind.line, drafts, stream=mind.stream, version=mind.seq, own=self._own_tool)
+        observed = (
+            Happening(draft.payload, draft.origin, f"{mind.stream}#{mind.seq + 1 + place}")
+            for place, draft in enumerate(drafts)
+            if isinstance(draft.payload, ToolObserved)
+        )
+        return [*messages, *observed]
+
+    def brought(self, mind: SessionState, told: Sequence[Happening], behind: int, now: datetime) -> list[Draft]:
+        """What that brings to mind; it will be appended behind so many events."""
+        return self._sighted(mind, told, behind, now) if told else []
+
+    def track(self, entities: Sequence[Any], key: Key | None) -> Appended:
+        """Bring things to the front one by one, so that the last of them comes to stand first."""
+        things = [thing_from(entity, f"entities[{n}]") for n, entity in enumerate(entities)]
+        pins = {(same_type(thing.type), thing.id): thing for thing in things if thing.pinned}
+
+        def decide(mind: SessionState) -> list[Draft]:
+            held = {entity.key for entity in mind.entities if entity.pinned}
+            if pins and len(held | set(pins)) >= self.rules.window:
+                raise InvalidInput(field="entities", value=len(pins), expected=self._most_pinned())
+            seen = [_by_host(EntitiesSeen((thing,))) for thing in things]
+            return [*seen, *(_by_host(EntityPinned(pin.type, pin.id)) for pin in pins.values())]
+
+        # The same things are the same request, in whichever words a host has put them.
+        same = replace(key, request=digest_of([to_json(thing) for thing in things])) if key else None
+        return self._commit(decide, same)
+
+    def restore(self, data: object, key: Key | None = None) -> Appended:
+        """What a checkpoint holds was once shown by tools: that a host hands it in makes it no more than data."""
+        things = deserialize(data)
+        return self._commit(lambda mind: self._restored(things, mind), key)
+
+    def brought_home(self, mind: SessionState, things: Sequence[EntitySighting], now: datetime) -> list[Draft]:
+        """What another session has seen, in front of what is in mind here, and what leaves for it."""
+        return self._with_leaving(mind, self._restored(things, mind), now)
+
+    def pin(self, id: str, type: str | None, key: Key | None, *, pinned: bool) -> Appended:
+        def decide(mind: SessionState) -> list[Draft]:
+            entity = mind.entities.get(id, type)
+            if entity is None or entity not in mind.entities.window:
+                raise NotFound(what=type or "entity in the window", name=id, hint=_where(id, entity, mind.entities))
+            held = sum(e.pinned for e in mind.entities)
+            if pinned and not entity.pinned and held + 1 >= self.rules.window:
+                raise InvalidInput(field="id", value=id, expected=self._most_pinned())
+            return [_by_host(EntityPinned(entity.type, entity.id, pinned))] if pinned != entity.pinned else []
+
+        return self._commit(decide, key)
+
+    def resolve(self, text: str) -> Resolution:
+        from inmind.entities.references.resolve import (
+            resolve,  # its words of two languages are a fifth of what importing us takes
+        )
+
+        mind = self._stream.refresh()
+        said = last_reply(mind.line)
+        fresh = said is not None and all(_place(entity.source) < said.seq for entity in mind.entities)
+        after = said.text if said is not None and fresh else ""
+        return resolve(text, mind.entities, after=after, deep=self._deep(mind), rules=self.rules)
+
+    def check_call(self, tool: str, arguments: Any) -> CallCheck:
+        from inmind.entities.grounding import check_call
+
+        mind = self._stream.refresh()
+        return check_call(
+            tool,
+            arguments,
+            mind.entities,
+            told=lambda: self._told(mind),
+            elsewhere=lambda: self._siblings.of(_owner(mind), but=mind.stream),
+            rules=self.rules,
+        )
+
+    def _restored(self, things: Sequence[EntitySighting], mind: SessionState) -> list[Draft]:
+        what = EntitiesRestored(self._pinnable(things, mind))
+        return [Draft(payload=what, origin=Origin.OPERATOR, trust=Trust.DATA)] if things else []
+
+    def _pinnable(self, things: Sequence[EntitySighting], mind: SessionState) -> tuple[EntitySighting, ...]:
+        """Those of a checkpoint with as many pins as the window has room for, the most recent first."""
+        restored = {(same_type(thing.type), thing.id) for thing in things}
+        room = self.rules.window - 1 - sum(entity.pinned for entity in mind.entities if entity.key not in restored)
+        kept = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
+        return tuple(replace(thing, pinned=(thing.type, thing.id) in kept) for thing in things)
+
+    def _most_pinned(self) -> str:
+        return f"at most {self.rules.window - 1} pinned, so that the window can still move"
+
+    def _sighted(self, mind: SessionState, told: Sequence[Happening], behind: int, now: datetime) -> list[Draft]:
+        version = mind.seq + behind
+        return sighted(mind.entities, told, self.rules, now=now, stream=mind.stream, version=version)
+
+    def _commit(self, decide: Callable[[SessionState], list[Draft]], key: Key | None) -> Appended:
+        """What the host itself says of things, and what leaves for it."""
+
+        def decision(mind: SessionState, now: datetime) -> Decision[SessionState, None]:
+            return Decision(self._with_leaving(mind, decide(mind), now), None)
+
+        return self._stream.commit(decision, key=key).appended
+
+    def _with_leaving(self, mind: SessionState, drafts: list[Draft], now: datetime) -> list[Draft]:
+        foreseen = self._stream.foresee(mind, mind.seq, drafts, now)
+        return [*drafts, *(leaving(foreseen.entities, self.rules) if drafts else [])]
+
+    def _deep(self, mind: SessionState) -> Iterator[Entity]:
+        yield from mind.entities.beyond
+        for other in self._siblings.of(_owner(mind), but=mind.stream):
+            yield from chain(other.window, other.beyond)
+
+    def _told(self, mind: SessionState) -> Told:
+        """The slow way, for an id that no sighting has: everything that this session was told."""
+        events = self._store.read(mind.stream, kind=ToolObserved.kind)
+        observed = (event.payload for event in events if isinstance(event.payload, ToolObserved))
+        return words_told(mind.line, system=mind.standing.system, observed=observed)
+
+
+def _by_host(what: EventPayload) -> Draft:
+    return Draft(payload=what, origin=Origin.OPERATOR)
+
+
+def _where(id: str, entity: Entity | None, entities: Entities) -> str:
+    """What to do about a thing that is not in the window."""
+    if entity is not None:
+        return "it has left the window: bring it back with session.track"
+    other = entities.get(id)
+    return f"it is of another type: {other.type}" if other else "see session.entities for those there are"
+
+
+def _place(event: str) -> int:
+    return int(event.rpartition("#")[2])
+
+
+def _owner(mind: SessionState) -> str:
+    return mind.opened.resource if mind.opened else ""

@@ -1,0 +1,182 @@
+"""Sessions of the older kind, one file each: `<id>.jsonl` with a message a line, and `<id>.meta.json`.
+
+What is known of a session (where it belongs, its title, its model, when it began) stands in the file beside it or in
+lines of its own; the file beside it has the last word.
+
+They are read, never written: the first opening brings the messages into the journal and the file stays as it is. Until
+then a list has only a glance at it: what its lines say is read when it is brought in.
+Nobody has watched over these files, so whatever stands there is skipped and said, and no message is trusted for more
+than a person's words, whatever role it claims.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from codecs import BOM_UTF8
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from inmind.core.events.base import Draft, Trust
+from inmind.core.frozen import frozen
+from inmind.core.json import check_text, is_list, is_object
+from inmind.core.messages import FORMATS
+from inmind.core.text import shortened
+from inmind.errors import InvalidInput
+from inmind.prompt.ingest import message_added
+from inmind.session.state import MOST_TITLE
+from inmind.store.atomic_files import open_plain
+
+log = logging.getLogger("inmind")
+
+_ANTHROPIC = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+
+_ABOUT = frozenset({"session", "session_info"})
+"""Types of the lines that tell of the session instead of being a message."""
+
+
+@frozen(kw_only=True)
+class Legacy:
+    """What is known of such a session at a glance."""
+
+    path: Path
+    file: str
+    """The same inside the home."""
+    changed: datetime
+    messages: int
+    """Lines that look like one."""
+    cwd: str = ""
+    title: str = ""
+    model: str = ""
+    began: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return unquote(self.path.stem)
+
+
+def find_legacy(home: Path, file: str) -> list[Legacy]:
+    """All of this name: theirs were unique only in a folder."""
+    return [found for path in _paths(home) if path.stem == file and (found := _glanced(path, home))]
+
+
+def all_legacy(home: Path, *, but: Container[str]) -> list[Legacy]:
+    """All that are there, but those with these ids: they have been brought in, and their files are not read again."""
+    return [found for path in _paths(home) if unquote(path.stem) not in but and (found := _glanced(path, home))]
+
+
+def messages_of(legacy: Legacy) -> tuple[Draft, ...]:
+    """Everything that was said, to be brought in."""
+    drafts: list[Draft] = []
+    with open_plain(legacy.path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip() or _told(line) is not None:
+                continue
+            try:
+                drafts.append(_draft(_parsed(line)))
+            except (ValueError, RecursionError, InvalidInput) as error:
+                name = legacy.path.name
+                log.warning("%s line %d is not a message and stays only in the file: %s", name, number, error)
+    return tuple(drafts)
+
+
+def _paths(home: Path) -> list[Path]:
+    folders = (folder for folder in (home / "sessions").glob("--*--") if not folder.is_symlink())
+    return sorted(path for folder in folders for path in folder.glob("*.jsonl"))
+
+
+def _glanced(path: Path, home: Path) -> Legacy | None:
+    """None for what cannot be read, which is said: one odd file must not hide all other sessions."""
+    about: dict[str, Any] = {}
+    messages = 0
+    try:
+        with open_plain(path) as file:
+            changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+            for line in file:
+                if (told := _told(line)) is not None:
+                    about |= told | {"created": about.get("created", told.get("timestamp"))}
+                else:
+                    messages += _is_object(line)
+    except OSError as error:
+        log.warning("%s is no session of the older kind and is left alone: %s", path, error.strerror)
+        return None
+    about |= _beside(path)
+    return Legacy(
+        path=path,
+        file=path.relative_to(home).as_posix(),
+        changed=changed,
+        messages=messages,
+        cwd=_words(about, "cwd"),
+        title=shortened(_words(about, "title", "name"), MOST_TITLE),
+        model=_words(about, "model"),
+        began=_time(_words(about, "createdAt", "created_at", "created")),
+    )
+
+
+def _told(line: bytes) -> dict[str, Any] | None:
+    """What a line tells of the session; None for all others, most of which need not be parsed for that."""
+    if b'"session' not in line:
+        return None
+    try:
+        said = _parsed(line)
+    except (ValueError, RecursionError):
+        return None
+    return said if is_object(said) and said.get("type") in _ABOUT else None
+
+
+def _is_object(line: bytes) -> bool:
+    """By its two ends: one that was torn has lost the second."""
+    said = line.removeprefix(BOM_UTF8).strip()
+    return said.startswith(b"{") and said.endswith(b"}")
+
+
+def _parsed(line: bytes) -> Any:
+    return json.loads(line.decode("utf-8-sig", errors="replace"))
+
+
+def _draft(line: Any) -> Draft:
+    wire = line.get("message", line) if is_object(line) else line
+    spoken = FORMATS["anthropic" if _has_anthropic_blocks(wire) else "openai"]
+    spoken.check(wire, field="line")
+    draft = message_added(wire, spoken)
+    return replace(draft, trust=min(draft.trusted, Trust.PERSON))
+
+
+def _has_anthropic_blocks(wire: Any) -> bool:
+    content = wire.get("content") if is_object(wire) else None
+    return is_list(content) and any(is_object(block) and block.get("type") in _ANTHROPIC for block in content)
+
+
+def _beside(path: Path) -> dict[str, Any]:
+    try:
+        with open_plain(path.with_name(f"{path.stem}.meta.json")) as file:
+            meta = _parsed(file.read())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return meta if is_object(meta) else {}
+
+
+def _words(about: Mapping[str, Any], *keys: str) -> str:
+    """The first of these that has words which can be kept."""
+    for key in keys:
+        value = about.get(key)
+        try:
+            check_text(value, key)
+        except InvalidInput:
+            continue
+        if value and "\x00" not in value:
+            return value
+    return ""
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        told = datetime.fromisoformat(text)
+        return (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

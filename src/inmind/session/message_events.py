@@ -1,0 +1,131 @@
+"""What the messages of a conversation say that tools did and people spoke of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from inmind.core.encoding import to_json
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.session import MessageAdded, ToolObserved
+from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Call, Message, Opaque, Part, Result, Text
+from inmind.entities.observe import Happening
+from inmind.entities.outcome import failed
+from inmind.history import Conversation, ConversationEntry
+
+if TYPE_CHECKING:
+    from inmind.entities.grounding import Told
+
+FURTHEST = 64
+"""Messages to look back for the call that a result answers. Providers want it right before; a few allow more."""
+
+
+def heard(
+    line: Conversation, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
+) -> list[Happening]:
+    """What the messages among these drafts tell, in order; they will stand in the stream right after `version`.
+
+    `own`: names of memory's own tools. What they answer came from memory, and is not learned again as if it were new.
+    """
+    told: list[Happening] = []
+    calls: dict[str, Call] = {}
+    for place, draft in enumerate(drafts):
+        if not isinstance(draft.payload, MessageAdded):
+            continue
+        message = FORMATS[draft.payload.format].read(draft.payload.wire)
+        calls.update((call.id, call) for call in message.calls)
+        source = f"{stream}#{version + 1 + place}"
+        said = (one for one in _told_by(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
+        told += [Happening(one, draft.origin, source) for one in said]
+    return told
+
+
+def outcomes_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserved]:
+    """What tools did, by messages that are in the conversation already."""
+    calls: dict[str, Call] = {}
+    for entry in entries:
+        message = FORMATS[entry.format].read(entry.wire)
+        calls.update((call.id, call) for call in message.calls)
+        yield from (_outcome(result, calls.get(result.id), entry.wire) for result in message.results)
+
+
+@frozen
+class LastReply:
+    """What the model said, and where that stands in the stream."""
+
+    text: str
+    seq: int
+
+
+def last_reply(line: Conversation) -> LastReply | None:
+    """The words that the model said last."""
+    for entry in reversed(line[max(0, len(line) - FURTHEST) :]):
+        message = FORMATS[entry.format].read(entry.wire)
+        if message.role == "assistant" and message.text:
+            return LastReply(message.text, entry.seq)
+    return None
+
+
+def words_told(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> Told:
+    """Everything that was said in a session, but by the model.
+
+    What a failed call answers is left out: it repeats an id that does not exist.
+    """
+    from inmind.entities.grounding import Told  # the guard is imported when somebody asks
+
+    people: list[str] = []
+    operator = [to_json(system)] if system else []
+    tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or failed(outcome.result))]
+    for entry in line:
+        message = FORMATS[entry.format].read(entry.wire)
+        for result in message.results:
+            if not (result.error or failed(_answer(result))):
+                tools += _texts(result.parts)
+        if message.role != "assistant":
+            said = people if message.role == "user" else tools if message.role == "tool" else operator
+            said += _texts(message.parts)
+    return Told(operator="\n".join(operator), people="\n".join(people), tools="\n".join(tools))
+
+
+def _told_by(
+    message: Message, line: Conversation, calls: dict[str, Call], draft: Draft
+) -> Iterator[str | ToolObserved]:
+    for result in message.results:
+        call = calls.get(result.id) or _call_before(line, result.id)
+        yield _outcome(result, call, draft.payload.wire if isinstance(draft.payload, MessageAdded) else {})
+    if draft.origin is Origin.USER and message.text:
+        yield message.text
+
+
+def _outcome(result: Result, call: Call | None, wire: Mapping[str, Any]) -> ToolObserved:
+    return ToolObserved(
+        tool=call.name if call else str(wire.get("name") or ""),
+        arguments=call.arguments if call else None,
+        result=_answer(result),
+        error=result.error,
+        call_id=result.id,
+    )
+
+
+def _call_before(line: Conversation, id: str) -> Call | None:
+    for entry in reversed(line[max(0, len(line) - FURTHEST) :]):
+        for call in FORMATS[entry.format].read(entry.wire).calls:
+            if call.id == id:
+                return call
+    return None
+
+
+def _answer(result: Result) -> Any:
+    """The texts of an answer: one as it is, several as the content blocks that they were."""
+    texts = [part.text for part in result.parts if isinstance(part, Text)]
+    return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
+
+
+def _texts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, Opaque):
+            yield to_json(part.body)

@@ -1,0 +1,217 @@
+"""meta.json: a session at a glance, for lists of sessions and for whoever looks into the folder.
+
+A list must not read thousands of journals, so it takes its numbers from here wherever the file is as new as the stream.
+The file is a view and is written anew when a session opens, whatever has become of it. Only its title is a person's to
+edit: the next opening makes it the session's.
+
+A session has one title, the journal's, and the last word wins: whoever renames a session that is open speaks after
+whoever has edited its file. Where the order cannot be told, since a writer was killed in between, the file wins.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.prompt import PromptPrepared, UsageReported
+from inmind.core.events.session import Compacted, MessageAdded, SessionImported, SessionOpened, SessionTitled
+from inmind.core.frozen import frozen
+from inmind.core.json import check_text, is_object
+from inmind.core.text import shortened
+from inmind.documents.document import ARCHIVE
+from inmind.errors import Damaged, InmindError, InvalidInput, StoreError
+from inmind.session.state import MOST_TITLE, SessionState, title_after
+from inmind.store.atomic_files import Folder
+from inmind.store.protocol import Begun, Store
+from inmind.store.stream import Stream
+
+log = logging.getLogger("inmind")
+
+FILE = "meta.json"
+
+EVERY = 200
+"""Events between two writings while a session runs. It is also written when the session opens and closes, and as soon
+as it has a title or another model: those are what people look for in a list."""
+
+SHARE = 20
+"""A long session is written once in a twentieth of its length: counting its events reads all of them."""
+
+_MOST_BYTES = 65_536
+
+
+@frozen(kw_only=True)
+class Glance:
+    """What the file says that a list shows, as of event `version`; of event 0, if its numbers cannot be believed."""
+
+    title: str = ""
+    model: str = ""
+    created: str = ""
+    version: int = 0
+    messages: int = 0
+    calls: int = 0
+    updated: str = ""
+
+
+def glance(folder: Folder) -> Glance:
+    """Anybody may have written there: what does not read says nothing."""
+    said = _said(folder)
+    texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
+    numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
+    return Glance(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
+
+
+def brought_up(said: Glance, store: Store, begun: Begun) -> Glance:
+    """What the file says, as far as it is as new as the journal, which is asked for the rest; where there is no file,
+    for all of it."""
+    stream = begun.first.stream
+    if said.version != begun.version:
+        kinds = store.summary(stream).kinds
+        said = replace(
+            said,
+            messages=kinds.get(MessageAdded.kind, 0),
+            calls=kinds.get(PromptPrepared.kind, 0),
+            updated=begun.updated.isoformat(),
+        )
+    if said.messages and not said.title:
+        with suppress(Damaged):  # whoever opens it is told; a list goes on
+            title, model = _called(store, stream, begun.version)
+            said = replace(said, title=title, model=said.model or model)
+    return said
+
+
+class MetaFile:
+    """Keeps meta.json of one session."""
+
+    def __init__(self, folder: Folder, stream: Stream[SessionState], store: Store) -> None:
+        self._folder, self._stream, self._store = folder, stream, store
+        self._version = -1
+        self._called: tuple[str, str] | None = None
+
+    def take_in(self) -> None:
+        """Make a title that somebody has written into the file the session's own."""
+        try:
+            if title := self._edited(self._stream.state):
+                self._stream.append(Draft(payload=SessionTitled(title), origin=Origin.FILE))
+        except StoreError as error:
+            log.warning("the title in %s was not taken in: %s", self._folder.path / FILE, error)
+
+    def lags(self, mind: SessionState) -> bool:
+        due = max(EVERY, self._version // SHARE)
+        return mind.seq - self._version >= due or self._called != (mind.title, mind.model)
+
+    def write(self, mind: SessionState) -> str:
+        """Answers with what went wrong, if anything: a view may lag, a call must not fail."""
+        if mind.seq == self._version or mind.opened is None:
+            return ""
+        renamed = self._renamed()
+        # Also when it fails: a place that cannot be written is not tried again at every call.
+        self._version, self._called = mind.seq, (mind.title, mind.model)
+        try:
+            with self._folder.locked():
+                title = "" if renamed else self._edited(mind)
+                data = self._written(mind, mind.opened, title=title or mind.title)
+                if self._folder.read(FILE, most=len(data)).data != data:
+                    self._folder.replace(FILE, data)
+        except InmindError as error:
+            return f"{FILE} could not be brought up to date: {error}"
+        return ""
+
+    def _renamed(self) -> bool:
+        """Has somebody named the session since we last wrote the file?"""
+        return self._version > 0 and bool(
+            self._store.read(self._stream.name, after=self._version, kind=SessionTitled.kind)
+        )
+
+    def _edited(self, mind: SessionState) -> str:
+        """The title in the file, if somebody has written it there; it stays until the next opening takes it in.
+
+        The file may lag, after a kill for one: an old title is none that somebody wrote. What it had to say when it was
+        written is in the journal, so that can be told without keeping anything beside it.
+        """
+        said = glance(self._folder)
+        title = shortened(said.title, MOST_TITLE)
+        if title in ("", mind.title) or not 0 < said.version <= mind.seq:
+            return ""
+        return "" if title == self._stream.at(said.version).title else title
+
+    def _written(self, mind: SessionState, opened: SessionOpened, *, title: str) -> bytes:
+        summary = self._store.summary(mind.stream)
+        first, *begun = self._store.read(mind.stream, until=2)
+        older = next((event.payload for event in begun if isinstance(event.payload, SessionImported)), None)
+        meta = {
+            "id": mind.stream.removeprefix("session/"),
+            "title": title,
+            "model": mind.model,
+            "resource": opened.resource,
+            "cwd": opened.cwd,
+            "language": opened.language,
+            "parent": opened.parent or None,
+            "imported": older.file if older else None,
+            "messages": summary.kinds.get(MessageAdded.kind, 0),
+            "messages_in_history": len(mind.line),
+            "calls": summary.kinds.get(PromptPrepared.kind, 0),
+            "compactions": summary.kinds.get(Compacted.kind, 0),
+            "archives": sum(path.startswith(ARCHIVE) for path in mind.documents.by_path),
+            "created": (older and older.began) or first.at.isoformat(),
+            "updated": summary.updated.isoformat(),
+            "asked": mind.standing.asked.isoformat() if mind.standing.asked else None,
+            "version": mind.seq,
+        }
+        return (json.dumps(meta, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _called(store: Store, stream: str, version: int) -> tuple[str, str]:
+    """The title of a session and the model that last answered, without going through all that was said in it.
+
+    A title is given by whoever named it last, or else by the first words of a person; so both ends tell, nearly always.
+    """
+    named = store.read(stream, kind=SessionTitled.kind)
+    said = (
+        event
+        for after, until in _pieces(version)
+        for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind)
+    )
+    first_words = (words for event in said if (words := title_after("", event)))
+    used = (
+        event.payload
+        for after, until in _pieces(version)
+        for event in reversed(store.read(stream, after=version - until, until=version - after, kind=UsageReported.kind))
+    )
+    older = (event.payload for event in store.read(stream, until=2, kind=SessionImported.kind))
+    answered = (what for what in chain(used, older) if isinstance(what, UsageReported | SessionImported))
+    title = title_after("", named[-1]) if named else next(first_words, "")
+    return title, next((what.model for what in answered if what.model), "")
+
+
+def _pieces(length: int) -> Iterator[tuple[int, int]]:
+    """A stream in a few pieces, each ten times as long as the one before."""
+    after, size = 0, 100
+    while after < length:
+        yield after, min(after + size, length)
+        after, size = after + size, size * 10
+
+
+def _said(folder: Folder) -> dict[str, Any]:
+    try:
+        said = json.loads(folder.read(FILE, most=_MOST_BYTES).data or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if is_object(said) else {}
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_text(value: object) -> bool:
+    try:
+        check_text(value, FILE)
+    except InvalidInput:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Where somebody's notes go: a resource's, or those of a session that is nobody's in particular.
+
+A note is safe when `take` answers, which waits for the journal and for nothing else: the page that shows it, and what
+finds it by its meaning, follow in a moment. So it is the same whether it was taken in a session or beside all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from inmind.core.events.base import Draft
+from inmind.core.events.codec import encode
+from inmind.core.events.crystals import NoteAdded
+from inmind.search.note import Note, checked_taker
+from inmind.session.backend import Files
+from inmind.store.stream import Stream, key_for
+
+Soon = Callable[[str, Callable[[], object]], None]
+"""Have something done in a moment, under a name by which twice is once."""
+
+
+class Notebook:
+    """The notes of one stream."""
+
+    def __init__(self, stream: Stream[Any], files: Files, *, soon: Soon, keep_found: Callable[[], None]) -> None:
+        self._stream, self._files, self._soon, self._keep_found = stream, files, soon, keep_found
+
+    def take(self, what: NoteAdded, *, origin: object, key: str | None) -> Note:
+        """`origin`: whose words it is."""
+        taker, name = checked_taker(origin), self._stream.name
+        named = None if key is None else key_for(key, "note", encode(what), taker)
+        appended = self._stream.append(Draft(payload=what, origin=taker), key=named)
+        self.show()
+        return Note(at=appended.at, id=f"{name}#{appended.first}", repeated=appended.repeated)
+
+    def show(self) -> None:
+        """What was taken stands on its page in a moment, and is found."""
+        self._soon(f"notes of {self._stream.name}", self._files.publish)
+        self._keep_found()

@@ -1,0 +1,132 @@
+"""What happens, entered on overview.md while it happens.
+
+Hosts say it, and rules read it off what tools did; the index of pages follows whoever wrote them. All of it goes into
+the commit of what it is about, so that one undo takes back both. A decision may be taken twice, or come to nothing, so
+nothing is remembered here that is not in the state: only answers that would be worked out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from inmind.core.events.base import Draft, Trust
+from inmind.core.events.session import ToolObserved
+from inmind.documents.document import Documents
+from inmind.documents.overview.event_log import Noted, occurrence
+from inmind.documents.overview.maintain import kept_up
+from inmind.documents.overview.tool_rules import Outcome, occurrences
+from inmind.entities.observe import Happening
+from inmind.entities.outcome import exit_code, failed, says_failed
+from inmind.entities.parse_result import is_object, looks_like_json, readings
+from inmind.history import Conversation
+from inmind.session.message_events import FURTHEST, outcomes_in
+from inmind.session.state import SessionState
+from inmind.store.protocol import Appended, Key
+from inmind.store.stream import Decision, Stream
+
+
+class Chronicle:
+    """The overview of one session, as far as memory itself keeps it."""
+
+    def __init__(self, stream: Stream[SessionState], own_tool: Callable[[str], bool]) -> None:
+        self._stream, self._own_tool = stream, own_tool
+        self._current: tuple[Documents, Noted] | None = None
+        """What the overview was last seen to be current for."""
+        self._worked: tuple[int, str, frozenset[str]] = (0, "", frozenset())
+        """A beginning of the conversation, by its length and its name, and the tools that have worked in it."""
+
+    def event(self, kind: str, text: str, key: Key | None) -> Appended:
+        """Something that the host says has happened."""
+        told = occurrence(kind, text)
+
+        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, None]:
+            return Decision(kept_up(mind.documents, mind.language, [told], noted=mind.noted), None)
+
+        return self._stream.commit(decide, key=key).appended
+
+    def entered(
+        self, mind: Callable[[], SessionState], before: SessionState, told: Sequence[Happening], *, wrote: bool
+    ) -> list[Draft]:
+        """What is entered for what tools did, and for pages that were written. `mind`: what is then in mind.
+
+        `before`: what was in mind until then. `wrote`: whether pages were among what happened.
+        """
+        done = [
+            (outcome_of(one.said), one.source)
+            for one in told
+            if isinstance(one.said, ToolObserved) and not self._own_tool(one.said.tool)
+        ]
+        language = before.language
+        occurred = occurrences(
+            (outcome for outcome, _ in done),
+            before.noted,
+            worked=lambda tool: tool in before.worked or tool in self._worked_in(before.line),
+            language=language,
+        )
+        if not occurred and not wrote and (before.documents, before.noted) == self._current:
+            return []
+        then = mind()
+        sources = tuple(dict.fromkeys(source for _, source in done)) if occurred else ()
+        drafts = kept_up(then.documents, language, occurred, noted=then.noted, trust=Trust.DATA, sources=sources)
+        if not drafts:
+            self._current = (then.documents, then.noted)
+        return drafts
+
+    def catch_up(self) -> bool:
+        """Enter what follows from pages that people wrote as files; answers whether there was anything to enter."""
+
+        def decide(mind: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, Noted]]:
+            drafts = kept_up(mind.documents, mind.language, noted=mind.noted)
+            return Decision(drafts, (mind.documents, mind.noted))
+
+        state = self._stream.state
+        if (state.documents, state.noted) == self._current:
+            return False
+        done = self._stream.commit(decide)
+        if not done.events:
+            self._current = done.answer
+        return bool(done.events)
+
+    def _worked_in(self, line: Conversation) -> frozenset[str]:
+        """The tools that have worked, by the conversation alone. It is read on from where it was read before."""
+        length, name, worked = self._worked
+        if not line.begins_with(length, name):
+            length, worked = 0, frozenset[str]()
+        if length < len(line):
+            outcomes = outcomes_in(line[max(0, length - FURTHEST) :])
+            worked |= {one.tool for one in outcomes if one.tool not in worked and not (one.error or failed(one.result))}
+            self._worked = (len(line), line.name(), worked)
+        return worked
+
+
+def outcome_of(told: ToolObserved) -> Outcome:
+    """What a tool did, read once for all rules."""
+    answer = readings(told.result)
+    return Outcome(
+        tool=told.tool,
+        arguments=_given(told.arguments),
+        result=next(filter(_is_words, answer), answer[-1]),
+        failed=told.error or any(map(says_failed, answer)),
+        exit_code=exit_code(answer[-1]),
+    )
+
+
+def _is_words(value: Any) -> bool:
+    """Words are quoted as they were said, though they can be read as YAML: "Error: disk full"."""
+    return isinstance(value, str) and not looks_like_json(value)
+
+
+def _given(arguments: Any) -> Any:
+    """Arguments as values: in the conversation they are the text that a model wrote, and so is many a list in them."""
+    given = _written_down(arguments)
+    if not is_object(given):
+        return given
+    lists = {key: _written_down(item) for key, item in given.items() if isinstance(item, str) and item[:1] == "["}
+    return given | lists
+
+
+def _written_down(value: Any) -> Any:
+    """Not read any further than to where it is no text: what is called content there is no answer's."""
+    return next((one for one in readings(value) if not isinstance(one, str)), value)

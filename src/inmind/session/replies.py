@@ -1,0 +1,506 @@
+"""A reply, carried out: what the model said goes into the journal, and what it asked of its memory is done.
+
+A door may also call one tool by itself, where no reply is around it: an agent elsewhere keeps its own conversation, and
+only what it does to its memory is told here.
+
+A reply may call memory's tools, the host's, both, and tools that nobody has. Memory's are carried out in the order of
+the calls, each on what the one before it left; the host's are left alone; one that nobody has is answered, since a call
+without an answer stops the conversation. All of it is one decision, so that it happens once or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
+
+from inmind.core.encoding import digest, digest_of, to_json
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.crystals import SearchRecorded
+from inmind.core.events.prompt import UsageReported
+from inmind.core.events.session import Reverted
+from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS, format_named
+from inmind.core.messages.model import Call, Message, Result, Text
+from inmind.core.messages.replies import Reply, read_reply
+from inmind.documents.document import Scope
+from inmind.documents.scratchpad.state import State, changed_by
+from inmind.history import Conversation, ConversationEntry
+from inmind.history.compaction.build import Made
+from inmind.prompt.ingest import message_added, tool_names
+from inmind.prompt.layers.scratchpad import SCRATCHPAD, scratchpad_of
+from inmind.prompt.state import Standing
+from inmind.search.query import Hit, Query
+from inmind.session.context import Parts
+from inmind.session.recorded import Recorded, recorded
+from inmind.session.state import ResourceState, SessionState
+from inmind.session.tools.tools import (
+    Answer,
+    Called,
+    InMind,
+    Reach,
+    adds_tools,
+    carry_out,
+    cut_off,
+    unknown,
+    whose,
+)
+from inmind.store.protocol import Appended, Key
+from inmind.store.stream import Decision, key_for
+
+log = logging.getLogger("inmind")
+
+R = TypeVar("R")
+
+_SEARCH = "memory_search"
+
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
+LEAST_NAME = 16
+"""Characters of a reply's id that make it a name. Some servers count their replies, or give all of them the same id."""
+
+
+class Followed(NamedTuple):
+    """What comes with something, in its commit."""
+
+    here: list[Draft]
+    """In the session's stream."""
+    abroad: list[Draft]
+    """In the resource's."""
+
+
+class LookedUp(NamedTuple):
+    """A search of the model's."""
+
+    found: bool
+    by: str
+    """The event that called for it, or, where it was called by itself, that tells of it."""
+
+
+@frozen
+class Done:
+    """A reply that was recorded: what the host is told, and what was appended for it."""
+
+    recorded: Recorded
+    events: Sequence[Event] = ()
+
+
+@frozen
+class DoneCall:
+    """A tool that was called by itself: what the door is told, and what was appended to the session's stream for it."""
+
+    called: Called
+    events: Sequence[Event] = ()
+
+
+@frozen
+class _Owned:
+    """What the resource has, and the number of the last event that it was folded from."""
+
+    belongings: ResourceState
+    version: int
+
+
+class _Known:
+    """What the model knows of memory while calls of its are carried out.
+
+    It wrote all of the calls before it had heard any answer. So beyond what it had seen, by the events that had written
+    that, it knows what it writes itself; what the calls are answered it will know from the next reply on (`told`).
+    """
+
+    def __init__(self, seen: Mapping[str, Sequence[str]]) -> None:
+        self.seen = dict(seen)
+        self.told: dict[str, str] = {}
+        self.pad: State | None = None
+
+    @classmethod
+    def by_prompt(cls, knew: SessionState) -> Self:
+        """By the last prompt, and by what its calls were answered since."""
+        paths = {**knew.shown, **knew.heard}
+        return cls({path: (knew.shown.get(path, ""), knew.heard.get(path, "")) for path in paths})
+
+    def take(self, answer: Answer, before: str, after: str) -> None:
+        """An answer; with the events that had written what it is about, and have now. None where there is no such."""
+        self.told.update(answer.shows)
+        for draft in answer.drafts:
+            self.pad = changed_by(draft.payload, self.pad)
+        if not after:
+            return
+        knew = answer.whole or before in self.seen.get(answer.about, ())
+        if answer.whole or (answer.drafts and (knew or self.told.get(answer.about) == before)):
+            self.told[answer.about] = after
+        if answer.drafts and knew:
+            self.seen[answer.about] = (after, after)
+
+
+class _Work:
+    """Calls that are carried out one after the other, each on what the one before it has left."""
+
+    def __init__(self, mind: SessionState, owned: _Owned, known: _Known) -> None:
+        self.state, self.belongings, self.version, self.known = mind, owned.belongings, owned.version, known
+        self.drafts: list[Draft] = []
+        self.abroad: list[Draft] = []
+        """What happens in the resource's stream."""
+        self.answers: list[Answer] = []
+        self.lookups: list[LookedUp] = []
+
+    @property
+    def owned(self) -> _Owned:
+        return _Owned(self.belongings, self.version + len(self.abroad))
+
+    @property
+    def called(self) -> Called:
+        """What the last call is told, where it stands by itself."""
+        answer = self.answers[-1]
+        return Called(
+            said=answer.said,
+            content=dict[str, Any]() if answer.error else answer.content,
+            error=answer.error,
+            code=answer.code,
+            seen=self.known.told,
+        )
+
+    @property
+    def took_effect(self) -> bool:
+        return not any(answer.refused for answer in self.answers)
+
+
+class ReplyExecutor:
+    """What one session does with replies, and with tools that are called by themselves.
+
+    `followed`: what comes with some drafts, in their commit; `recalled`: what comes with searches, abroad. `prepared`:
+    what was in mind right after some call was prepared. `compact`: what a compaction comes to that the model asks for.
+    `search`: what deep memory answers it. `in_mind`: what memory would say in a prompt.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        followed: Callable[[SessionState, datetime, Sequence[Draft]], Followed],
+        recalled: Callable[[SessionState, datetime, Sequence[LookedUp]], list[Draft]],
+        prepared: Callable[[int], SessionState],
+        compact: Callable[[SessionState, dict[str, Any]], Made],
+        search: Callable[[Query], Sequence[Hit]],
+        in_mind: Callable[[SessionState, datetime], InMind],
+    ) -> None:
+        self._stream, self._resource, self._store = parts.stream, parts.resource, parts.store
+        self._attention, self._ancestors, self._setup = parts.attention, parts.ancestors, parts.setup
+        self._followed, self._recalled = followed, recalled
+        self._prepared, self._compact, self._search, self._in_mind = prepared, compact, search, in_mind
+
+    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> Done:
+        """Store it and carry it out, once."""
+        spoken = None if format is None else format_named(format).name
+        mind, _ = self._stream.refresh(), self._resource.refresh()
+        then = mind if call in (None, mind.standing.calls) else self._prepared(call)
+        asked = then.standing
+        read = read_reply(reply, format=spoken, hint=asked.format or "openai")
+        named, undone = key_for(key, "record", read.wires), list[Appended]()
+        if named is None:
+            named, undone = self._key(_key(read, asked.calls, mind.line))
+        owned = self._before(undone)
+
+        def decide(mind: SessionState, now: datetime) -> Decision[SessionState, list[Answer]]:
+            work = self._carried_out(mind, now, asked, read, mind if call is None else then, owned)
+            decision = self._decision(mind, now, work, work.answers)
+            return replace(decision, beside=()) if owned else decision
+
+        done = self._stream.commit(decide, key=named, beside=self._resource)
+        if done.answer is None:
+            first, last = done.appended.first, done.appended.last
+            events = self._store.read(self._stream.name, after=first - 1, until=last)
+            return Done(recorded(events, whole=read.whole, repeated=True))
+        diagnostics = tuple(answer.diagnostic for answer in done.answer if answer.diagnostic)
+        for diagnostic in diagnostics:
+            log.warning("%s: %s", self._stream.name, diagnostic)
+        return Done(recorded(done.events, whole=read.whole, diagnostics=diagnostics), done.events)
+
+    def call(
+        self, tool: str, arguments: Any, *, scope: Scope, reads_only: bool, seen: Mapping[str, str], key: str | None
+    ) -> DoneCall:
+        """Carry out one tool by itself, once, in the stream of whom it changes something for.
+
+        What is refused has not happened, and keeps no key. What was done under its key before is told as it was told
+        then, unless the session has taken it back: then it is another call. What only reads is read again.
+        """
+        call = Call("", tool, to_json(arguments))
+        mind, _ = self._stream.refresh(), self._resource.refresh()
+        # Sessions share their resource's stream, and each has keys of its own.
+        named = key_for(key, "call" if scope == "thread" else f"call:{digest(mind.stream)}", tool, arguments)
+        undone = list[Appended]()
+        if named is not None and scope == "thread":
+            named, undone = self._key(named)
+        abroad_already = self._before(undone) is not None
+
+        def here(mind: SessionState, now: datetime) -> Decision[SessionState, Called]:
+            work = self._called(call, mind, self._owned, self._known_by(seen), now)
+            decision = replace(self._decision(mind, now, work, work.called), binding=work.took_effect)
+            return replace(decision, beside=()) if abroad_already else decision
+
+        def abroad(belongings: ResourceState, now: datetime) -> Decision[ResourceState, Called]:
+            owned = _Owned(belongings, self._resource.version)
+            work = self._called(call, self._stream.state, owned, self._known_by(seen), now)
+            return Decision(work.abroad, work.called, binding=work.took_effect)
+
+        if scope == "thread":
+            mine = self._stream.commit(here, key=named, beside=self._resource)
+            if mine.answer is not None:
+                return DoneCall(mine.answer, mine.events)
+            if reads_only:
+                again = self._stream.suppose(here).answer
+            else:
+                then = self._stream.at(mine.appended.first - 1)
+                again = self._told_again(call, then, self._owned, seen, mine.appended.at)
+        else:
+            theirs = self._resource.commit(abroad, key=named)
+            if theirs.answer is not None:
+                return DoneCall(theirs.answer)
+            before = theirs.appended.first - 1
+            owned = _Owned(self._resource.at(before), before)
+            again = self._told_again(call, mind, owned, seen, theirs.appended.at)
+        return DoneCall(replace(again, repeated=True))
+
+    def _called(self, call: Call, mind: SessionState, owned: _Owned, known: _Known, now: datetime) -> _Work:
+        """One call and nothing else, carried out by somebody who knows so much."""
+        work = _Work(mind, owned, known)
+        known.pad = self._pad_known(mind, owned.belongings, known.seen.get(SCRATCHPAD, ()), done=False)
+        self._take(work, call, carry_out(call, self._reach(work, now)), "", now)
+        return work
+
+    def _told_again(
+        self, call: Call, mind: SessionState, owned: _Owned, seen: Mapping[str, str], now: datetime
+    ) -> Called:
+        """What a call was told that took effect, decided once more on what there was then.
+
+        Then it was not held up by anything that its caller had not seen, whatever the caller has seen by now. What came
+        of it is known to who wrote all of it, or knows what there was before, or what came of it.
+        """
+        work = self._called(call, mind, owned, self._all_known(mind, owned.belongings), now)
+        told, (answer,) = work.called, work.answers
+        before, after = self._source(answer.about, mind, owned.belongings), told.seen.get(answer.about)
+        knew = answer.whole or seen.get(answer.about) in (before, after)
+        return told if knew else replace(told, seen={})
+
+    @property
+    def _owned(self) -> _Owned:
+        return _Owned(self._resource.state, self._resource.version)
+
+    def _all_known(self, mind: SessionState, belongings: ResourceState) -> _Known:
+        pages = {path: page.source for path, page in mind.documents.by_path.items()}
+        seen = {**pages, SCRATCHPAD: self._source(SCRATCHPAD, mind, belongings)}
+        return _Known({path: (event,) for path, event in seen.items()})
+
+    def _known_by(self, seen: Mapping[str, str]) -> _Known:
+        """By what a caller says that it was told. An event that there is none of makes nothing known."""
+        last = {self._stream.name: self._stream.version, self._resource.name: self._resource.version}
+
+        def is_one(path: str, event: str) -> bool:
+            stream, _, seq = event.rpartition("#")
+            whose = stream == self._stream.name or (path == SCRATCHPAD and stream in last)
+            return whose and _NUMBER.fullmatch(seq) is not None and int(seq) <= last[stream]
+
+        return _Known({path: (event,) for path, event in seen.items() if is_one(path, event)})
+
+    def _decision(self, mind: SessionState, now: datetime, work: _Work, answer: R) -> Decision[SessionState, R]:
+        """What was worked out, with all that follows from it."""
+        followed = self._followed(mind, now, work.drafts)
+        abroad = [*work.abroad, *followed.abroad, *self._recalled(mind, now, work.lookups)]
+        return Decision([*work.drafts, *followed.here], answer, beside=abroad)
+
+    def _carried_out(
+        self, mind: SessionState, now: datetime, asked: Standing, reply: Reply, knew: SessionState, owned: _Owned | None
+    ) -> _Work:
+        """The reply, what its calls of memory tools change, and their answers.
+
+        `knew`: what was in mind when the model was asked. `owned`: what the resource had before this, where it was done
+        there already.
+        """
+        spoken = FORMATS[reply.format]
+        said = [message_added(wire, spoken) for wire in reply.wires]
+        state = self._stream.foresee(mind, mind.seq, said, now)
+        work = _Work(state, owned or self._owned, _Known.by_prompt(knew))
+        work.drafts += said
+        seen = work.known.seen.get(SCRATCHPAD, ())
+        work.known.pad = self._pad_known(state, work.belongings, seen, done=owned is not None)
+        results: list[Result] = []
+        for place, call in _calls(reply):
+            answer = self._answer(call, reply, asked, self._reach(work, now))
+            if answer is not None:
+                self._take(work, call, answer, f"{mind.stream}#{mind.seq + 1 + place}", now, done=owned is not None)
+                results.append(Result(call.id, (Text(answer.said),), error=answer.error))
+        if results:
+            wires = spoken.write([Message("tool", tuple(results))])
+            first, *others = (message_added(wire, spoken, ours=True) for wire in wires)
+            shown = tuple(work.known.told.items())
+            work.drafts += [replace(first, payload=replace(first.payload, shown=shown)), *others]
+        work.drafts += _usage(asked, reply)
+        return work
+
+    def _take(self, work: _Work, call: Call, answer: Answer, by: str, now: datetime, *, done: bool = False) -> None:
+        """What a call was answered, entered into the work. `by`: the event that it stands in, where there is one.
+
+        `done`: what belongs to the resource was changed by it before.
+        """
+        drafts = [replace(draft, sources=(by, *draft.sources)) if by else draft for draft in answer.drafts]
+        before = self._source(answer.about, work.state, work.belongings)
+        if answer.scope == "thread":
+            work.state = self._stream.foresee(work.state, work.state.seq, drafts, now)
+            work.drafts += drafts
+        else:
+            owned = work.owned
+            work.belongings = self._resource.foresee(owned.belongings, owned.version, drafts, now)
+            work.abroad += drafts
+        after = self._source(answer.about, work.state, work.belongings)
+        if done and after.startswith(f"{self._resource.name}#"):
+            after = ""  # nothing is appended there once more
+        work.known.take(answer, before, after)
+        work.answers.append(answer)
+        if call.name == _SEARCH and not answer.error:
+            found = any(isinstance(one.payload, SearchRecorded) and one.payload.found for one in drafts)
+            work.lookups.append(LookedUp(found, by or f"{work.state.stream}#{work.state.seq}"))
+
+    def _answer(self, call: Call, reply: Reply, asked: Standing, reach: Reach) -> Answer | None:
+        match self._whose(call, asked, reach.mind):
+            case "memory":
+                return carry_out(call, reach) if reply.whole else cut_off()
+            case "nobody":
+                return unknown(call, tool_names(asked.all_tools or ()))
+            case _:
+                return None
+
+    def _whose(self, call: Call, asked: Standing, mind: SessionState) -> str:
+        """By the tools of the prompt that was answered. Memory has no custom tools."""
+        if call.custom:
+            return "host"
+        said = (FORMATS[entry.format].read(entry.wire) for entry in mind.line)
+        return whose(
+            call.name,
+            asked.tools,
+            lambda: adds_tools(said),
+            offered=asked.offered,
+            remembers=self._setup.memory_tools,
+        )
+
+    def _pad_known(
+        self, mind: SessionState, belongings: ResourceState, seen: Sequence[str], *, done: bool
+    ) -> State | None:
+        """The scratchpad as the model knew it, by the events that wrote what it was shown; None if it was not.
+
+        `done`: what belongs to the resource was changed by this reply before, so the model knew what there was.
+        """
+        layer = scratchpad_of(self._setup.layers)
+        if layer is None:
+            return None
+        pads, stream = (mind.pads, self._stream) if layer.scope == "thread" else (belongings.pads, self._resource)
+        if layer.source(stream.name, pads) in seen or (done and layer.scope == "resource"):
+            return layer.held(pads)
+        seqs = [_seq(id) for id in seen if id.startswith(f"{stream.name}#")]
+        return layer.held(stream.at(max(seqs)).pads) if seqs else None
+
+    def _page_then(self, seen: Mapping[str, Sequence[str]], path: str) -> str:
+        seqs = [_seq(id) for id in seen.get(path, ()) if id]
+        return self._stream.at(max(seqs)).documents.text(path) if seqs else ""
+
+    def _source(self, path: str, mind: SessionState, belongings: ResourceState) -> str:
+        """The event that wrote a page, or the scratchpad, as it is."""
+        layer = scratchpad_of(self._setup.layers)
+        if path == SCRATCHPAD and layer is not None:
+            if layer.scope == "thread":
+                return layer.source(mind.stream, mind.pads)
+            return layer.source(self._resource.name, belongings.pads)
+        page = mind.documents.by_path.get(path)
+        return page.source if page else ""
+
+    def _reach(self, work: _Work, now: datetime) -> Reach:
+        mind, owned, known = work.state, work.owned, work.known
+        nexts = {"thread": f"{mind.stream}#{mind.seq + 1}", "resource": f"{self._resource.name}#{owned.version + 1}"}
+        return Reach(
+            now=now,
+            mind=mind,
+            belongings=owned.belongings,
+            ancestors=[stream.state for stream in self._ancestors],
+            layers=self._setup.layers,
+            seen=known.seen,
+            page_then=partial(self._page_then, known.seen),
+            pad_seen=known.pad,
+            next_id=nexts.__getitem__,
+            resolve=self._attention.resolve,
+            search=self._search,
+            compact=partial(self._compact, mind),
+            in_mind=partial(self._in_mind, mind, now),
+        )
+
+    def _key(self, key: Key) -> tuple[Key, list[Appended]]:
+        """The key of a reply, as long as nobody has taken it back: then it is another, beside what was undone."""
+        taken_back: list[Appended] = []
+        while (known := self._store.receipt(self._stream.name, key)) is not None and self._is_undone(known):
+            key = replace(key, value=f"{key.value} {known.last}")
+            taken_back.append(known)
+        return key, taken_back
+
+    def _is_undone(self, done: Appended) -> bool:
+        """Is it out of the state? An undo may itself have been undone, by going back to an event behind it."""
+        reverted = self._store.read(self._stream.name, after=done.last, kind=Reverted.kind)
+        now = reverted[-1].seq if reverted else done.last
+        for event in reversed(reverted):
+            if event.seq <= now and isinstance(event.payload, Reverted):
+                now = event.payload.to
+                if now < done.last:
+                    return True
+        return False
+
+    def _before(self, undone: Sequence[Appended]) -> _Owned | None:
+        """What the resource had before the replies that were taken back; None if they changed nothing there.
+
+        An undo leaves alone what belongs to the resource, so that is done once, however often a reply is recorded.
+        """
+        said = {f"{self._stream.name}#{seq}" for done in undone for seq in range(done.first, done.last + 1)}
+        events = self._store.read(self._resource.name) if said else ()
+        changed = next((event for event in events if said.intersection(event.sources)), None)
+        return _Owned(self._resource.at(changed.seq - 1), changed.seq - 1) if changed else None
+
+
+def _key(reply: Reply, call: int, line: Conversation) -> Key:
+    """What makes two replies the same: the provider's name for it, or else what it says in answer to what."""
+    name = reply.id
+    if len(name) < LEAST_NAME:
+        heard = (entry.seq for entry in reversed(line[:]) if not entry.ours and not _is_assistants(entry))
+        name = f"{call} {next(heard, 0)} {reply.id}"
+    return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.whole else 'cut')}", "")
+
+
+def _seq(id: str) -> int:
+    return int(id.rpartition("#")[2])
+
+
+def _is_assistants(entry: ConversationEntry) -> bool:
+    return FORMATS[entry.format].read(entry.wire).role == "assistant"
+
+
+def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:
+    """The calls of a reply, each with the place of its message among the wires."""
+    spoken = FORMATS[reply.format]
+    for place, wire in enumerate(reply.wires):
+        for call in spoken.read(wire).calls:
+            yield place, call
+
+
+def _usage(asked: Standing, reply: Reply) -> list[Draft]:
+    """What the provider counted for the prompt that this reply answers."""
+    if reply.usage is None or not asked.calls:
+        return []
+    usage = reply.usage
+    what = UsageReported(
+        call=asked.calls,
+        counted=asked.sent.counted,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+        model=reply.model,
+    )
+    return [Draft(payload=what, origin=Origin.OPERATOR)]

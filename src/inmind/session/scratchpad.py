@@ -1,0 +1,115 @@
+"""The scratchpad of a session, as its host holds it: look at it, update it, see what had to be set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from inmind.core.events.base import Draft, EventPayload, Origin
+from inmind.core.events.documents import ScratchpadSetAside
+from inmind.core.frozen import frozen
+from inmind.documents.scratchpad.json_input import plain
+from inmind.documents.scratchpad.state import State
+from inmind.errors import InvalidInput
+from inmind.history.view import copied
+from inmind.prompt.layers.base import Layer
+from inmind.prompt.layers.scratchpad import ScratchpadLayer, scratchpad_in_sight
+from inmind.session.state import ResourceState, SessionState
+from inmind.store.protocol import Appended, Store
+from inmind.store.stream import Decision, Stream, key_for
+
+Whose = SessionState | ResourceState
+_NOTHING: Mapping[str, Any] = {}
+
+
+@frozen(kw_only=True)
+class SetAside:
+    """A state that does not fit the schema any more, why, and when it was written."""
+
+    state: State
+    reason: str
+    at: datetime
+
+
+def scratchpad_among(
+    layers: Sequence[Layer], streams: Sequence[Stream[SessionState]], resource: Stream[ResourceState], store: Store
+) -> Scratchpad | None:
+    """The scratchpad of a session, or the one that it has a view of: `streams` are its own and its ancestors'."""
+    found = scratchpad_in_sight(layers)
+    if found is None:
+        return None
+    layer, height = found
+    stream = streams[height] if layer.scope == "thread" else resource
+    return Scratchpad(layer.viewed() if height else layer, stream, store)
+
+
+class Scratchpad:
+    """Text, or an object that its schema checks. Whoever updates it, the state is the same for all."""
+
+    def __init__(self, layer: ScratchpadLayer, stream: Stream[Any], store: Store) -> None:
+        self._layer, self._stream, self._store = layer, stream, store
+
+    @property
+    def snapshot(self) -> State:
+        """What it holds now, as a copy: changing it changes nothing."""
+        return copied(self._layer.held(self._stream.refresh().pads))
+
+    def update(
+        self,
+        values: State = _NOTHING,
+        *,
+        delete: Sequence[str | Sequence[str]] = (),
+        append: bool = False,
+        origin: Origin = Origin.ASSISTANT,
+        key: str | None = None,
+    ) -> Appended:
+        """Merge values in, after removing what `delete` names; or replace a text, or add to its end.
+
+        What is given is taken literally: null is a value and an empty list empties. The result must fit the schema,
+        or nothing is changed.
+        """
+        if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
+        if key is not None and not isinstance(values, str):
+            values = plain(values, "values").value  # so that what is wrong with them has its own name, with a key too
+        named = key_for(key, "update", values, delete, append, origin)
+
+        def decide(state: Whose, _: datetime) -> Decision[Any, None]:
+            revision = self._layer.revised(state.pads, values, delete=delete, append=append)
+            return Decision(_drafts(revision.happened, origin), None)
+
+        return self._stream.commit(decide, key=named).appended
+
+    @property
+    def misfit(self) -> str:
+        """Why what is saved does not fit the schema; empty if it does."""
+        return self._layer.misfit(self._stream.refresh().pads)
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """States that do not fit the schema any more, the oldest first; the one that the next update puts aside, too.
+
+        Opening a session changes nothing: two versions of a program may well be running on one scratchpad.
+        """
+        aside = [
+            (event.seq - 1, event.payload.reason)
+            for event in self._store.read(self._stream.name, kind=ScratchpadSetAside.kind)
+            if isinstance(event.payload, ScratchpadSetAside) and event.payload.pad == self._layer.name
+        ]
+        if misfit := self.misfit:
+            aside.append((self._stream.version, misfit))
+        pads = ((self._stream.at(seq).pads.get(self._layer.name), reason) for seq, reason in aside)
+        by_version = {pad.version: (pad.state, reason) for pad, reason in pads}  # one that was undone is the same again
+        return tuple(self._as_it_was(version, *what) for version, what in by_version.items())
+
+    def _as_it_was(self, version: int, state: State, reason: str) -> SetAside:
+        (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
+        return SetAside(state=copied(state), reason=reason, at=written.at)
+
+    def __repr__(self) -> str:
+        return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"
+
+
+def _drafts(happened: Sequence[EventPayload], origin: Origin) -> list[Draft]:
+    return [Draft(payload=what, origin=origin) for what in happened]

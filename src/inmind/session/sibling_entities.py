@@ -1,0 +1,74 @@
+"""What other sessions of the same resource have seen: ids that are new here and not new to whom they belong.
+
+Read from the resource's events when somebody asks, and from there on only what came since: one question to the store,
+however many sessions there are, and none about anybody else's. It is an index and no state: it can be thrown away at
+any time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import field
+
+from inmind.core.events.entities import EntitiesLeft, EntitiesRestored, EntitiesSeen
+from inmind.core.fork import tell_after_fork
+from inmind.core.frozen import frozen
+from inmind.core.streams import ANONYMOUS, SESSION_PREFIX
+from inmind.entities.window import Entities
+from inmind.store.protocol import Store
+
+MOST = 100
+"""Resources that are remembered, those that were last asked about: a process may meet any number of them."""
+
+_AT_A_TIME = 2_000
+
+
+@frozen
+class _Known:
+    """What the sessions of a resource have seen, up to a position of the journal."""
+
+    position: int = 0
+    seen: Mapping[str, Entities] = field(default_factory=dict[str, Entities])
+
+
+class Siblings:
+    """The things of the sessions of a store, by resource."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+        tell_after_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def of(self, resource: str, *, but: str) -> list[Entities]:
+        """What each other session of the resource has seen, as values: looking something up in them copies nothing."""
+        if resource == ANONYMOUS:
+            return []
+        with self._lock:
+            known = self._known.get(resource, _Known())
+        known = self._followed(resource, known)  # without the lock: whoever is slower has read as much, or less
+        with self._lock:
+            there = self._known.pop(resource, known)
+            self._known[resource] = max(there, known, key=lambda one: one.position)
+            while len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+        return [seen for stream, seen in sorted(known.seen.items()) if stream != but]
+
+    def _followed(self, resource: str, known: _Known) -> _Known:
+        position, seen = known.position, dict(known.seen)
+        while True:
+            news = self._store.since(position, kinds=_KINDS, most=_AT_A_TIME, owner=resource)
+            for place, event in news:
+                position = place
+                if event is not None and event.stream.startswith(SESSION_PREFIX):
+                    seen[event.stream] = seen.get(event.stream, Entities()).apply(event)
+            if len(news) < _AT_A_TIME:
+                return _Known(position, seen)
+
+
+# An undo is not among them: what was seen has been seen.
+_KINDS = tuple(kind.kind for kind in (EntitiesSeen, EntitiesLeft, EntitiesRestored))

@@ -1,0 +1,74 @@
+"""What a folder lies on: which file system, and whether that can keep what SQLite promises.
+
+SQLite's locks are the operating system's, and its write-ahead log is shared memory. Both end at the edge of a machine:
+a file system that another machine also has, or that reaches the host of a virtual one, lets two writers in at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+from inmind.core.frozen import frozen
+
+_TABLE = Path("/proc/self/mountinfo")
+
+_SHARED = frozenset(
+    "nfs nfs4 cifs smb2 smb3 smbfs afs ceph glusterfs lustre gfs2 ocfs2 beegfs gpfs ncpfs coda davfs "
+    "9p virtiofs vboxsf vmhgfs prl_fs drvfs fakeowner".split()
+)
+"""Of other machines, and of the hosts of virtual ones."""
+
+_IN_A_PROGRAM = "fuse"
+_ON_A_DISK = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.ext2", "fuse.ext4", "fuseblk"})
+
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+@frozen(kw_only=True)
+class Mount:
+    kind: str
+    """As the system calls it, like ext4; empty where it does not say."""
+    point: str = "/"
+    read_only: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Somebody may write there without this machine's knowing. Of a program's file system nobody can tell."""
+        in_a_program = self.kind.partition(".")[0] == _IN_A_PROGRAM and self.kind not in _ON_A_DISK
+        return self.kind in _SHARED or in_a_program
+
+
+def mount_of(path: Path) -> Mount:
+    """What a path lies on. Only Linux says; elsewhere it is not known."""
+    try:
+        table = _TABLE.read_text("utf-8", errors="surrogateescape")
+    except OSError:
+        return Mount(kind="")
+    return mounted(table, path.resolve())
+
+
+def mounted(table: str, path: PurePath) -> Mount:
+    """The mount that a path lies on, by the table of them: the nearest above it, and of several at one place the last.
+
+    A line has six fields, some more of no fixed number, a dash, and then the kind, the source and the kind's options.
+    """
+    found = Mount(kind="")
+    for mount in _mounts(table.splitlines()):
+        if path.is_relative_to(mount.point) and (not found.kind or len(mount.point) >= len(found.point)):
+            found = mount
+    return found
+
+
+def _mounts(lines: Iterable[str]) -> Iterable[Mount]:
+    for line in lines:
+        place, _, kind = line.partition(" - ")
+        fields, kinds = place.split(" "), kind.split(" ")
+        if len(fields) >= 6 and len(kinds) >= 3:
+            options = {*fields[5].split(","), *kinds[2].split(",")}
+            yield Mount(kind=kinds[0], point=_ESCAPED.sub(_character, fields[4]), read_only="ro" in options)
+
+
+def _character(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1], 8))

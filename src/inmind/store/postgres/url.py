@@ -1,0 +1,100 @@
+"""What a URL says beside what the driver knows, and URLs of one server for others than whom an operator's URL names.
+
+They are written so that `home.checked_url` can tell what in them is a password, whatever anybody is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from urllib.parse import quote, urlencode
+
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
+
+from inmind.core.frozen import frozen
+from inmind.core.paths import checked_url
+from inmind.errors import InvalidInput
+
+_CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
+_OURS = (_CONNECTIONS, _SECONDS)
+
+_PERSONAL = ("user", "password", "passfile", "options", "sslcert", "sslkey", "sslpassword", "application_name", *_OURS)
+"""What one who connects says of itself, and no other should."""
+
+
+@frozen(kw_only=True)
+class Limits:
+    """What a process may use of a server, as far as a URL says it."""
+
+    connections: int | None
+    seconds: int | None
+    """That a call may take."""
+
+
+def limits_in(url: str) -> Limits:
+    told = _ours(url)
+    return Limits(connections=_number(told, _CONNECTIONS, 1_000), seconds=_number(told, _SECONDS, 86_400))
+
+
+def unfit(url: str) -> InvalidInput:
+    """What to say of one that the driver does not take: its own words may be the whole of it, with the password."""
+    known = [*_OURS, *(option.keyword.decode() for option in Conninfo.get_defaults())]
+    for name in (pair.partition("=")[0] for pair in checked_url(url, "url").partition("?")[2].split("&")):
+        if name and name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            return InvalidInput(field="url", value=name, expected=f"parameters that there are{hint}")
+    return InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…")
+
+
+def for_the_driver(url: str) -> str:
+    """Without what is ours."""
+    where, _, asked = url.partition("?")
+    rest = "&".join(pair for pair in asked.split("&") if pair.partition("=")[0] not in _OURS)
+    return f"{where}?{rest}" if rest else where
+
+
+def acting_as(url: str, role: str) -> str:
+    """The same credential, with another role in force from the first statement on."""
+    told = _told(url)
+    escaped = "".join(f"\\{letter}" if letter == "\\" or letter.isspace() else letter for letter in role)
+    told["options"] = f"{told.get('options', '')} -c role={escaped}".strip()
+    return _url(told)
+
+
+def let_in(url: str, role: str, password: str, *, usual: Mapping[str, str]) -> str:
+    """The same database with another credential. `usual`: what the URL leaves open, and another machine cannot know."""
+    told = {name: value for name, value in _told(url).items() if name not in _PERSONAL}
+    there = {"host": told["hostaddr"]} if "hostaddr" in told else usual
+    return _url({**there, **usual, **told, "user": role, **({"password": password} if password else {})})
+
+
+def _told(url: str) -> dict[str, str]:
+    told = {name: str(value) for name, value in conninfo_to_dict(for_the_driver(url)).items() if value is not None}
+    return {**told, **_ours(url)}
+
+
+def _ours(url: str) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in url.partition("?")[2].split("&"))
+    return {name: value for name, _, value in pairs if name in _OURS}
+
+
+def _number(told: Mapping[str, str], name: str, most: int) -> int | None:
+    if (value := told.get(name)) is None:
+        return None
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= most:
+        raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {most}")
+    return int(value)
+
+
+def _url(told: Mapping[str, str]) -> str:
+    rest = dict(told)
+    who = quote(rest.pop("user", ""), safe="")
+    who += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""
+    where = ""
+    if (host := rest.get("host", "")) and host.isascii() and host.replace(".", "").replace("-", "").isalnum():
+        where = rest.pop("host") + (f":{rest.pop('port')}" if "port" in rest else "")
+    name = quote(rest.pop("dbname", ""), safe="")
+    asked = f"?{urlencode(rest, quote_via=quote, safe='')}" if rest else ""
+    return f"postgresql://{who}{'@' if who else ''}{where}/{name}{asked}"

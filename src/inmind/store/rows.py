@@ -1,0 +1,103 @@
+"""Events and receipts as rows of a database: one shape, whichever database it is.
+
+A row is data that anybody who can write to the database may have changed: what is no event is named, with its place.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any, cast
+
+from inmind.core.encoding import to_json
+from inmind.core.events.base import Event, Origin, Trust
+from inmind.core.events.codec import KINDS, decode, encode
+from inmind.core.timestamps import from_microseconds, to_microseconds
+from inmind.errors import Damaged, shown
+from inmind.store.protocol import Appended, Batch, Begun, Key, Receipt
+
+log = logging.getLogger("inmind")
+
+
+def rows_of(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
+    """What a batch adds: seq, at, kind, origin, trust, opens, sources, body."""
+    return [
+        (
+            batch.expected + 1 + n,
+            stamp,
+            draft.payload.kind,
+            draft.origin.value,
+            int(draft.trusted),
+            n == 0,
+            _sources(draft.sources),
+            encode(draft.payload),
+        )
+        for n, draft in enumerate(batch.drafts)
+    ]
+
+
+def as_row(event: Event) -> tuple[object, ...]:
+    """An event that has its number and its time. Two are the same if these are, NaN or not."""
+    return (
+        event.seq,
+        to_microseconds(event.at),
+        event.kind,
+        event.origin.value,
+        int(event.trust),
+        event.starts_batch,
+        _sources(event.sources),
+        encode(event.payload),
+    )
+
+
+def begun_of(row: Sequence[Any]) -> Begun:
+    stream, version, updated, *first = row
+    return Begun(first=event_of(stream, first), version=version, updated=from_microseconds(updated))
+
+
+def receipt_of(stream: str, key: str, row: Sequence[Any]) -> Receipt:
+    request, first, last, at = row
+    return Receipt(stream, Key(key, request), Appended(first=first, last=last, at=from_microseconds(at)))
+
+
+def readable(stream: str, row: Sequence[Any]) -> Event | None:
+    """An event for whoever follows all streams; what is damaged in one of them is told, and stops nobody else."""
+    try:
+        return event_of(stream, row)
+    except Damaged as error:
+        log.warning("passed over: %s", error)
+        return None
+
+
+def event_of(stream: str, row: Sequence[Any]) -> Event:
+    seq, at, kind, origin, trust, opens, sources, body = row
+    place = f"event {stream}#{seq}"
+    if kind not in KINDS:
+        raise Damaged(place=place, reason=f"kind {shown(kind)} may be a newer inmind's: upgrade inmind to read it")
+    try:
+        return Event(
+            stream=stream,
+            seq=seq,
+            at=from_microseconds(at),
+            payload=decode(kind, body),
+            origin=Origin(origin),
+            trust=Trust(trust),
+            starts_batch=bool(opens),
+            sources=_sources_in(sources) if sources else (),
+        )
+    except Damaged as error:
+        raise Damaged(place=place, reason=error.reason) from error
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise Damaged(place=place, reason=str(error)) from error
+
+
+def _sources(sources: tuple[str, ...]) -> str | None:
+    return to_json(sources) if sources else None
+
+
+def _sources_in(text: str) -> tuple[str, ...]:
+    sources: Any = json.loads(text)
+    if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
+        raise ValueError(f"sources are a list of texts, not {shown(text)}")
+    return tuple(cast(list[str], sources))

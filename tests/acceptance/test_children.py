@@ -1,0 +1,610 @@
+"""Sub-agents: what a child begins with, and how its changes come home."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from builders import Home, assistant, home_of, user
+from pydantic import BaseModel
+
+from inmind import Memory, ScratchpadLayer, Session, default_layers
+from inmind.core.events.base import Origin, Trust
+from inmind.core.events.documents import DocumentWritten, OverviewEvent
+from inmind.documents.overview.sections import section_of
+from inmind.errors import InvalidInput, ReadOnly, SchemaViolation
+from inmind.session.state import MindFold
+
+SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}
+BEGUN = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
+
+
+def parent_of(memory: Memory, **options: Any) -> Session:
+    layers = default_layers(ScratchpadLayer(schema=SCHEMA, **options))
+    session = memory.session("parent", resource="ada", cwd="/website", layers=layers)
+    session.scratchpad.update(BEGUN)
+    return session
+
+
+def block(session: Session) -> str:
+    prompt = session.prepare([user("hi")])
+    return next(
+        (part for part in prompt.messages[0]["content"].split("\n\n") if part.startswith("<working_memory")), ""
+    )
+
+
+@pytest.mark.spec("C8")
+def test_by_itself_a_child_gets_a_copy_of_the_resources_scratchpad_and_nothing_of_the_conversations(
+    memory: Memory,
+) -> None:
+    assert parent_of(memory).spawn().scratchpad.snapshot == {}
+    shared = memory.session("other", resource="bob", layers=[ScratchpadLayer(schema=SCHEMA, scope="resource")])
+    shared.scratchpad.update(BEGUN)
+    child = shared.spawn()
+    assert child.scratchpad.snapshot == BEGUN
+    child.scratchpad.update({"goal": "mine"})
+    assert shared.scratchpad.snapshot == BEGUN
+    assert shared.merge_back(child).brought == ("goal",)
+    assert shared.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+
+
+@pytest.mark.spec("C8")
+def test_a_fork_is_a_copy_that_neither_side_can_change_for_the_other(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "child's"})
+    parent.scratchpad.update({"goal": "parent's"})
+    assert (child.scratchpad.snapshot, parent.scratchpad.snapshot) == (
+        {**BEGUN, "goal": "child's"},
+        {**BEGUN, "goal": "parent's"},
+    )
+    assert child.resource == "ada"
+    assert child.mind.line.wires == []
+
+
+@pytest.mark.spec("C8")
+def test_a_view_shows_what_the_parent_has_now_and_takes_no_writes(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="view")
+    parent.scratchpad.update({"goal": "newer"})
+    assert '"goal": "newer"' in block(child)
+    assert child.scratchpad.snapshot == parent.scratchpad.snapshot
+    with pytest.raises(ReadOnly):
+        child.scratchpad.update({"goal": "child's"})
+    assert "working_memory_update" not in json.dumps(child.tools())
+    grandchild = child.spawn()
+    parent.scratchpad.update({"goal": "newest"})
+    assert '"goal": "newest"' in block(grandchild)
+    assert parent.merge_back(child).ok
+
+
+@pytest.mark.spec("C8", "D1")
+def test_each_layer_is_handed_on_as_the_policy_says(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("overview.md", "# Overview\n\n- by the parent\n")
+    parent.write("detail/a.md", "a detail")
+    parent.observe("create_page", {}, {"page": {"id": "page-1", "title": "Home"}})
+    forked = parent.spawn(policy={"overview": "fork", "entities": "fork"})
+    assert forked.overview == parent.overview
+    assert forked.read("detail/a.md") == "a detail"
+    assert [entity.id for entity in forked.entities] == ["page-1"]
+    assert forked.scratchpad.snapshot == {}
+    viewing = parent.spawn(policy={"overview": "view", "entities": "view"})
+    parent.write("overview.md", "# Overview\n\n- newer\n")
+    text = viewing.prepare([user("hi")]).messages[0]["content"]
+    assert "- newer" in text
+    assert "page-1" in text
+    alone = parent.spawn()
+    assert "newer" not in alone.overview
+    assert len(alone.entities) == 0
+
+
+@pytest.mark.spec("C8")
+def test_different_fields_of_two_children_both_come_home(memory: Memory) -> None:
+    parent = parent_of(memory)
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update({"owner": {"phone": "555"}})
+    other.scratchpad.update({"goal": "Ship"}, delete=["owner.name"])
+    assert parent.merge_back(one).brought == ("owner.phone",)
+    report = parent.merge_back(other)
+    assert set(report.brought) == {"goal", "owner.name"}
+    assert report.ok
+    assert parent.scratchpad.snapshot == {"goal": "Ship", "steps": ["plan"], "owner": {"phone": "555"}}
+
+
+@pytest.mark.spec("C8")
+def test_the_same_field_changed_by_two_children_is_a_conflict_that_has_both(memory: Memory) -> None:
+    parent = parent_of(memory)
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update({"goal": "one's"})
+    other.scratchpad.update({"goal": "other's", "extra": 1})
+    assert parent.merge_back(one).ok
+    report = parent.merge_back(other)
+    (clash,) = report.conflicts
+    assert (clash.path, clash.base, clash.ours, clash.theirs) == ("goal", "Deploy v2", "one's", "other's")
+    assert report.brought == ("extra",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "one's", "extra": 1}
+
+
+@pytest.mark.spec("C8")
+def test_a_list_that_two_children_added_to_has_what_both_added_and_a_list_that_both_rewrote_is_a_conflict(
+    memory: Memory,
+) -> None:
+    parent = parent_of(memory)
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update({"steps": ["plan", "build"]})
+    other.scratchpad.update({"steps": ["plan", "test", "build"]})
+    parent.merge_back(one)
+    assert parent.merge_back(other).joined == ("steps",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "build", "test"]}
+    third, fourth = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    third.scratchpad.update({"steps": ["a"]})
+    fourth.scratchpad.update({"steps": ["b"]})
+    parent.merge_back(third)
+    assert [clash.path for clash in parent.merge_back(fourth).conflicts] == ["steps"]
+
+
+@pytest.mark.spec("C8", "A6")
+def test_a_child_comes_home_once_and_again_with_what_it_did_since(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "first"})
+    assert parent.merge_back(child).brought == ("goal",)
+    before = parent.mind.seq
+    assert parent.merge_back(child).repeated
+    assert parent.mind.seq == before
+    parent.scratchpad.update({"goal": "the parent's own"})
+    child.scratchpad.update({"steps": ["plan", "done"]})
+    again = parent.merge_back(child)
+    assert (again.brought, again.conflicts) == (("steps",), ())
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "the parent's own", "steps": ["plan", "done"]}
+
+
+@pytest.mark.spec("C8")
+def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.write("detail/found.md", "what I found")
+    child.write("overview.md", child.overview + "- found\n")
+    child.observe("create_page", {}, {"page": {"id": "page-7", "title": "Found"}})
+    report = parent.merge_back(child)
+    assert set(report.brought) == {"detail/found.md", "overview.md"}
+    assert report.things == 1
+    assert parent.overview.endswith("- found\n")
+    assert parent.read("detail/found.md") == "what I found"
+    assert parent.entities.get("page-7") is not None
+
+
+@pytest.mark.spec("C8", "J1")
+def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memory, home: Home) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn("research", policy="fork")
+    script = (
+        "import os, signal, sys\n"
+        "from inmind import Memory, ScratchpadLayer\n"
+        "session = Memory.open(sys.argv[1]).session('research', layers=[ScratchpadLayer(schema={'type': 'object'})])\n"
+        "session.scratchpad.update({'goal': 'found it'})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    died = subprocess.run([sys.executable, "-c", script, str(home)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.merge_back("research").brought == ("goal",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
+    assert child.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
+
+
+@pytest.mark.spec("C8")
+def test_the_same_id_is_the_same_child_and_it_is_reopened_as_it_was_handed_on(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn("helper", policy={"working-memory": "fork", "overview": "view"})
+    child.scratchpad.update({"goal": "mine"})
+    assert parent.spawn("helper", policy="none").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    again = memory.session("helper", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    parent.write("overview.md", "# Overview\n\n- seen from below\n")
+    assert "- seen from below" in again.prepare([user("hi")]).messages[0]["content"]
+    assert again.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert {info.id: info.parent for info in memory.sessions()} == {"parent": "", "helper": "parent"}
+
+
+@pytest.mark.spec("A1", "J5")
+def test_what_came_home_says_where_it_comes_from(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    parent.merge_back(child)
+    event = next(event for event in reversed(parent.journal()) if event.kind == "pad_merged")
+    assert event.sources == (f"session/{child.id}#{child.mind.seq}",)
+    assert event.trust == child.mind.pads.by_name["working-memory"].trust
+
+
+@pytest.mark.spec("A4")
+def test_a_homecoming_is_undone_as_one(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    child.write("detail/a.md", "a")
+    parent.merge_back(child)
+    parent.undo()
+    assert parent.scratchpad.snapshot == BEGUN
+    assert "detail/a.md" not in parent.documents()
+    assert parent.merge_back(child).brought == ("goal", "detail/a.md")
+
+
+@pytest.mark.spec("J3")
+def test_what_cannot_be_a_child_is_refused(memory: Memory) -> None:
+    parent = parent_of(memory)
+    stranger = memory.session("stranger", resource="ada")
+    for wrong in ("stranger", stranger, "nobody", "parent"):
+        with pytest.raises(InvalidInput, match="spawned"):
+            parent.merge_back(wrong)
+    with pytest.raises(InvalidInput, match="own children"):
+        parent.spawn("stranger")
+    for policy in ("sometimes", {"no such layer": "fork"}, {"overview": "maybe"}, 7):
+        with pytest.raises(InvalidInput, match="policy"):
+            parent.spawn(policy=policy)  # pyright: ignore[reportArgumentType] -- hosts are not all typed
+    assert {info.id for info in memory.sessions()} == {"parent", "stranger"}
+
+
+@pytest.mark.embedded
+def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
+    parent = parent_of(memory)
+    with pytest.raises(InvalidInput):
+        parent.merge_back("nobody")
+    assert os.listdir(home_of(memory) / "sessions" / "--website--") == ["parent"]
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize("policy", [None, "fork", "none"])
+def test_a_child_that_did_not_touch_a_text_scratchpad_comes_home_with_the_rest(
+    memory: Memory, policy: str | None
+) -> None:
+    parent = memory.session("plain")
+    parent.scratchpad.update("the parent's")
+    child = parent.spawn("helper", policy=policy)
+    child.write("detail/found.md", "it")
+    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.scratchpad.snapshot == "the parent's"
+
+
+@pytest.mark.spec("C8")
+def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_both(memory: Memory) -> None:
+    parent = memory.session("plain")
+    parent.scratchpad.update("begun")
+    one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
+    one.scratchpad.update("one's", append=True)
+    other.scratchpad.update("rewritten")
+    parent.scratchpad.update("begun anew\nthe parent's")
+    assert parent.merge_back(one).joined == ("working-memory",)
+    assert [clash.path for clash in parent.merge_back(other).conflicts] == ["working-memory"]
+    assert parent.scratchpad.snapshot == "begun anew\nthe parent's\none's"
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_workers_that_add_and_come_home_in_turn_never_conflict(memory: Memory, schema: Any) -> None:
+    parent = memory.session("parent", layers=default_layers(ScratchpadLayer(schema=schema)))
+    workers = [parent.spawn(id, policy="fork") for id in ("a", "b")]
+    for turn in range(3):
+        for worker in workers:
+            line = f"{worker.id}{turn}"
+            held = worker.scratchpad.snapshot
+            if isinstance(held, str):
+                worker.scratchpad.update(line, append=True)
+            else:
+                worker.scratchpad.update({"steps": [*held.get("steps", []), line]})
+            worker.write("overview.md", f"{worker.overview}\n- {line}")
+            assert parent.merge_back(worker).ok
+    held = parent.scratchpad.snapshot
+    lines = held.split("\n") if isinstance(held, str) else held["steps"]
+    assert lines == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert sorted(parent.overview.split("\n")[-6:]) == sorted(f"- {line}" for line in lines)
+
+
+@pytest.mark.spec("C8", "A6")
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_homecoming_that_is_asked_for_again_reports_the_same(memory: Memory, key: str | None) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "child's", "extra": None}, delete=["owner"])
+    parent.scratchpad.update({"goal": "parent's"})
+    first = parent.merge_back(child, key=key)
+    again = parent.merge_back(child, key=key)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (again.brought, again.conflicts) == (first.brought, first.conflicts)
+    assert [clash.path for clash in again.conflicts] == ["goal"]
+
+
+@pytest.mark.spec("C8")
+def test_sections_of_a_page_that_both_wrote_in_come_home_side_by_side(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write(
+        "overview.md", parent.overview.replace("## Known facts\n", "## Known facts\n- by the parent, before\n")
+    )
+    child = parent.spawn()
+    child.write("overview.md", child.overview.replace("## Open problems\n", "## Open problems\n- by the child\n"))
+    parent.write("overview.md", parent.overview.replace("## Current task\n", "## Current task\n- by the parent\n"))
+    report = parent.merge_back(child)
+    assert (report.joined, report.conflicts) == (("overview.md",), ())
+    assert all(line in parent.overview for line in ("- by the parent, before", "- by the parent\n", "- by the child"))
+
+
+@pytest.mark.spec("C8", "C6")
+def test_what_fits_on_each_side_and_not_together_is_a_conflict_and_the_rest_comes_home(memory: Memory) -> None:
+    schema = {"type": "object", "properties": {"steps": {"type": "array", "maxItems": 2}}}
+    parent = memory.session("narrow", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
+    parent.scratchpad.update({"steps": ["a"]})
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"steps": ["a", "b"]})
+    child.write("detail/found.md", "it")
+    parent.scratchpad.update({"steps": ["a", "c"]})
+    report = parent.merge_back(child)
+    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert parent.scratchpad.snapshot == {"steps": ["a", "c"]}
+
+
+@pytest.mark.spec("C8")
+def test_what_is_in_the_archive_is_not_copied(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("archive/old.md", "old")
+    parent.write("detail/new.md", "new")
+    assert set(parent.spawn(policy="fork").documents()) >= {"detail/new.md", "overview.md"}
+    assert "archive/old.md" not in parent.spawn(policy="fork").documents()
+
+
+@pytest.mark.spec("C7", "C8")
+def test_nothing_comes_home_to_a_scratchpad_that_is_read_only(memory: Memory) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    child.write("detail/found.md", "it")
+    layers = default_layers(ScratchpadLayer(schema=SCHEMA, read_only=True))
+    parent = memory.session("parent", resource="ada", layers=layers)
+    report = parent.merge_back("helper")
+    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    assert parent.scratchpad.snapshot == BEGUN
+
+
+@pytest.mark.spec("C3", "C8")
+def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memory) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    schema = {"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}}
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
+    [clash] = parent.merge_back("helper").conflicts
+    assert (clash.path, clash.base, clash.ours, clash.theirs) == (
+        "working-memory",
+        BEGUN,
+        BEGUN,
+        {**BEGUN, "goal": "mine"},
+    )
+    assert parent.scratchpad.snapshot == BEGUN
+
+
+@pytest.mark.spec("C8", "A6")
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize(
+    "pads",
+    [
+        [],
+        [ScratchpadLayer()],
+        [ScratchpadLayer(schema=SCHEMA, read_only=True)],
+        [ScratchpadLayer(schema={"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}})],
+    ],
+    ids=["none", "without its schema", "read-only", "narrower"],
+)
+def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
+    memory: Memory, pads: list[ScratchpadLayer], key: str | None
+) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine", "steps": ["plan", "do"]})
+    child.write("detail/found.md", "it")
+    others = [layer for layer in default_layers() if not isinstance(layer, ScratchpadLayer)]
+    parent = memory.session("parent", resource="ada", layers=[*others, *pads])
+    report = parent.merge_back("helper", key=key)
+    assert (report.brought, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
+    again = parent.merge_back("helper", key=key)
+    assert (again.conflicts, again.repeated) == (report.conflicts, True)
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    assert parent.merge_back("helper").brought == ("goal", "steps")
+    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "mine", "steps": ["plan", "do"]}
+    assert parent.merge_back("helper").repeated
+
+
+@pytest.mark.spec("C8", "A4")
+def test_a_homecoming_that_was_undone_brings_nothing_twice_to_what_the_resource_owns(memory: Memory) -> None:
+    layers = default_layers(ScratchpadLayer(schema=SCHEMA, scope="resource"))
+    parent = memory.session("parent", resource="ada", layers=layers)
+    parent.scratchpad.update(BEGUN)
+    child = parent.spawn()
+    child.scratchpad.update({"steps": ["plan", "do"]})
+    child.write("detail/found.md", "it")
+    parent.merge_back(child)
+    parent.undo()
+    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "do"]}
+
+
+@pytest.mark.spec("C8")
+def test_what_is_home_is_not_brought_again_while_the_scratchpad_waits(memory: Memory) -> None:
+    child = parent_of(memory).spawn("helper", policy="fork")
+    child.scratchpad.update({"goal": "mine"})
+    child.write("detail/found.md", "the child's draft\n")
+    child.observe("get_page", {"id": "page-1"}, {"page": {"id": "page-1", "title": "Home"}})
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer()))
+    first = parent.merge_back("helper")
+    assert (first.brought, first.things) == (("detail/found.md",), 1)
+    parent.write("detail/found.md", "the parent's final text", base=parent.documents()["detail/found.md"])
+    parent.observe("get_page", {"id": "page-2"}, {"page": {"id": "page-2", "title": "About"}})
+    events = len(parent.journal())
+    again = parent.merge_back("helper")
+    assert (again.repeated, again.conflicts, len(parent.journal())) == (True, first.conflicts, events)
+    parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    assert parent.merge_back("helper").brought == ("goal",)
+    assert parent.read("detail/found.md") == "the parent's final text"
+    assert [entity.id for entity in parent.entities] == ["page-2", "page-1"]
+
+
+@pytest.mark.spec("C8")
+def test_a_child_that_only_looks_can_hand_on_a_copy_of_what_it_sees_or_nothing(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("detail/plan.md", "the plan")
+    child = parent.spawn(policy="view")
+    copied, bare = child.spawn(policy="fork"), child.spawn(policy="none")
+    assert (copied.scratchpad.snapshot, copied.read("detail/plan.md")) == (BEGUN, "the plan")
+    copied.scratchpad.update({"goal": "its own"})
+    bare.scratchpad.update({"goal": "its own too"})
+    assert copied.scratchpad.snapshot == {**BEGUN, "goal": "its own"}
+    assert bare.scratchpad.snapshot == {"goal": "its own too"}
+    assert parent.scratchpad.snapshot == BEGUN
+    again = memory.session(copied.id, layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
+    assert again.scratchpad.snapshot == copied.scratchpad.snapshot
+
+
+@pytest.mark.spec("C8", "J5")
+def test_what_was_joined_is_trusted_no_more_than_either_side(memory: Memory) -> None:
+    parent = memory.session("parent")
+    parent.scratchpad.update("from the web", origin=Origin.WEB)
+    parent.write("detail/a.md", "from the web\n", origin=Origin.WEB)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update("the child's", append=True)
+    child.write("detail/a.md", "from the web\nthe child's\n", origin=Origin.ASSISTANT)
+    parent.scratchpad.update("more from the web", append=True, origin=Origin.WEB)
+    parent.write("detail/a.md", "more\nfrom the web\n", origin=Origin.WEB)
+    assert parent.merge_back(child).joined == ("working-memory", "detail/a.md")
+    mind = parent.mind
+    assert mind.pads.by_name["working-memory"].trust == Trust.DATA
+    assert mind.documents.by_path["detail/a.md"].trust == Trust.DATA
+    [joined] = [
+        event
+        for event in parent.journal()
+        if isinstance(event.payload, DocumentWritten) and "the child's" in event.payload.text
+    ]
+    assert len(joined.sources) == 2
+
+
+@pytest.mark.spec("C8")
+def test_the_report_of_a_homecoming_is_in_the_journal_and_not_in_mind(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.scratchpad.update({"goal": "c" * 100_000})
+    parent.scratchpad.update({"goal": "p"})
+    assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
+    assert len(json.dumps(MindFold("session/parent").freeze(parent.mind))) < 50_000
+    assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
+
+
+class Email(BaseModel):
+    address: str
+
+
+class Phone(BaseModel):
+    number: str
+    country: str
+
+
+class Person(BaseModel):
+    contact: Email | Phone
+
+
+@pytest.mark.spec("C6", "C8")
+def test_one_kind_takes_the_place_of_another_here_and_from_a_child(memory: Memory) -> None:
+    parent = memory.session("parent", layers=default_layers(ScratchpadLayer(schema=Person)))
+    parent.scratchpad.update({"contact": {"address": "a@example.com"}})
+    child = parent.spawn(policy="fork")
+    with pytest.raises(SchemaViolation, match="cannot be removed"):
+        child.scratchpad.update(delete=["contact.address"])
+    child.scratchpad.update({"contact": {"number": "1"}}, delete=["contact"])
+    child.scratchpad.update({"contact": {"country": "at"}})
+    assert parent.merge_back(child).ok
+    assert parent.scratchpad.snapshot == {"contact": {"number": "1", "country": "at"}}
+
+
+@pytest.mark.spec("C8", "A6")
+def test_a_child_that_is_asked_for_again_by_its_key_is_the_same(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork", key="research")
+    child.scratchpad.update({"goal": "mine"})
+    assert parent.spawn(policy="fork", key="research").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert len({child.id, parent.spawn(key="other").id, parent.spawn().id, parent.spawn().id}) == 4
+
+
+@pytest.mark.spec("C8")
+def test_pages_wait_at_the_door_of_a_parent_that_only_looks(memory: Memory) -> None:
+    looking = parent_of(memory).spawn("looking", policy="view")
+    child = looking.spawn("child", policy="fork")
+    child.write("detail/found.md", "it")
+    for _ in range(2):
+        report = looking.merge_back(child)
+        assert (report.brought, [clash.path for clash in report.conflicts]) == ((), ["detail/found.md"])
+
+
+@pytest.mark.spec("C8", "F5")
+def test_what_a_child_decided_and_found_comes_home_and_its_task_does_not(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.event("task_started", "ship v2")
+    parent.event("decision_made", "we take SQLite")
+    child = parent.spawn(policy="fork")
+    child.event("task_started", "look around")
+    child.event("decision_made", "we take no cache")
+    child.event("bug_found", "the basket counts twice")
+    child.event("task_completed", "look around")
+    for _ in range(2):
+        parent.merge_back(child)
+        assert section_of(parent.overview, "Current task").split("\n")[1:] == ["- ship v2 ·"]
+        assert section_of(parent.overview, "Key decisions").split("\n")[1:] == [
+            "- we take no cache ·",
+            "- we take SQLite ·",
+        ]
+        assert section_of(parent.overview, "Open problems").split("\n")[1:] == ["- the basket counts twice ·"]
+        assert section_of(parent.overview, "Recent actions").split("\n")[1:] == ["- done: look around ·"]
+    told = [event for event in parent.journal() if isinstance(event.payload, OverviewEvent)]
+    assert all(source.startswith(f"session/{child.id}#") for event in told[2:] for source in event.sources)
+
+
+@pytest.mark.spec("C8", "F3")
+def test_the_parents_index_has_the_childs_pages_at_once_and_one_heading(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("detail/known.md", "# Known\n")
+    child = parent.spawn(policy="fork")
+    child.write("detail/found.md", "# Found\n")
+    child.write("overview.md", child.overview.replace("Known ·\n", "Known ·\n- see the wiki, too\n"))
+    assert parent.merge_back(child).ok
+    assert section_of(parent.overview, "Detail and archive").split("\n") == [
+        "- detail/found.md (1 KB): Found ·",
+        "- detail/known.md (1 KB): Known ·",
+        "- see the wiki, too",
+    ]
+    assert parent.overview.count("## Detail and archive") == 1
+
+
+@pytest.mark.spec("C8", "F3")
+def test_a_copied_overview_names_no_archive_that_the_child_does_not_have(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.event("decision_made", "we take SQLite")
+    parent.add([message for step in range(9) for message in (user(f"Step {step}."), assistant("done " * 60))])
+    (page,) = parent.compact("conversation", keep_recent=0).archives
+    assert page in parent.overview
+    child = parent.spawn(policy="fork")
+    assert ("archive/" in child.overview.partition("## ")[2], "we take SQLite" in child.overview) == (False, True)
+    parent.merge_back(child)
+    assert page in section_of(parent.overview, "Recent actions")
+
+
+@pytest.mark.spec("C8", "F5")
+def test_a_homecoming_says_that_the_childs_news_are_on_the_overview(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.write("detail/found.md", "# Found\n")
+    assert parent.merge_back(child).joined == ()
+    child.event("decision_made", "we take no cache")
+    assert parent.merge_back(child).joined == ("overview.md",)
+    assert "we take no cache" in parent.overview
+    child.write("overview.md", child.overview + "\nMore.\n")
+    child.event("decision_made", "we take no queue")
+    report = parent.merge_back(child)
+    assert sorted((*report.brought, *report.joined)) == ["overview.md"]

@@ -1,0 +1,230 @@
+"""What a child has archived comes home whole: stubs name its lines, so it is never joined to another text."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, assistant, user
+
+from inmind import Memory, Session
+from inmind.documents.overview.sections import section_of
+from inmind.history.compaction import archive_page
+
+FIRST = "archive/001-outputs-of-search.md"
+
+
+def parent_of(memory: Memory) -> Session:
+    return memory.session("parent", resource="ada", cwd="/website")
+
+
+def searched(session: Session, found: str, **where: Any) -> str:
+    """The session looks for something, and what it was answered is archived: under this path."""
+    call = f"call-{found}"
+    session.add([user("Where is it?"), a_call(call, "search"), a_result(call, f"{found}\n" * 200), assistant("There.")])
+    session.add([user("Thanks.")])
+    (path, *_) = session.compact("tools", keep_recent=0, **where).archives
+    return path
+
+
+def archives(session: Session) -> dict[str, str]:
+    """In the order in which they were made."""
+    return {path: session.read(path) for path in session.mind.documents.by_path if path.startswith("archive/")}
+
+
+def index(session: Session) -> list[str]:
+    """The pages that are named on the overview."""
+    return re.findall(r"^- (\S+) \(\d+ KB\)", section_of(session.overview, "Detail and archive"), re.MULTILINE)
+
+
+def stubs_lead_where_they_say(session: Session) -> bool:
+    """Each stub names lines of a page, and what it stands for is there."""
+    said = "\n".join(str(message.get("content")) for message in session.prepare().messages)
+    named = re.findall(r": (archive/\S+) from_line (\d+)", said)
+    lines = [session.read(path).split("\n")[int(line) - 1] for path, line in named]
+    return bool(named) and all(re.fullmatch(r"## \d+: tool", line) for line in lines)
+
+
+@pytest.mark.spec("C8", "E3")
+def test_archives_of_one_name_and_two_texts_stand_side_by_side(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    assert (searched(parent, "oak"), searched(child, "elm")) == (FIRST, FIRST)
+    ours, theirs = parent.read(FIRST), child.read(FIRST)
+    report = parent.merge_back(child)
+    assert (report.brought, report.joined, report.conflicts) == (("archive/002-outputs-of-search.md",), (), ())
+    assert archives(parent) == {FIRST: ours, "archive/002-outputs-of-search.md": theirs}
+    assert archives(child) == {FIRST: theirs}
+    assert stubs_lead_where_they_say(parent)
+    assert stubs_lead_where_they_say(child)
+
+
+@pytest.mark.spec("C8", "F3")
+def test_the_parents_index_names_an_archive_as_it_is_called_there(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    searched(parent, "oak")
+    searched(child, "elm")
+    parent.merge_back(child)
+    assert index(parent) == ["archive/002-outputs-of-search.md", FIRST]
+    assert index(child) == [FIRST]
+
+
+@pytest.mark.spec("C8")
+def test_an_archive_keeps_a_name_that_is_free(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    searched(child, "elm")
+    assert parent.merge_back(child).brought == (FIRST,)
+    assert archives(parent) == archives(child)
+
+
+@pytest.mark.spec("C8", "A6")
+def test_an_archive_comes_home_once_however_often_its_child_does(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    searched(parent, "oak")
+    searched(child, "elm")
+    parent.merge_back(child)
+    at_home = archives(parent)
+    assert parent.merge_back(child).repeated
+    child.write("detail/found.md", "an elm")
+    assert parent.merge_back(child).brought == ("detail/found.md",)
+    assert archives(parent) == at_home
+
+
+@pytest.mark.spec("C8")
+def test_of_the_same_archive_in_two_children_the_parent_has_one(memory: Memory) -> None:
+    parent = parent_of(memory)
+    twins = [parent.spawn(name, policy="fork") for name in ("castor", "pollux")]
+    searched(parent, "oak")
+    assert [searched(twin, "elm") for twin in twins] == [FIRST, FIRST]
+    assert [parent.merge_back(twin).brought for twin in twins] == [("archive/002-outputs-of-search.md",), ()]
+    assert len(archives(parent)) == 2
+
+
+@pytest.mark.spec("C8")
+def test_what_the_parent_had_archived_before_the_child_began_is_not_brought_again(memory: Memory) -> None:
+    parent = parent_of(memory)
+    searched(parent, "oak")
+    child = parent.spawn(policy="fork")
+    child.write("archive/copied.md", parent.read(FIRST))
+    report = parent.merge_back(child)
+    assert (report.brought, list(archives(parent))) == ((), [FIRST])
+
+
+@pytest.mark.spec("C8")
+def test_an_archive_that_goes_on_goes_on_where_it_came_home(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    parent.write("archive/trees.md", "the parent's own")
+    searched(child, "elm", archive_to="archive/trees.md")
+    assert parent.merge_back(child).brought == ("archive/001-trees.md",)
+    searched(child, "ash", archive_to="archive/trees.md")
+    assert parent.merge_back(child).brought == ("archive/001-trees.md",)
+    assert archives(parent) == {
+        "archive/trees.md": "the parent's own",
+        "archive/001-trees.md": child.read("archive/trees.md"),
+    }
+
+
+@pytest.mark.spec("C8")
+def test_nothing_that_was_archived_at_home_changes_with_what_a_child_rewrites(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    child.write("archive/trees.md", "elm\nash\n")
+    parent.merge_back(child)
+    child.write("archive/trees.md", "ash\nelm\n")
+    assert parent.merge_back(child).brought == ("archive/001-trees.md",)
+    assert archives(parent) == {"archive/trees.md": "elm\nash\n", "archive/001-trees.md": "ash\nelm\n"}
+
+
+@pytest.mark.spec("C8")
+def test_no_archive_is_given_a_name_that_its_child_has_for_another(memory: Memory) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    searched(parent, "oak")
+    assert [searched(child, tree) for tree in ("elm", "ash")] == [FIRST, "archive/002-outputs-of-search.md"]
+    assert parent.merge_back(child).brought == ("archive/003-outputs-of-search.md", "archive/002-outputs-of-search.md")
+    assert parent.read("archive/002-outputs-of-search.md") == child.read("archive/002-outputs-of-search.md")
+
+
+@pytest.mark.spec("C8", "E3")
+def test_further_pages_say_from_which_they_go_on_as_it_is_called_at_home(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_page, "MOST_IN_PAGE", 400)
+    parent = parent_of(memory)
+    child = parent.spawn(policy="fork")
+    searched(parent, "oak")
+    searched(child, "elm")
+    own = dict(zip(archives(child), parent.merge_back(child).brought, strict=True))
+    further = [(own[path], text) for path, text in archives(child).items() if "Goes on from" in text]
+    assert len(further) > 1
+    for path, text in further:
+        (before,) = re.findall(r"^Goes on from (\S+)\.$", text, re.MULTILINE)
+        assert parent.read(path) == text.replace(f"from {before}.", f"from {own[before]}.", 1)
+    at_home = archives(parent)
+    searched(child, "ash")
+    parent.merge_back(child)
+    assert {path: parent.read(path) for path in at_home} == at_home
+
+
+@pytest.mark.spec("C8")
+def test_a_page_of_detail_is_still_joined_line_by_line(memory: Memory) -> None:
+    parent = parent_of(memory)
+    parent.write("detail/trees.md", "oak\n\nelm\n\nash\n")
+    child = parent.spawn(policy="fork")
+    parent.write("detail/trees.md", "Oak\n\nelm\n\nash\n")
+    child.write("detail/trees.md", "oak\n\nelm\n\nAsh\n")
+    assert parent.merge_back(child).joined == ("detail/trees.md",)
+    assert parent.read("detail/trees.md") == "Oak\n\nelm\n\nAsh\n"
+
+
+KILLED_AT = """
+import os, signal, sys
+import apsw
+from inmind import Memory
+
+home, word, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+connections, statements = [], []
+apsw.connection_hooks.append(connections.append)
+parent = Memory.open(home).session("parent")
+parent.documents()
+
+def trace(_, statement, __):
+    statements.append(statement.split()[0].upper())
+    if statements[-1] == word and statements.count(word) == number:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return True
+
+for connection in connections:
+    connection.exec_trace = trace
+parent.merge_back("child")
+"""
+
+
+@pytest.mark.embedded
+@pytest.mark.spec("C8", "J1")
+@pytest.mark.parametrize(("word", "number"), [("INSERT", 1), ("INSERT", 2), ("INSERT", 3), ("COMMIT", 1)])
+def test_a_homecoming_that_is_killed_before_its_commit_has_brought_nothing(
+    memory: Memory, home: Path, word: str, number: int
+) -> None:
+    parent = parent_of(memory)
+    child = parent.spawn("child", policy="fork")
+    searched(parent, "oak")
+    for tree in ("elm", "ash"):
+        searched(child, tree)
+    before = parent.mind.seq
+    died = subprocess.run([sys.executable, "-c", KILLED_AT, str(home), word, str(number)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert list(archives(parent)) == [FIRST]
+    assert parent.mind.seq == before
+    report = parent.merge_back(child)
+    assert (len(report.brought), report.repeated) == (2, False)
+    assert sorted(archives(parent)) == sorted([FIRST, *report.brought])

@@ -1,0 +1,355 @@
+"""A memory in a database: no folder, no live files, the same sessions; documents and settings are edited by calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from builders import assistant, user
+from psycopg import sql
+
+from inmind import Memory, Origin, Session, Trust
+from inmind.core.events.base import Draft
+from inmind.core.events.documents import SettingsWritten
+from inmind.core.events.dreams import DreamCommitted, PageAdopted
+from inmind.core.events.session import MessageAdded
+from inmind.core.paths import DATABASE
+from inmind.core.settings import Settings
+from inmind.core.streams import SETTINGS_STREAM
+from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.memory.documents import Page
+from inmind.memory.postgres_backend import InDatabase
+from inmind.search.index.sqlite import SqliteIndex
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.sqlite import SqliteStore
+from inmind.testing import ManualClock
+
+Reopen = Callable[[], Memory]
+
+
+class StandIn:
+    """A store without a folder that needs no server, and outlives the memory that was opened on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = InMemoryStore()
+        self._index = folder / "index.db"
+
+    def open(self, clock: ManualClock) -> Memory:
+        self.store._closed = False  # pyright: ignore[reportPrivateUsage] -- as if it were opened anew
+        place = InDatabase(self.store, shown="in memory", index=lambda read: SqliteIndex(self._index, self.store, read))
+        return Memory(place, clock=clock, embedder=None)
+
+
+@pytest.fixture(params=["stand-in", "postgres"])
+def reopen(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> Generator[Reopen]:
+    """Opens the memory, and closes the one before."""
+    monkeypatch.chdir(tmp_path)
+    opened: list[Memory] = []
+    place = StandIn(tmp_path) if request.param == "stand-in" else str(request.getfixturevalue("tenant_url"))
+
+    def again() -> Memory:
+        for memory in opened:
+            memory.close()
+        made = place.open(clock) if isinstance(place, StandIn) else Memory.open(place, clock=clock, embedder=None)
+        opened.append(made)
+        return made
+
+    yield again
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def nowhere(reopen: Reopen) -> Memory:
+    return reopen()
+
+
+@pytest.fixture
+def talk(nowhere: Memory) -> Session:
+    session = nowhere.session("support-42", resource="ada", cwd="/website")
+    session.prepare([user("Where is my order?"), assistant("On its way."), user("When?")])
+    return session
+
+
+def a_reply(model: str) -> dict[str, Any]:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2}
+    return {"model": model, "choices": [{"index": 0, "message": assistant("Tomorrow.")}], "usage": usage}
+
+
+def test_a_session_is_the_same_and_leaves_no_file_anywhere(talk: Session, nowhere: Memory, tmp_path: Path) -> None:
+    talk.write("overview.md", "# Mine\n- a fact\n")
+    talk.note("Ada prefers tabs")
+    talk.scratchpad.update("half way there")
+    nowhere.flush()
+    assert (nowhere.home, talk.overview, talk.resource) == (None, "# Mine\n- a fact\n", "ada")
+    assert "Ada prefers tabs" in str(talk.prepare([user("Where is my order?")]).messages)
+    assert [path.name for path in tmp_path.rglob("*") if not path.name.startswith("index.db")] == []
+
+
+def test_what_was_written_is_there_again_for_whoever_opens_it_next(talk: Session, reopen: Reopen) -> None:
+    talk.write("overview.md", "# Mine\n- a fact\n")
+    talk.write("detail/order.md", "W-118\n")
+    again = reopen().session("support-42")
+    assert again.overview.startswith("# Mine\n- a fact\n")
+    assert again.read("detail/order.md") == "W-118\n"
+    assert [entry.wire["content"] for entry in again.mind.line] == ["Where is my order?", "On its way.", "When?"]
+
+
+def test_sessions_are_listed_by_what_the_journal_says_of_them(talk: Session, nowhere: Memory) -> None:
+    talk.record(a_reply("some-model"))
+    nowhere.session("quiet", resource="lin", cwd="/elsewhere")
+    nowhere.session("stranger")
+    [info] = nowhere.sessions(resource="ada")
+    assert (info.id, info.title, info.model, info.messages, info.calls) == (
+        "support-42",
+        "Where is my order?",
+        "some-model",
+        4,
+        1,
+    )
+    assert (info.folder, info.cwd, info.resource, info.legacy) == (None, "/website", "ada", False)
+    assert {one.id for one in nowhere.sessions()} == {"support-42", "quiet", "stranger"}
+    assert [one.id for one in nowhere.sessions(cwd="/elsewhere")] == ["quiet"]
+    assert [one.id for one in nowhere.sessions(resource="default")] == ["stranger"]
+    assert nowhere.resources() == ["ada", "lin"]
+    assert [nowhere.knows(name) for name in ("ada", "lin", "adda", "default", "", "a\nb")] == [True, True] + 4 * [False]
+    assert "support-42" in nowhere
+    assert "support-43" not in nowhere
+    talk.rename("The order of Ada")
+    assert nowhere.sessions(resource="ada")[0].title == "The order of Ada"
+    latest = nowhere.latest(cwd="/website")
+    assert latest is not None
+    assert latest.id == "support-42"
+
+
+def test_a_title_and_a_model_are_found_in_a_long_session(talk: Session, nowhere: Memory) -> None:
+    talk.record(a_reply("old-model"))
+    for turn in range(60):
+        talk.add([assistant(f"answer {turn}"), user(f"question {turn}")])
+        talk.observe("get_order", {"id": "W-118"}, {"order": {"id": "W-118", "name": f"{turn}"}})
+    [info] = nowhere.sessions()
+    assert (info.title, info.model, info.messages) == (talk.mind.title, "old-model", 124)
+
+
+# -- pages -------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_written_as_a_person_writes_its_file(talk: Session, nowhere: Memory) -> None:
+    page = nowhere.page("overview.md", session="support-42")
+    assert (page.text, page.version > 0) == (talk.overview, True)
+    edited = nowhere.edit(page, "# Mine\n")
+    assert nowhere.page("overview.md", session="support-42") == edited
+    assert talk.overview == "# Mine\n"
+    last = talk.journal()[-1]
+    assert (last.origin, last.trust) == (Origin.FILE, Trust.PERSON)
+    assert nowhere.edit(edited, "# Mine\n").version == edited.version
+
+
+@pytest.mark.spec("J3")
+def test_whoever_is_slower_is_told_both_texts_and_overwrites_nothing(talk: Session, nowhere: Memory) -> None:
+    page = nowhere.page("overview.md", session="support-42")
+    nowhere.edit(page, "# Theirs\n")
+    with pytest.raises(Conflict) as told:
+        nowhere.edit(page, "# Mine\n")
+    assert (told.value.mine, told.value.theirs, told.value.code) == ("# Mine\n", "# Theirs\n", "CONFLICT")
+    assert talk.overview == "# Theirs\n"
+
+
+def test_a_page_that_is_not_there_yet_is_begun_once(nowhere: Memory) -> None:
+    blank = nowhere.page("MEMORY.md", resource="ada")
+    assert (blank.text, blank.version, nowhere.knows("ada")) == ("", 0, False)
+    nowhere.edit(blank, "# Ada\n")
+    assert nowhere.page("MEMORY.md", resource="ada").text == "# Ada\n"
+    with pytest.raises(Conflict):
+        nowhere.edit(blank, "# Another\n")
+    nowhere.session("s", resource="ada")
+    assert nowhere.page("MEMORY.md", session="s").resource == "ada"
+    detail = nowhere.edit(nowhere.page("detail/x.md", session="s"), "x\n")
+    assert nowhere.session("s").read("detail/x.md") == detail.text
+
+
+def test_notes_of_nobody_in_particular_are_a_page_of_their_session(nowhere: Memory) -> None:
+    nowhere.session("alone").note("likes tea")
+    page = nowhere.page("memory/scratch.md", session="alone")
+    assert (page.session, page.resource) == ("alone", "")
+    assert "likes tea" in page.text
+
+
+def test_what_a_person_saves_among_lines_of_a_dream_is_trusted_no_more_than_these(nowhere: Memory) -> None:
+    nowhere.note("ada", "Ada lives in Berlin", importance=0.9)
+    assert nowhere.dream("ada").status == "done"
+    page = nowhere.page("MEMORY.md", resource="ada")
+    nowhere.edit(page, f"{page.text}\n- by hand\n")
+    assert nowhere.belongings("ada").documents.by_path["MEMORY.md"].trust is Trust.AGENT
+
+
+def test_a_page_from_before_the_first_dream_is_kept_in_the_event_that_tells_of_it(nowhere: Memory) -> None:
+    text = "# Ada\n\n- likes tea\n- lives in Berlin\n"
+    nowhere.edit(nowhere.page("MEMORY.md", resource="ada"), text)
+    nowhere.note("ada", "Ada has moved to Hamburg", importance=0.9)
+    assert nowhere.dream("ada").status == "done"
+    [seeded] = nowhere._store.read("resource/ada", kind=PageAdopted.kind)  # pyright: ignore[reportPrivateUsage] -- no call shows it
+    assert seeded.payload == PageAdopted(
+        text=text, backup="", chunks=seeded.payload.chunks if isinstance(seeded.payload, PageAdopted) else 0
+    )
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (("overview.md", None, None), InvalidInput),
+        (("overview.md", None, "ada"), InvalidInput),
+        (("overview.md", "nobody-here", None), NotFound),
+        (("MEMORY.md", "support-42", "ada"), InvalidInput),
+        (("../config.toml", "support-42", None), InvalidPath),
+        (("MEMORY.md", None, "default"), InvalidInput),
+        (("config.toml", "support-42", None), InvalidInput),
+        (("config.toml", None, "ada"), InvalidInput),
+    ],
+)
+def test_a_page_that_cannot_be_meant_is_refused(
+    talk: Session, nowhere: Memory, asked: tuple[str, str | None, str | None], error: type[Exception]
+) -> None:
+    path, session, resource = asked
+    before = talk.journal()
+    with pytest.raises(error):
+        nowhere.page(path, session=session, resource=resource)
+    assert talk.journal() == before
+
+
+@pytest.mark.spec("J3", "P34")
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800", "x" * 1_048_577])
+@pytest.mark.usefixtures("talk")
+def test_a_text_that_no_page_can_hold_is_refused_and_nothing_is_written(nowhere: Memory, text: str) -> None:
+    for path, session in (("overview.md", "support-42"), ("config.toml", None)):
+        page = nowhere.page(path, session=session)
+        with pytest.raises(InvalidInput):
+            nowhere.edit(page, text)
+        assert nowhere.page(path, session=session) == page
+    with pytest.raises(InvalidInput, match="page: expected a Page"):
+        nowhere.edit("overview.md", "x")  # pyright: ignore[reportArgumentType] -- hosts are not all typed
+
+
+# -- settings ----------------------------------------------------------------------------------------------
+
+
+def test_settings_are_a_document_that_everybody_who_opens_it_goes_by(nowhere: Memory, reopen: Reopen) -> None:
+    assert nowhere.settings == Settings()
+    first = nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false\n")
+    with pytest.raises(Conflict) as told:
+        nowhere.edit(Page(path="config.toml", text="", version=0), "[dream]\nenabled = true\n")
+    assert told.value.theirs == first.text
+    second = nowhere.edit(first, "[dream]\nenabled = false\nmin_crystals = 9\n")
+    assert (second.version > first.version, nowhere.page("config.toml")) == (True, second)
+    if isinstance(place := nowhere._place.store, InMemoryStore):  # pyright: ignore[reportPrivateUsage] -- which of the two
+        assert place.version("settings") == 2
+        return
+    assert (reopen().settings.dream.enabled, reopen().settings.dream.min_crystals) == (False, 9)
+
+
+@pytest.mark.embedded
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize("text", ["dream = [", "[dream]\nenabeld = true\n", '[dream]\nenabled = "no"\n'])
+def test_settings_that_nobody_knows_are_refused_as_those_of_a_file_are(nowhere: Memory, home: Path, text: str) -> None:
+    with pytest.raises(InvalidInput) as told:
+        nowhere.edit(nowhere.page("config.toml"), text)
+    home.mkdir()
+    (home / "config.toml").write_text(text)
+    with pytest.raises(InvalidInput) as said:
+        Memory.open(home)
+    assert str(told.value) == str(said.value)
+    assert nowhere.page("config.toml").version == 0
+
+
+def test_settings_are_nobodys_session_resource_or_crystal(nowhere: Memory) -> None:
+    nowhere.edit(nowhere.page("config.toml"), "[dream]\nenabled = false # teapot\n")
+    assert (nowhere.sessions(), nowhere.resources()) == ([], [])
+    assert nowhere.search("teapot") == []
+
+
+@pytest.mark.spec("M40")
+def test_how_far_each_one_s_dreams_have_read_comes_along_with_what_all_lived_through(
+    nowhere: Memory, tmp_path: Path
+) -> None:
+    """They lived and dreamt in turns, and a database tells of one behind the other."""
+    names = ("ada", "ben", "eve")
+    for word in ("first", "second"):
+        for name in names:
+            nowhere.session(f"of {name}", resource=name).add([user(f"The {word} tide is at nine")])
+            nowhere.note(name, f"{name} waits for the {word} tide")
+        for name in names:
+            assert nowhere.dream(name).status == "done"
+            nowhere.session(f"of {name}").add([user(f"Behind the {word}")])
+    exported = nowhere.export(tmp_path / "all.inmind")
+    with Memory.open(tmp_path / "elsewhere", embedder=None) as there:
+        assert there.import_(exported.path).events == exported.events
+    store = SqliteStore(tmp_path / "elsewhere" / DATABASE)
+    for name in names:
+        dreamt = [
+            event.payload for event in store.read(f"resource/{name}") if isinstance(event.payload, DreamCommitted)
+        ]
+        news = [
+            [event.payload.wire["content"] for _, event in found if event and isinstance(event.payload, MessageAdded)]
+            for what in dreamt
+            for found in [store.since(what.position, kinds=[MessageAdded.kind], most=99, owner=name)]
+        ]
+        later = ["The second tide is at nine", "Behind the second"]
+        assert news == [["Behind the first", *later], ["Behind the second"]]
+    store.close()
+
+
+# -- the settings of a bundle -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_settings(tmp_path: Path) -> Path:
+    """A bundle of a home that has some."""
+    with Memory.open(tmp_path / "there", embedder=None) as memory:
+        memory.session("shop", resource="ada", cwd="/w").add([user("Is the boat ready?")])
+        (tmp_path / "there" / "config.toml").write_text(THEIRS)
+        return memory.export(tmp_path / "there.inmind").path
+
+
+THEIRS = "[dream]\nenabled = false\n"
+
+
+def test_the_settings_of_a_bundle_are_stored_with_what_they_come_with(with_settings: Path, tenant_url: str) -> None:
+    """In one transaction: both are there, or neither."""
+    with Memory.open(tenant_url, embedder=None) as memory:
+        assert memory.import_(with_settings).kept == ("config.toml.imported",)
+        assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "")
+        assert memory.import_(with_settings).kept == ()
+    with psycopg.connect(tenant_url) as connection:
+        events = sql.SQL("SELECT count(*), count(DISTINCT xmin::text) FROM {}.events")
+        found = connection.execute(events.format(sql.Identifier(connection.info.user))).fetchone()
+    assert found is not None
+    assert (found[0] > 2, found[1]) == (True, 1)
+
+
+class Configuring(InMemoryStore):
+    """Whenever somebody has asked how far its settings are, somebody else changes them."""
+
+    def version(self, stream: str) -> int:
+        asked = super().version(stream)
+        if stream == SETTINGS_STREAM:
+            draft = Draft(payload=SettingsWritten(path="config.toml", text=f"# {asked}\n"), origin=Origin.OPERATOR)
+            self.append(stream, [draft], expected=asked, at=datetime(2026, 1, 1, tzinfo=UTC))
+        return asked
+
+
+def test_an_import_is_not_refused_because_somebody_has_changed_the_settings_meanwhile(
+    with_settings: Path, tmp_path: Path
+) -> None:
+    store = Configuring()
+    place = InDatabase(store, shown="in memory", index=lambda read: SqliteIndex(tmp_path / "index.db", store, read))
+    with Memory(place, embedder=None) as memory:
+        assert memory.import_(with_settings).kept == ("config.toml.imported",)
+        assert (memory.page("config.toml.imported").text, memory.page("config.toml").text) == (THEIRS, "# 0\n")
+        assert "shop" in memory

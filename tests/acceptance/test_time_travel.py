@@ -1,0 +1,329 @@
+"""Reopening, undo, time travel, and past prompts byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import Home, a_call, assistant, turns, user
+
+from inmind import Memory, Session
+from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.prompt import PromptPrepared
+from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
+from inmind.memory.folder_backend import InFolder
+from inmind.prompt.templates import WORDING
+from inmind.session.state import MindFold, SessionState
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.stream import SNAPSHOT_EVERY
+
+
+def fifty_calls(session: Session) -> list[str]:
+    """A conversation in which memory changes, messages are edited and the host's tools come and go."""
+    sent: list[str] = []
+    talk = [{"role": "system", "content": "You edit."}]
+    for call in range(50):
+        talk += [user(f"question {call}")]
+        if call % 2 == 0:
+            session.write("overview.md", session.overview + f"\n- fact {call}")
+        if call % 11 == 10:
+            talk = [*talk[:-3], user(f"another question {call}")]
+        tools = [{"type": "function", "function": {"name": f"tool_{call // 20}"}}]
+        sent.append(json.dumps(session.prepare(talk, tools=tools).request, ensure_ascii=False))
+        talk += [assistant(f"answer {call}")]
+    return sent
+
+
+@pytest.mark.spec("A4")
+def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reopening(home: Home) -> None:
+    with Memory.open(home) as memory:
+        sent = fifty_calls(memory.session("long"))
+    with Memory.open(home) as memory:
+        session = memory.session("long")
+        assert session.mind.standing.calls == 50
+        for call in (7, 1, 50, 12, 33):
+            assert json.dumps(session.prompt(call).request, ensure_ascii=False) == sent[call - 1]
+
+
+@pytest.mark.spec("A4")
+def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(home) as memory:
+        sent = memory.session("s").prepare([user("hi")]).request
+    new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
+
+    def renewed(offered: object) -> dict[str, str]:  # noqa: ARG001 -- as wording_for is called
+        return new
+
+    monkeypatch.setattr("inmind.prompt.plan.wording_for", renewed)
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        now = session.prepare([user("hi")]).request
+        assert "New words." in now["messages"][0]["content"]
+        assert session.prompt(1).request == sent
+
+
+@pytest.mark.spec("A4")
+def test_a_prompt_that_renders_to_other_bytes_says_so_instead_of_pretending(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.prepare([user("hi")])
+    monkeypatch.setattr("inmind.prompt.render.RENDERING", "another")
+    with pytest.raises(PromptNotRebuilt) as caught:
+        session.prompt(1)
+    assert caught.value.call == 1
+
+
+@pytest.mark.spec("A2")
+def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Home) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        fifty_calls(session)
+        before = json.dumps(MindFold("session/s").freeze(session.mind))
+        assert session.mind.seq > SNAPSHOT_EVERY
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        assert json.dumps(MindFold("session/s").freeze(session.mind)) == before
+
+
+@pytest.mark.spec("A2")
+def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        fifty_calls(session)
+        quick = json.dumps(MindFold("session/s").freeze(session.mind))
+    monkeypatch.setattr(MindFold, "version", MindFold.version + 1)
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        assert json.dumps(MindFold("session/s").freeze(session.mind)) == quick
+
+
+@pytest.mark.embedded
+@pytest.mark.spec("A2")
+def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
+    store = InMemoryStore()
+    for number in range(SNAPSHOT_EVERY + 20):
+        Memory(InFolder(home, store)).session("s").scratchpad.update(f"line {number}")
+    snapshot = store.snapshot("session/s", fold=MindFold.version)
+    assert snapshot is not None
+    assert store.version("session/s") - snapshot.seq < 50
+
+
+@pytest.mark.spec("A4")
+def test_at_shows_any_past_state(session: Session) -> None:
+    versions: dict[int, str] = {}
+    for number in range(5):
+        session.write("overview.md", f"version {number}")
+        versions[session.mind.seq] = f"version {number}"
+    assert {seq: session.at(seq).documents.text("overview.md") for seq in versions} == versions
+
+
+@pytest.mark.spec("A4")
+def test_undo_appends_a_reversal_and_goes_back_step_by_step(session: Session) -> None:
+    session.write("overview.md", "one")
+    session.add([user("a"), assistant("b")])
+    session.write("overview.md", "two")
+    length = session.mind.seq
+    session.undo()
+    assert (session.overview, len(session.mind.line)) == ("one", 2)
+    session.undo()
+    assert (session.overview, len(session.mind.line)) == ("one", 0)
+    session.undo()
+    assert session.overview.startswith("# Working memory")
+    assert session.mind.seq == length + 3
+    assert session.at(length).documents.text("overview.md") == "two"
+
+
+@pytest.mark.spec("A4")
+def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
+    session.add([user("a")])
+    session.add([user("b")])
+    session.undo()
+    session.add([user("c")])
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a", "c"]
+    session.undo()
+    session.undo()
+    assert len(session.mind.line) == 0
+
+
+def test_reopening_folds_each_event_once_however_often_somebody_went_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        for number in range(60):
+            session.write("overview.md", f"version {number}")
+            if number % 3:
+                session.undo()
+        before, length = session.overview, session.mind.seq
+    folded: list[int] = []
+
+    class Counting(MindFold):
+        version = MindFold.version + 1
+
+        def apply(self, state: SessionState, event: Event) -> SessionState:
+            folded.append(event.seq)
+            return super().apply(state, event)
+
+    monkeypatch.setattr("inmind.memory.memory.MindFold", Counting)
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        assert (session.overview, session.mind.seq) == (before, length)
+        assert len(folded) == len(set(folded))
+
+
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize("other", [{"content": "hi", "role": "user"}, {"role": "user", "content": "hi", "n": True}])
+def test_what_compares_equal_but_is_spelt_otherwise_is_sent_as_it_came_first(
+    session: Session, other: dict[str, object]
+) -> None:
+    first = {**user("hi"), **({"n": 1} if "n" in other else {})}
+    session.prepare([first, assistant("hello"), user("go on")])
+    sent = session.prepare([other, assistant("hello"), user("go on")])
+    assert json.dumps(session.prompt(2).request) == json.dumps(sent.request)
+    assert json.dumps(sent.messages[1]) == json.dumps(first)
+
+
+def other_words(*_: object) -> str:
+    return "other words"
+
+
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize("changed", ["inmind.prompt.render.memory_text", "inmind.prompt.render.context_meta"])
+def test_other_words_of_ours_are_found_out_without_anybody_raising_a_number(
+    session: Session, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    session.prepare([user("look"), a_call("c1"), user("stop")])
+    monkeypatch.setattr(changed, other_words)
+    with pytest.raises(PromptNotRebuilt):
+        session.prompt(1)
+
+
+def test_another_stand_in_for_a_missing_result_is_found_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.prepare([user("look"), a_call("c1"), user("stop")])
+    monkeypatch.setattr("inmind.core.messages.pairing.NO_RESULT", "other words")
+    with pytest.raises(PromptNotRebuilt):
+        session.prompt(1)
+
+
+def test_nothing_goes_back_beyond_the_opening_of_a_session(session: Session) -> None:
+    session.add([user("a")])
+    with pytest.raises(NotFound):
+        session.undo(to=1)
+    for never in (0, -1):
+        with pytest.raises(InvalidInput, match="from 1 to"):
+            session.undo(to=never)
+    assert session.overview.startswith("# Working memory")
+
+
+def test_undo_can_go_back_to_any_state(session: Session) -> None:
+    session.add([user("a")])
+    then = session.mind.seq
+    for word in "bcd":
+        session.add([user(word)])
+    assert session.undo(to=then) == then
+    assert [entry.wire["content"] for entry in session.mind.line] == ["a"]
+
+
+def test_a_fresh_session_has_nothing_to_undo(session: Session) -> None:
+    before = session.mind.seq
+    with pytest.raises(NotFound):
+        session.undo()
+    assert session.mind.seq == before
+
+
+def test_undo_takes_back_words_but_not_money(session: Session) -> None:
+    session.prepare(turns(1))
+    spent = session.ledger
+    session.undo()
+    assert (len(session.mind.line), session.ledger) == (0, spent)
+    assert session.prompt(1).call == 1
+
+
+@pytest.mark.embedded
+def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
+    session.write("overview.md", "one")
+    session.write("detail/plan.md", "a plan")
+    folder = home / "sessions/--website--/support-42/working-memory"
+    session.undo()
+    assert not (folder / "detail/plan.md").exists()
+    session.undo()
+    assert (folder / "overview.md").read_text().startswith("# Working memory")
+
+
+@pytest.mark.embedded
+@pytest.mark.spec("A4", "A5")
+@pytest.mark.parametrize("taken_in", [True, False], ids=["taken in before", "seen by undo first"])
+def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
+    session: Session, home: Path, taken_in: bool
+) -> None:
+    session.add([user("one")])
+    then = session.mind.seq
+    session.add([user("two")])
+    session.write("overview.md", "# Page\n- theirs\n")
+    session.add([user("three")])
+    page = next(home.glob("sessions/*/*/working-memory/overview.md"))
+    page.write_text(page.read_text() + "- a person's line\n")
+    if taken_in:
+        assert "a person's line" in session.overview
+        session.read("overview.md")
+    session.undo()
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "two"]
+    assert "- a person's line\n" in session.overview
+    session.undo(to=then)
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one"]
+    assert "- a person's line\n" in session.overview
+    assert "- a person's line\n" in page.read_text()
+    with pytest.raises(NotFound):
+        _ = [session.undo() for _ in range(3)]
+    assert "- a person's line\n" in page.read_text()
+
+
+@pytest.mark.spec("A4")
+def test_the_last_messages_are_taken_back_and_nothing_else(session: Session) -> None:
+    session.add([user("one"), assistant("yes"), user("two"), assistant("no")])
+    session.write("overview.md", "# Page\n- theirs\n")
+    session.scratchpad.update("a plan")
+    for _ in range(2):
+        session.take_back(2, key="once")
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes"]
+    assert ("- theirs\n" in session.overview, session.scratchpad.snapshot) == (True, "a plan")
+    assert "two" not in str(session.prepare().messages)
+    with pytest.raises(InvalidInput, match="at most 2, as many as there are"):
+        session.take_back(3)
+    session.undo()
+    assert [entry.wire["content"] for entry in session.mind.line] == ["one", "yes", "two", "no"]
+
+
+def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Home) -> None:
+    with Memory.open(home) as memory:
+        session = memory.session("s")
+        session.prepare(turns(1))
+        session.undo()
+        sent = session.prepare([user("another beginning")]).request
+        assert session.prompt(2).request == sent
+    with Memory.open(home) as memory:
+        assert memory.session("s").prompt(2).request == sent
+
+
+def test_a_call_that_was_never_made_is_not_found(session: Session) -> None:
+    session.prepare([user("hi")])
+    for call in (0, 2):
+        with pytest.raises(NotFound, match="this session has made 1"):
+            session.prompt(call)
+
+
+def test_a_key_answers_with_the_prompt_of_the_first_call(session: Session) -> None:
+    first = session.prepare(turns(1), key="k1")
+    session.prepare(turns(2))
+    again = session.prepare(turns(1), key="k1")
+    assert (again.call, again.request) == (first.call, first.request)
+    assert session.mind.standing.calls == 2
+
+
+def test_a_prompt_event_that_was_never_sent_does_not_pass_for_one_that_was(session: Session) -> None:
+    prepared = PromptPrepared("0" * 16, used=1, cached=0, written=1)
+    session.prepare([user("hi")])
+    session._stream.append(Draft(payload=prepared, origin=Origin.OPERATOR))  # pyright: ignore[reportPrivateUsage] -- forged
+    with pytest.raises(PromptNotRebuilt):
+        session.prompt(2)

@@ -1,0 +1,121 @@
+"""Homes to export, what is in them, and bundles as nobody's export would have made them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from inmind import Memory
+from inmind.core.events.base import Event
+from inmind.core.events.codec import KINDS
+from inmind.core.paths import DATABASE
+from inmind.store.protocol import Receipt
+from inmind.store.sqlite import SqliteStore
+
+JOURNAL, KEYS, MANIFEST = "journal.jsonl", "keys.jsonl", "manifest.json"
+
+Lines = list[dict[str, Any]]
+
+
+def lived(home: Path, *, session: str = "shop", resource: str = "ada", dreams: bool = True) -> None:
+    """Something of everything: talk, notes, a dream, a key, a page."""
+    with Memory.open(home, embedder=None) as memory:
+        opened = memory.session(session, resource=resource, cwd="/w")
+        opened.add([{"role": "user", "content": f"Where is the harbour of {session}?"}], key="asked")
+        opened.note("Ada prefers tabs", key="noted")
+        opened.write("detail/harbour.md", "# Harbour\n\nIt is in the north. 港口\n")
+        if dreams:
+            assert memory.dream(resource).status == "done"
+        opened.add([{"role": "assistant", "content": "In the north."}, {"role": "user", "content": "And the boat?"}])
+
+
+def lived_richly(home: Path) -> None:
+    """Events of most kinds that there are."""
+    lived(home)
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session("rich", resource="ada", cwd="/w", window=20_000)
+        for turn in range(8):
+            said = f"open page {turn}, never delete it. We decided on tabs."
+            session.add([{"role": "user", "content": said}])
+            session.prepare(system="X", format="openai")
+            session.record({"role": "assistant", "content": f"opened {turn} " + "and so on " * 50})
+            page = {"id": f"page-{turn}", "title": f"About {turn}"}
+            session.observe("get_page", {"id": f"page-{turn}"}, {"page": page})
+        session.scratchpad.update("hello")
+        session.event("decision_made", "use tabs")
+        session.compact("all", keep_recent=1)
+        session.search("tabs")
+        memory.ledger.record("earning", resource="ada", amount="3", skill="tides", buyer="ben")
+        memory.affect("ada").raise_("reward", "well done")
+        session.note("Ada sails on Sundays")
+        memory.dream("ada")
+        memory.undo_dream("ada")
+        session.undo()
+
+
+def events_in(home: Path) -> list[Event]:
+    """All of them, in the order in which they were stored."""
+    store = SqliteStore(home / DATABASE)
+    try:
+        return [event for _, event in store.since(0, kinds=list(KINDS), most=10**9) if event]
+    finally:
+        store.close()
+
+
+def by_stream(home: Path) -> dict[str, list[Event]]:
+    streams: dict[str, list[Event]] = {}
+    for event in events_in(home):
+        streams.setdefault(event.stream, []).append(event)
+    return streams
+
+
+def keys_in(home: Path) -> list[Receipt]:
+    store = SqliteStore(home / DATABASE)
+    try:
+        return [receipt for stream in store.streams("") for receipt in store.receipts(stream, most=10**9)]
+    finally:
+        store.close()
+
+
+def exported(home: Path, to: Path, **options: Any) -> Path:
+    with Memory.open(home, embedder=None) as memory:
+        memory.export(to, **options)
+    return to
+
+
+def imported(bundle: Path, home: Path, **options: Any) -> Any:
+    with Memory.open(home, embedder=None) as memory:
+        return memory.import_(bundle, **options)
+
+
+def entries_of(bundle: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(bundle) as zip:
+        return {name: zip.read(name) for name in zip.namelist()}
+
+
+def packed(
+    to: Path, entries: Mapping[str, bytes], *, honest: bool = True, compression: int = zipfile.ZIP_DEFLATED
+) -> Path:
+    """A bundle of these entries; `honest`: with a manifest that tells of them as they are."""
+    said = dict(entries)
+    if honest:
+        manifest = json.loads(said.pop(MANIFEST))
+        hashes = {n: {"bytes": len(d), "sha256": hashlib.sha256(d).hexdigest()} for n, d in said.items()}
+        manifest |= {"entries": hashes, "events": len(said[JOURNAL].splitlines())}
+        said[MANIFEST] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(to, "w", compression=compression) as zip:
+        for name, data in said.items():
+            zip.writestr(name, data)
+    return to
+
+
+def changed(bundle: Path, to: Path, change: Callable[[Lines], object]) -> Path:
+    """The same bundle with its events changed by hand, and everything else true of it."""
+    entries = entries_of(bundle)
+    lines: Lines = [json.loads(line) for line in entries[JOURNAL].splitlines()]
+    change(lines)
+    return packed(to, {**entries, JOURNAL: "".join(json.dumps(line) + "\n" for line in lines).encode()})

@@ -1,0 +1,108 @@
+"""What a dream is made of, in tests: each maker names only what its test cares for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from inmind.core.events.base import Origin, Trust
+from inmind.core.events.dreams import PageLine
+from inmind.documents.notes_page import stamp
+from inmind.dreams.affect.levels import Levels
+from inmind.dreams.material import Insight, Material, Pending
+from inmind.dreams.page.edits import Proposal
+from inmind.dreams.page.page import read
+from inmind.dreams.page.rewrite import Ground, Rewritten, rewritten
+from inmind.dreams.page.sections import Section
+from inmind.search.crystal import Crystal
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+
+_NUMBERS = count(1)
+
+
+def a_note(text: str, importance: float = 0.7, **more: Any) -> Pending:
+    given: dict[str, Any] = {"id": f"resource/ada#{next(_NUMBERS)}", "at": "2026-03-19T10:00:00Z", **more}
+    return Pending(text=text, importance=importance, **given)
+
+
+def said(text: str, **more: Any) -> Crystal:
+    """A message of a user's, found again."""
+    told = {"kind": "episode", "source": "sessions", "origin": Origin.USER, "trust": Trust.PERSON, "speaker": "user"}
+    given: dict[str, Any] = {"id": f"session/s#{next(_NUMBERS)}", "at": NOW, **told, **more}
+    return Crystal(text=text, **given)
+
+
+def a_crystal(text: str, **more: Any) -> Crystal:
+    given: dict[str, Any] = {
+        "id": f"resource/ada#{next(_NUMBERS)}",
+        "at": NOW,
+        "importance": 0.6,
+        "origin": Origin.OPERATOR,
+    }
+    given |= more
+    return Crystal(text=text, **given)
+
+
+def an_insight(text: str, *sources: str, **more: Any) -> Insight:
+    given: dict[str, Any] = {"how": "compression", "about": text, **more}
+    return Insight(text=text, sources=sources, **given)
+
+
+def a_line(text: str, section: Section = Section.ACTIVE, **more: Any) -> PageLine:
+    given: dict[str, Any] = {"sources": (f"resource/ada#{next(_NUMBERS)}",), "at": "2026-03-01T10:00:00Z", **more}
+    return PageLine(section, text, **given)
+
+
+def a_page(lines: Iterable[PageLine] = (), *, theirs: Mapping[Section, str] | None = None, above: str = "") -> str:
+    """MEMORY.md with these lines of dreams, and what people wrote."""
+    text = f"{above}# Working Memory State\n\n_Last dream: 2026-03-18T10:00:00Z | Mood: calm_\n"
+    for section in Section:
+        entries = [line.text for line in lines if line.section == section]
+        entries += [(theirs or {})[section]] if section in (theirs or {}) else []
+        text += f"\n## {section}\n" + "".join(f"\n- {entry}" for entry in entries) + "\n"
+    return text
+
+
+def a_material(lines: Iterable[PageLine] = (), *, page: str | None = None, **more: Any) -> Material:
+    lines = list(lines)
+    crystals: tuple[Crystal, ...] = more.get("crystals", ())
+    known = {crystal.id: crystal for crystal in crystals}
+    given: dict[str, Any] = {"levels": Levels(), "finds": _nothing, "known": known.get, **more}
+    return Material(
+        now=NOW,
+        page=read(a_page(lines) if page is None else page),
+        lines={line.text: line for line in lines},
+        **given,
+    )
+
+
+def _nothing(_: str) -> frozenset[str]:
+    return frozenset()
+
+
+def carried_out(proposal: Proposal, material: Material, page: str) -> Rewritten:
+    """What becomes of the page by a proposal."""
+    texts = {note.id: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
+    texts |= {source: line.text for line in material.lines.values() for source in line.sources}
+    trusts = {note.id: note.trust for note in material.notes} | {one.id: one.trust for one in material.crystals}
+    return rewritten(
+        page,
+        proposal.edits,
+        Ground(
+            now=NOW,
+            lines=material.lines,
+            theirs={},
+            seed=material.seed,
+            weights={},
+            finds=material.finds,
+            source_text=lambda id: texts.get(id, ""),
+            source_trust=lambda id: trusts.get(id, Trust.AGENT),
+        ),
+    )
+
+
+def days_ago(days: int) -> str:
+    return stamp(NOW.replace(day=NOW.day - days))

@@ -1,0 +1,38 @@
+"""What tests on an event loop share: a loop with an end in time, and waiting for something to be so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import inmind
+from inmind.memory import aio
+from inmind.memory.aio.wrapper import Twin
+
+DEADLINE = 20.0
+
+TWINS: dict[type, type[Twin[Any]]] = {
+    inmind.Memory: aio.Memory,
+    inmind.Session: aio.Session,
+    inmind.Scratchpad: aio.Scratchpad,
+    inmind.Affect: aio.Affect,
+    inmind.Books: aio.Books,
+}
+
+
+def run(main: Coroutine[Any, Any, object]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(3 * DEADLINE):
+            await main
+
+    asyncio.run(limited())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Come back when it is so; the loop goes on meanwhile."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        await asyncio.sleep(0.001)

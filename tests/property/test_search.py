@@ -1,0 +1,194 @@
+"""Whatever happens, and whenever somebody looks: an index that has followed and one made anew know the same, and so do
+one in a file and one in a database."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pytest
+from builders import assistant, user
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from inmind import Memory, Session
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.crystals import CrystalCreated
+from inmind.core.events.dreams import DreamCommitted, DreamUndone
+from inmind.core.streams import owner_of
+from inmind.errors import NotFound
+from inmind.testing import ManualClock
+
+WORDS = ["anchor", "barge", "canoe", "dinghy"]
+SAID = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+
+
+class Life(NamedTuple):
+    memory: Memory
+    session: Session
+    resource: str
+    """Whose notes are consolidated and dreamt of; the session may be nobody's all the same."""
+
+    def known(self) -> dict[str, list[tuple[str, float]]]:
+        """All that can be found, and what is known of each."""
+        owner = owner_of(f"session/{self.session.id}", self.session.resource)
+        return {
+            word: [
+                (repr(hit.crystal), hit.score)
+                for whose in sorted({owner, self.resource})
+                for hit in _found(self.memory, word, whose)
+            ]
+            for word in [*WORDS, "more"]
+        }
+
+
+def _found(memory: Memory, word: str, owner: str) -> Any:
+    from inmind.search.query import checked_query
+
+    return memory._search(checked_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also nobody's
+
+
+Step = Callable[[Life], object]
+
+
+def says(text: str) -> Step:
+    return lambda life: life.session.add([user(text), assistant(f"so, {text}")])
+
+
+def notes(text: str) -> Step:
+    return lambda life: life.session.note(text)
+
+
+def writes(text: str) -> Step:
+    return lambda life: life.session.write("detail/page.md", f"# Page\n\n{text}\n\n# More\n\nmore {text}\n")
+
+
+def empties(life: Life) -> None:
+    life.session.write("detail/page.md", "")
+
+
+def undoes(life: Life) -> None:
+    with contextlib.suppress(NotFound):
+        life.session.undo()
+
+
+def goes_to(back: int) -> Step:
+    def step(life: Life) -> None:
+        session = life.session
+        ends = [
+            event.seq - 1 for event in session.journal() if event.starts_batch and event.seq - 1 > session.mind.begun
+        ]
+        if ends:
+            session.undo(to=ends[-1 - back % len(ends)])
+
+    return step
+
+
+def edits(text: str, kept: int) -> Step:
+    """The host hands in its own list: the end regenerated, or the front dropped."""
+
+    def step(life: Life) -> None:
+        said = [dict(entry.wire) for entry in life.session.mind.line]
+        life.session.prepare([*said[: kept % (len(said) + 1)], user(text)] if kept % 2 else [*said[2:], user(text)])
+
+    return step
+
+
+def finds(text: str) -> Step:
+    return lambda life: life.session.search(text)
+
+
+def freezes(text: str) -> Step:
+    def step(life: Life) -> None:
+        for hit in life.session.search(text, limit=1):
+            life.memory.freeze(hit.crystal.id)
+
+    return step
+
+
+def consolidates(life: Life) -> None:
+    life.memory.consolidate(life.resource)
+
+
+def dreams(text: str, undone: bool) -> Step:
+    """Goes over what was found again, makes something of it, and is undone or not."""
+
+    def step(life: Life) -> None:
+        stream = life.memory._belongings(life.resource)  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
+        replayed = tuple(hit.crystal.id for hit in life.memory.search(text, resource=life.resource))
+        dreamt = (DreamCommitted(stream.version + 1, "rules", 0, 0, replayed=replayed), CrystalCreated(f"more {text}"))
+        made = stream.append(*(Draft(payload=what, origin=Origin.DREAM) for what in dreamt)).last
+        if undone:
+            taken_back = DreamUndone(dream=made, last=0, upto=0, position=0, crystals=(f"{stream.name}#{made}",))
+            stream.append(Draft(payload=taken_back, origin=Origin.OPERATOR))
+
+    return step
+
+
+STEPS = st.one_of(
+    st.builds(dreams, SAID, st.booleans()),
+    SAID.map(says),
+    SAID.map(notes),
+    SAID.map(writes),
+    SAID.map(finds),
+    SAID.map(freezes),
+    st.builds(edits, SAID, st.integers(0, 9)),
+    st.builds(goes_to, st.integers(0, 9)),
+    st.sampled_from([empties, undoes, consolidates]),
+)
+TRACES = st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=12)
+
+
+def live(place: Path | str, steps: list[tuple[Step, bool]], *, private: bool, number: int = 0) -> tuple[Any, Any]:
+    """What is known after these steps, and what one made anew knows then."""
+    clock = ManualClock()
+    with Memory.open(place, clock=clock, embedder=None) as memory:
+        resource = f"ada{number}"
+        session = memory.session(f"s{number}", resource=None if private else resource, cwd="/w")
+        life = Life(memory, session, resource)
+        for step, looks in steps:
+            clock.advance(seconds=3_600)
+            step(life)
+            if looks:
+                memory.search("anchor", resource=resource)
+        followed = life.known()
+    if isinstance(place, Path):
+        (place / "index.db").unlink()
+    with Memory.open(place, clock=clock, embedder=None) as memory:
+        if not isinstance(place, Path):
+            index = memory._deep()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
+            before = index.identity()
+            index.start_anew("a test")
+            assert index.identity() != before
+        return followed, Life(memory, memory.session(f"s{number}"), resource).known()
+
+
+@pytest.mark.spec("H3", "M39")
+@settings(max_examples=max(25, settings().max_examples // 4))
+@given(steps=TRACES, private=st.booleans())
+def test_an_index_that_followed_and_one_made_anew_know_the_same(steps: list[tuple[Step, bool]], private: bool) -> None:
+    with TemporaryDirectory() as folder:
+        followed, anew = live(Path(folder) / "home", steps, private=private)
+        assert anew == followed
+
+
+@pytest.mark.spec("H3", "M39")
+@settings(
+    max_examples=max(10, settings().max_examples // 10),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+@given(steps=TRACES, private=st.booleans())
+def test_a_database_knows_what_a_home_knows(tenant_url: str, steps: list[tuple[Step, bool]], private: bool) -> None:
+    """The tenant is the same each time, and the resource another."""
+    number = next(_NUMBERS)
+    with TemporaryDirectory() as folder:
+        followed, _ = live(Path(folder) / "home", steps, private=private, number=number)
+    assert live(tenant_url, steps, private=private, number=number) == (followed, followed)
+
+
+_NUMBERS = itertools.count()

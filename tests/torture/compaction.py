@@ -1,0 +1,114 @@
+"""A session whose window is full, the prompt that compacts it, and what has to be true wherever that was stopped.
+
+Three commits make such a prompt: what the host has handed in, the compaction, the prompt itself. Each is there whole or
+not at all; and of the compaction that means pages, index and stubs, in the journal and in the files.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from provider_rules import faults
+from torture.harness import Voice
+from torture.session_steps import sound
+
+from inmind import Memory, Session
+from inmind.core.events.codec import encode
+from inmind.core.events.session import Compacted
+from inmind.testing import ManualClock
+
+WINDOW = 8_000
+GOAL = "Count all boxes of the move."
+BEFORE = 4
+"""Turns that the session has when it is found."""
+TURNS = 16
+
+
+def fill(voice: Voice, *, home: str) -> None:
+    with Memory.open(home, clock=ManualClock()) as memory:
+        _session(memory).prepare(_talk(BEFORE))
+    voice.tell("filled")
+
+
+def overflow(voice: Voice, *, home: str) -> None:
+    with Memory.open(home, clock=ManualClock()) as memory:
+        _session(memory).prepare(_talk(TURNS))
+        voice.tell("done")
+
+
+def overflow_and_tell(voice: Voice, *, home: str) -> dict[str, Any]:
+    """Undisturbed: what has happened then, and behind which of it a commit ended."""
+    with Memory.open(home, clock=ManualClock()) as memory:
+        session = _session(memory)
+        found = session.mind.seq
+        assert session.prepare(_talk(TURNS)).report.compacted
+        voice.tell("done")
+        began = [event.seq for event in session.journal() if event.starts_batch and event.seq > found + 1]
+        ends = [found, *(seq - 1 for seq in began), session.mind.seq]
+        return {"ends": ends, "journal": _journal(session), "left": _left(session)}
+
+
+def check(voice: Voice, *, home: str, told: dict[str, Any], done: bool) -> int:
+    """How many of the commits are there; then the host asks again, and all is as if nothing had been stopped."""
+    with Memory.open(home, clock=ManualClock()) as memory:
+        session = _session(memory)
+        version = session.mind.seq
+        assert version in (told["ends"][-1:] if done else told["ends"]), f"{version} is inside of {told['ends']}"
+        assert _journal(session) == told["journal"][:version]
+        _agree(session, Path(home))
+        prompt = session.prepare(_talk(TURNS))
+        assert faults("openai", prompt.messages) == []
+        assert _left(session) == told["left"]
+        _agree(session, Path(home))
+    voice.tell("went on")
+    sound(Path(home))
+    return told["ends"].index(version)
+
+
+def _session(memory: Memory) -> Session:
+    return memory.session("move", cwd="/w", window=WINDOW)
+
+
+def _talk(turns: int) -> list[dict[str, Any]]:
+    said: list[dict[str, Any]] = [{"role": "user", "content": GOAL}]
+    for turn in range(turns):
+        call = {"id": f"call-{turn}", "type": "function", "function": {"name": "count_boxes", "arguments": "{}"}}
+        said += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"room {turn}: " + "a box, " * 120},
+            {"role": "assistant", "content": f"Room {turn} is counted."},
+            {"role": "user", "content": f"Now room {turn + 1}."},
+        ]
+    return said
+
+
+def _journal(session: Session) -> list[list[str]]:
+    return [[event.kind, encode(event.payload)] for event in session.journal()]
+
+
+def _left(session: Session) -> dict[str, Any]:
+    """What a host finds behind such a prompt, whenever it was made."""
+    return {
+        "messages": list(session.mind.line.wires),
+        "view": list(session.mind.history.sent.wires),
+        "documents": {path: session.read(path) for path in session.documents()},
+    }
+
+
+def _agree(session: Session, home: Path) -> None:
+    """Pages, index, stubs and files tell of the same compactions."""
+    made = [event.payload for event in session.journal() if isinstance(event.payload, Compacted)]
+    pages = {path for one in made for path in one.archives}
+    folder = home / "sessions" / "--w--" / "move" / "working-memory"
+    files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+    assert set(session.documents()) == {"overview.md", *pages} == files
+    for path in session.documents():
+        assert (folder / path).read_text("utf-8") == session.read(path), path
+    assert set(re.findall(r"archive/\S+\.md", session.overview)) == pages
+    stubs = [str(entry.wire["content"]) for entry in session.mind.history.sent if entry.stub]
+    assert {path for stub in stubs for path in re.findall(r"archive/\S+\.md", stub)} == pages
+    for entry in (entry for entry in session.mind.history.sent if not entry.block):
+        for path, line in re.findall(r"(archive/\S+\.md) from_line (\d+)", str(entry.wire["content"])):
+            assert session.read(path).split("\n")[int(line) - 1] == f"## {entry.seq}: tool"

@@ -1,0 +1,83 @@
+"""Actors with a whole memory in PostgreSQL, as several machines have one."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from torture.harness import Voice
+
+from inmind import Memory
+from inmind.core.events.crystals import NoteAdded
+from inmind.errors import DreamRunning
+from inmind.testing import ManualClock
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RESOURCE = "ada"
+
+
+def opened(url: str, at: datetime = NOON) -> Memory:
+    return Memory.open(url, clock=ManualClock(at), embedder=None)
+
+
+def note_many(voice: Voice, *, url: str, name: str, number: int) -> list[str]:
+    """Each sent twice, since a retry must change nothing; half of them by a session."""
+    texts = [f"{name}-{n}" for n in range(number)]
+    with opened(url) as memory:
+        session = memory.session(f"of {name}", resource=RESOURCE, cwd="/w")
+        voice.wait()
+        for n, text in enumerate(texts):
+            for _ in range(2):
+                if n % 2:
+                    session.note(text, key=text)
+                else:
+                    memory.note(RESOURCE, text, key=text)
+    return texts
+
+
+def noted(voice: Voice, *, url: str) -> list[str]:
+    """All notes of a resource, in their order."""
+    with opened(url) as memory:
+        store = memory._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own
+        events = store.read(f"resource/{RESOURCE}")
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        page = memory.belongings(RESOURCE).documents.text("memory/scratch.md")
+        texts = [event.payload.text for event in events if isinstance(event.payload, NoteAdded)]
+        missing = [text for text in texts if f" {text}\n" not in f"{page}\n"]
+        assert not missing, f"not on the page: {missing[:3]}"
+    voice.tell("read")
+    return texts
+
+
+def begin(voice: Voice, *, url: str) -> None:
+    """Something to dream of."""
+    with opened(url, NOON - timedelta(hours=3)) as memory:
+        for number in range(6):
+            memory.note(RESOURCE, f"The harbour master of port {number} is called {'ABCDEF'[number] * 4}")
+    voice.tell("begun")
+
+
+def dream_at_once(voice: Voice, *, url: str) -> list[str]:
+    """Whoever is first stays in the middle of it until the test lets it go."""
+    with opened(url) as memory:
+        voice.wait()
+
+        def stay(phase: str, _: str) -> None:
+            if phase == "propose":
+                voice.wait()
+
+        try:
+            return [memory.dream(RESOURCE, watch=stay).status]
+        except DreamRunning as error:
+            return [error.code]
+
+
+def dreamt(voice: Voice, *, url: str) -> dict[str, Any]:
+    with opened(url) as memory:
+        told = {
+            "dreams": [dream.status for dream in memory.dreams(RESOURCE)],
+            "page": memory.belongings(RESOURCE).documents.text("MEMORY.md"),
+        }
+    voice.tell("looked", os.getpid())
+    return told

@@ -1,0 +1,262 @@
+"""Many clients of one tenant: no lost update, no circle of waiting, and every quarrel ends.
+
+The tables of faults call this P31 and, for those who come first or late to a schema, M36.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from torture.harness import Running, ask, side_by_side, together
+from torture.postgres.actors import STREAM, a_page, census, count_up, cross, names, now, open_fresh, put
+from torture.postgres.conftest import Own
+
+from inmind import Memory
+from inmind.errors import Conflict, ReadOnly, StoreBusy
+from inmind.store.postgres import PostgresStore
+from inmind.store.postgres.connection import Connection
+from inmind.store.postgres.database import MIGRATIONS
+
+PROCESSES, THREADS = 4, 4
+
+
+def race(url: str, *, each: int) -> None:
+    clients = [Running(count_up, url=url, threads=THREADS, each=each) for _ in range(PROCESSES)]
+    decided = sum(ended.answer for ended in together(clients))
+    total = PROCESSES * THREADS * each
+    assert ask(census, url=url) == [str(number) for number in range(1, total + 1)]
+    assert decided > total, "nobody was ever overtaken"
+    print(f"{total} steps by {PROCESSES * THREADS} clients, {decided - total} decided again")
+
+
+@pytest.mark.spec("P31", "A3", "J2")
+def test_sixteen_clients_count_in_one_document_and_lose_no_step(tenant_url: str) -> None:
+    race(tenant_url, each=4)
+
+
+@pytest.mark.torture
+@pytest.mark.spec("P31", "A3", "J2")
+def test_sixteen_clients_count_in_one_document_for_long(tenant_url: str) -> None:
+    race(tenant_url, each=100)
+
+
+@pytest.mark.spec("P31")
+@pytest.mark.parametrize("made", [True, False], ids=["old streams", "new streams"])
+def test_two_streams_beside_each_other_in_either_order_wait_in_no_circle(own: Own, made: bool) -> None:
+    """The server finds a circle after ten milliseconds here, and would write that down."""
+    url, each, deadlocks = own.tenant(f"cross {made}"), 30, own.server.log.count("deadlock detected")
+    store = PostgresStore.open(url)
+    if made:
+        put(store, "first", keyed=False, stream="resource/left", beside="resource/right")
+    store.close()
+    ways = [("resource/left", "resource/right"), ("resource/right", "resource/left")] * 2
+    pairs = 1 if made else each
+    actors = [
+        Running(cross, url=url, first=first, second=second, name=f"w{n}", each=each // pairs, pairs=pairs)
+        for n, (first, second) in enumerate(ways)
+    ]
+    together(actors)
+    for pair in range(pairs):
+        left, right = (ask_names(url, f"resource/{side}{pair or ''}") for side in ("left", "right"))
+        assert left == right
+        assert len(set(left)) == len(left) == 4 * each // pairs + made
+    assert own.server.log.count("deadlock detected") == deadlocks
+
+
+def ask_names(url: str, stream: str) -> list[str]:
+    store = PostgresStore.open(url)
+    try:
+        return names(store, stream)
+    finally:
+        store.close()
+
+
+class Boxes:
+    """Two numbers in rows of a tenant's own, changed inside `Database.write` by statements that quarrel for real."""
+
+    def __init__(self, url: str, *, seconds: float = 20) -> None:
+        self.store = PostgresStore.open(url, seconds=seconds)
+        self.database = self.store.database
+        self.calls = 0
+        self._tell("CREATE TABLE tenant.boxes (id integer PRIMARY KEY, number integer NOT NULL)")
+        self._tell("INSERT INTO tenant.boxes VALUES (1, 0), (2, 0)")
+
+    def numbers(self) -> list[int]:
+        asked = self.database.in_schema("SELECT number FROM tenant.boxes ORDER BY id")
+        rows: list[tuple[int]] = self.database.read(lambda connection: connection.execute(asked).fetchall())
+        return [number for (number,) in rows]
+
+    def crossed(self, order: tuple[int, int], meet: Callable[[], None]) -> None:
+        """Add one to both, in this order; between them, wait for the other."""
+        add = self.database.in_schema("UPDATE tenant.boxes SET number = number + 1 WHERE id = $1")
+
+        def act(connection: Connection) -> None:
+            self.calls += 1
+            with connection.transaction():
+                connection.execute(add, (order[0],))
+                meet()
+                connection.execute(add, (order[1],))
+
+        self.database.write(act)
+
+    def read_then_written(self) -> None:
+        """Add one to what a snapshot says: the server refuses it where somebody was faster."""
+        ask = self.database.in_schema("SELECT number FROM tenant.boxes WHERE id = 1")
+        tell = self.database.in_schema("UPDATE tenant.boxes SET number = $1 WHERE id = 1")
+
+        def act(connection: Connection) -> None:
+            self.calls += 1
+            with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                connection.execute(tell, (connection.execute(ask).get + 1,))
+
+        self.database.write(act)
+
+    def _tell(self, statement: str) -> None:
+        told = self.database.in_schema(statement)
+        self.database.write(lambda connection: connection.execute(told))
+
+
+@pytest.mark.spec("P31")
+def test_of_two_who_wait_for_each_other_one_gives_way_and_tries_again(own: Own) -> None:
+    """A circle of the test's own making, since ours makes none: 40P01."""
+    boxes, deadlocks = Boxes(own.tenant("circle")), own.server.log.count("deadlock detected")
+    barrier = threading.Barrier(2)
+
+    def meet() -> None:
+        if boxes.calls <= 2:
+            barrier.wait(timeout=10)
+
+    side_by_side(lambda order: boxes.crossed(order, meet), [(1, 2), (2, 1)])
+    boxes.store.close()
+    assert own.server.log.count("deadlock detected") == deadlocks + 1, "nobody waited in a circle"
+    assert boxes.calls == 3
+    assert ask_boxes(own, "circle") == [2, 2]
+
+
+@pytest.mark.spec("P31")
+def test_a_storm_of_transactions_that_cannot_be_put_in_an_order_ends_with_each_done_once(own: Own) -> None:
+    """40001, again and again, by eight at once."""
+    boxes, each = Boxes(own.tenant("storm")), 5
+
+    def many(_: int) -> None:
+        for _ in range(each):
+            boxes.read_then_written()
+
+    side_by_side(many, range(8))
+    boxes.store.close()
+    assert boxes.calls > 8 * each, "nobody stood in anybody's way"
+    assert ask_boxes(own, "storm")[0] == 8 * each
+    print(f"{8 * each} done, {boxes.calls - 8 * each} tried again")
+
+
+@pytest.mark.spec("P31")
+@pytest.mark.parametrize("code", ["40001", "40P01"])
+def test_who_always_has_to_give_way_is_told_that_the_store_is_busy(own: Own, code: str) -> None:
+    boxes = Boxes(own.tenant(f"never {code}"), seconds=2)
+    began = time.monotonic()
+
+    def act(connection: Connection) -> None:
+        boxes.calls += 1
+        connection.execute(f"DO $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '{code}'; END $$")
+
+    with pytest.raises(StoreBusy) as caught:
+        boxes.database.write(act)
+    assert caught.type is StoreBusy
+    # The last try may have had no more time than to be cut off.
+    assert re.search("others were changing the same: not now|the answer took too long", str(caught.value))
+    assert time.monotonic() - began < 4
+    assert 5 < boxes.calls <= 20
+    with pytest.raises(StoreBusy) as caught, boxes.database.transaction() as connection:
+        act(connection)
+    assert caught.type is StoreBusy
+    put(boxes.store, "as ever", keyed=False)
+    boxes.store.close()
+
+
+def ask_boxes(own: Own, tenant: str) -> list[object]:
+    return [number for (number,) in own.ask(f'SELECT number FROM "{tenant}".boxes ORDER BY id')]
+
+
+@pytest.mark.spec("M36")
+def test_of_those_who_open_a_fresh_schema_at_once_one_makes_it(tenant_url: str) -> None:
+    opening = [Running(open_fresh, url=tenant_url) for _ in range(4)]
+    assert [ended.answer for ended in together(opening)] == [list(MIGRATIONS)] * 4
+    assert len(set(ask(census, url=tenant_url))) == 4
+
+
+@pytest.mark.spec("M36")
+def test_a_newer_schema_is_read_and_not_written(tenant_url: str) -> None:
+    store = PostgresStore.open(tenant_url)
+    put(store, "of old", keyed=False)
+    store.close()
+    with psycopg.connect(tenant_url, autocommit=True) as connection:
+        steps = f'"{connection.info.user}".inmind_steps'
+        connection.execute(f"INSERT INTO {steps} VALUES ({len(MIGRATIONS) + 1}, 'of tomorrow')".encode())
+    newer = PostgresStore.open(tenant_url)
+    assert names(newer) == ["of old"]
+    for key in (True, False):
+        with pytest.raises(ReadOnly, match="upgrade inmind"):
+            put(newer, "new", keyed=key)
+    with pytest.raises(ReadOnly), newer.adopting():
+        pass
+    with newer.moment():
+        assert names(newer) == ["of old"]
+    newer.close()
+    assert ask(census, url=tenant_url) == ["of old"]
+
+
+@pytest.mark.spec("M36")
+def test_who_has_it_open_while_a_newer_inmind_comes_writes_no_more(tenant_url: str) -> None:
+    stores = [PostgresStore.open(tenant_url) for _ in range(3)]
+    for store in stores:
+        put(store, "of old", keyed=False)
+    with psycopg.connect(tenant_url, autocommit=True) as connection:
+        steps = f'"{connection.info.user}".inmind_steps'
+        connection.execute(f"INSERT INTO {steps} VALUES ({len(MIGRATIONS) + 1}, 'of tomorrow')".encode())
+    keyed, unkeyed, adopting = stores
+    for store, key in ((keyed, True), (unkeyed, False)):
+        for _ in range(2):
+            with pytest.raises(ReadOnly, match=f"schema {len(MIGRATIONS) + 1}.*upgrade inmind"):
+                put(store, "new", keyed=key)
+    with pytest.raises(ReadOnly, match="upgrade inmind"), adopting.adopting():
+        pass
+    for store in stores:
+        assert names(store) == ["of old"] * 3
+        store.close()
+
+
+@pytest.mark.spec("M36", "J8")
+def test_nobody_outside_a_schema_can_hold_up_whoever_makes_it(own: Own) -> None:
+    url = own.tenant("held up", options="-c lock_timeout=5s")
+    with psycopg.connect(own.tenant("stranger")) as stranger:
+        for text in ("inmind held up", "inmind index of held up"):
+            stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [text])
+        with Memory.open(url, embedder=None) as memory:
+            memory.note("ada", "The harbour is in the north")
+            assert memory.search("harbour", resource="ada")
+
+
+@pytest.mark.spec("K17")
+def test_of_two_on_one_version_one_wins(tenant_url: str) -> None:
+    """And nothing of the other is there."""
+    store = PostgresStore.open(tenant_url)
+    barrier = threading.Barrier(8)
+
+    def write(number: int) -> str | tuple[str, int, int]:
+        barrier.wait(timeout=10)
+        try:
+            store.append(STREAM, [a_page(f"n{number}")], expected=0, at=now())
+        except Conflict as conflict:
+            return conflict.stream, conflict.expected, conflict.actual
+        return f"n{number}"
+
+    told = side_by_side(write, range(8))
+    store.close()
+    assert told.count((STREAM, 0, 1)) == 7
+    assert ask(census, url=tenant_url) == [name for name in told if isinstance(name, str)]

@@ -1,0 +1,135 @@
+"""Whole memories in PostgreSQL, used by many processes at once, as those of several machines are.
+
+The tables of faults call these K14, K17, K20 and K25; the processes are the same that a home is held to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp_client import called
+from postgres import Tenants
+from terminal import command, inmind
+from torture import writers
+from torture.harness import Running, ask, dice, run, together
+from torture.postgres import memory_steps
+from torture.postgres.conftest import Own
+
+from inmind.store.postgres import PostgresStore
+
+
+def crowd(url: str, folder: Path, *, processes: int, each: int, doors: int) -> None:
+    """Writers, and beside them people at a command line and a client of the MCP server."""
+    ask(memory_steps.begin, url=url)
+    before = ask(memory_steps.noted, url=url)
+    running = [Running(memory_steps.note_many, url=url, name=f"w{n}", number=each) for n in range(processes)]
+
+    def by_command(number: int) -> str:
+        ran = inmind("--db", url, "note", f"cli-{number}", "--resource", memory_steps.RESOURCE)
+        assert ran.returncode == 0, ran.stderr
+        return f"cli-{number}"
+
+    with ThreadPoolExecutor(2) as pool:
+        asked = pool.submit(lambda: asyncio.run(by_mcp(url, folder, doors)))
+        typed = pool.submit(lambda: [by_command(number) for number in range(doors)])
+        written = [text for ended in together(running) for text in ended.answer]
+        beside = [*typed.result(), *asked.result()]
+    found = ask(memory_steps.noted, url=url)
+    assert len(written) == processes * each
+    assert len(beside) == 2 * doors
+    assert sorted(found) == sorted([*before, *written, *beside])
+    print(f"{len(written)} notes by {processes} processes, {len(beside)} beside them")
+
+
+async def by_mcp(url: str, folder: Path, number: int) -> list[str]:
+    program, *rest = command("--db", url, "mcp", "--resource", memory_steps.RESOURCE)
+    parameters = StdioServerParameters(command=program, args=rest, cwd=folder)
+    async with Client(stdio_client(parameters)) as client:
+        for n in range(number):
+            await called(client, "working_memory_note", note=f"mcp-{n}")
+    return [f"mcp-{n}" for n in range(number)]
+
+
+@pytest.mark.spec("K14", "J2", "J8")
+def test_four_processes_a_command_line_and_a_server_take_notes_in_one_memory(tenant_url: str, tmp_path: Path) -> None:
+    crowd(tenant_url, tmp_path, processes=4, each=50, doors=2)
+
+
+@pytest.mark.torture
+@pytest.mark.spec("K14", "J2", "J8")
+def test_eight_processes_a_command_line_and_a_server_take_1600_notes(tenant_url: str, tmp_path: Path) -> None:
+    crowd(tenant_url, tmp_path, processes=8, each=200, doors=20)
+
+
+@pytest.mark.spec("K20", "G7", "J9")
+def test_of_five_who_begin_at_once_one_dreams_and_nobody_who_writes_meanwhile_waits(tenant_url: str) -> None:
+    ask(memory_steps.begin, url=tenant_url)
+    actors = [Running(memory_steps.dream_at_once, url=tenant_url) for _ in range(5)]
+    try:
+        for actor in actors:
+            actor.hear_until("waiting")
+        for actor in actors:
+            actor.go_on()
+        heard = [(actor, actor.hear()) for actor in actors]
+        dreaming = [actor for actor, words in heard if words == ["waiting"]]
+        assert len(dreaming) == 1, heard
+        assert [words for _, words in heard].count(["answer", ["DREAM_RUNNING"]]) == 4, heard
+        writer = Running(memory_steps.note_many, url=tenant_url, name="late", number=10)
+        late = together([writer])[0].answer
+        dreaming[0].go_on()
+    finally:
+        ended = [actor.finish() for actor in actors]
+    assert sorted(one.answer[0] for one in ended) == ["DREAM_RUNNING"] * 4 + ["done"]
+    told = ask(memory_steps.dreamt, url=tenant_url)
+    assert told["dreams"] == ["done"]
+    assert "harbour master" in told["page"]
+    assert not [text for text in late if text in told["page"]], "it took in what came after it had looked"
+
+
+def retried(url: str, call: str) -> None:
+    first = ask(writers.retry, home=url, call=call)
+    assert first["before"] == first["after"], "the retry did it again"
+    assert first["first"] == first["again"]
+    assert first["refused"] == ("KEY_REUSED" if call in writers.OTHERS else "")
+    later = ask(writers.retry, home=url, call=call)
+    assert (later["first"], later["again"], later["after"]) == (first["first"], first["first"], first["after"])
+
+
+def lost(url: str, call: str) -> None:
+    ended = run(writers.lose_reply, home=url, call=call)
+    assert ended.killed, f"it never died: {ended.code} {ended.said}"
+    assert ended.all("calling") == [[call]]
+
+
+@pytest.mark.spec("K25", "A6", "J8")
+def test_a_retry_after_a_lost_reply_has_one_effect_and_one_answer(tenants: Tenants) -> None:
+    """Some of all the calls there are, other ones each time."""
+    for call in dice().sample(sorted(writers.CALLS), 4):
+        with tenants.fresh() as url:
+            lost(url, call)
+            retried(url, call)
+
+
+@pytest.mark.torture
+@pytest.mark.spec("K25", "A6", "J8")
+@pytest.mark.parametrize("call", writers.CALLS)
+def test_a_retry_of_any_call_has_one_effect_and_one_answer(tenants: Tenants, call: str) -> None:
+    with tenants.fresh() as url, tenants.fresh() as other:
+        lost(url, call)
+        retried(url, call)
+        before, after = ask(writers.call_in, home=other, call=call)
+        assert after > before, "a key of another tenant was heeded"
+
+
+@pytest.mark.spec("K25", "P30", "J8")
+def test_a_retry_after_the_server_was_restarted_finds_what_was_done(own: Own) -> None:
+    url = own.tenant("retried")
+    PostgresStore.open(url).close()
+    lost(url, "record")
+    own.server.restart(random.choice(["fast", "immediate"]))
+    retried(url, "record")

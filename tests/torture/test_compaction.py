@@ -1,0 +1,37 @@
+"""Killed while a prompt compacts the history: it is compacted whole or not at all, and nobody has to repair anything.
+
+The tables of faults call this C02.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from torture import compaction
+from torture.harness import ask, dice, need_strace
+from torture.kills import kill_at_calls
+
+
+def kill_while_compacting(folder: Path, *, number: int, dice: random.Random) -> None:
+    """End a compacting prompt at system calls, one after another, and look at what it left."""
+    start = folder / "start"
+    ask(compaction.fill, home=str(start))
+    actors = {"tell": compaction.overflow_and_tell, "act": compaction.overflow, "check": compaction.check}
+    kill_at_calls(start, **actors, number=number, dice=dice)
+
+
+@pytest.mark.spec("J1", "E5")
+def test_a_prompt_killed_while_it_compacts_has_compacted_whole_or_not_at_all(tmp_path: Path) -> None:
+    """C02: at calls from all over the prompt."""
+    need_strace()
+    kill_while_compacting(tmp_path, number=40, dice=dice())
+
+
+@pytest.mark.torture
+@pytest.mark.spec("J1", "E5")
+def test_a_prompt_killed_anywhere_while_it_compacts_has_compacted_whole_or_not_at_all(tmp_path: Path) -> None:
+    """C02: at every writing call."""
+    need_strace()
+    kill_while_compacting(tmp_path, number=1_000_000, dice=dice())

@@ -1,0 +1,147 @@
+"""What is shown of an answer, and the line behind it."""
+
+from __future__ import annotations
+
+from contextlib import redirect_stderr
+from io import StringIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from inmind.apps.chat.file_tools import Change, Outcome
+from inmind.apps.chat.output import MOST_COMPARED, MOST_DIFF, Screen
+from inmind.apps.chat.providers import Piece
+from inmind.apps.chat.status import WIDTH, status_line
+from inmind.apps.chat.turn import Turn, Used
+from inmind.core.pricing import Ledger
+from inmind.prompt.report import Report
+
+pytestmark = pytest.mark.spec("I2")
+
+
+def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", ledger: Ledger | None = None) -> Turn:
+    report = Report(
+        call=1,
+        tokens={},
+        tokens_used=used,
+        tokens_max=window,
+        band=band,
+        cached_prefix_tokens=0,
+        cold=False,
+        anchor_moved="",
+    )
+    return Turn(text="", report=report, used=ledger or Ledger(calls=1, uncached=used))
+
+
+def test_the_line_says_what_is_in_mind_how_full_it_is_and_what_it_took() -> None:
+    reported = Ledger(reported_calls=2, reported_prompt=1_000, reported_cached=500, completion=100)
+    turn = a_turn(used=60_000, band="medium_compression", ledger=reported)
+    assert status_line(turn, ["a.py"], (0.0, 0.0)) == (
+        "in mind: a.py · medium compression, 47% of 128k · 1,100 tokens, 50% from cache"
+    )
+    assert status_line(a_turn(), [], (0.0, 0.0)) == "normal, 1% of 128k · about 1,000 tokens, 0% cacheable"
+    assert status_line(a_turn(ledger=reported), [], (2.0, 10.0)).endswith("$0.0021")
+
+
+def test_names_that_have_no_room_are_counted() -> None:
+    names = ["a rather long name of a page", "another one", "b.py"]
+    assert status_line(a_turn(), names, (0.0, 0.0)).startswith("in mind: 3 · normal")
+    few = status_line(a_turn(), ["a.py", "b.py", "c.py", "d.py"], (0.0, 0.0))
+    assert few.startswith("in mind: a.py, b.py +2 · normal")
+
+
+@given(
+    things=st.lists(st.text(), max_size=10),
+    used=st.integers(0, 10**7),
+    prices=st.sampled_from([(0.0, 0.0), (3.0, 15.0)]),
+)
+@pytest.mark.spec("J4")
+def test_whatever_is_in_mind_it_is_one_line_of_so_many_columns(
+    things: list[str], used: int, prices: tuple[float, float]
+) -> None:
+    line = status_line(a_turn(used=used, band="light_compression"), things, prices)
+    assert cell_len(line) <= WIDTH
+    assert line.splitlines() == [line]
+
+
+def test_an_answer_in_pieces_is_shown_as_it_is_and_ends_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(interactive=False)
+    for text in ("one\r", "\ntwo\x1b", "[2J", " three\r"):
+        screen.hears(Piece(text))
+    screen.hears(Piece(thought="nobody asked"))
+    screen.has_heard()
+    screen.hears(Piece("four\n"))
+    screen.has_heard()
+    assert capsys.readouterr().out == "one\ntwo⟨U+001B⟩[2J three\nfour\n"
+
+
+@settings(max_examples=50)
+@given(name=st.text(max_size=100), arguments=st.text(max_size=200), gist=st.text(max_size=300))
+@pytest.mark.spec("J4")
+def test_a_call_is_one_line_whatever_a_model_wrote(name: str, arguments: str, gist: str) -> None:
+    with redirect_stderr(StringIO()) as beside:
+        Screen(interactive=False).sees(Used(name, arguments, Outcome("", gist)))
+    assert len(beside.getvalue().rstrip("\n").splitlines()) == 1
+
+
+def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.CaptureFixture[str]) -> None:
+    Screen(interactive=True).sees(Used("read_file", r'{"path": "\ud800"}', Outcome("", "no text", error=True)))
+    assert capfd.readouterr().out == "✗ read_file \\ud800 → no text\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (None, "one\n", "+one"),
+        ("one\ntwo\n", "one\nthree\n", "-two\n+three"),
+        ("", "line\n" * (MOST_DIFF + 10), "(13 more lines here: v shows all)\n+line"),
+        ("one\n", "one\r\n", "+one⟨U+000D⟩"),
+        ("one", "one\n", " one\n-(no line end)"),
+        ("x" * 500, "x" * 500 + "y", "… (501 characters)"),
+        ("x" * 500 + "y", "x" * 500 + "z", "(what changes is"),
+        ("", "line\n" * (MOST_COMPARED + 1), "0 lines now, 4001 then"),
+    ],
+)
+def test_whoever_is_asked_sees_what_would_change_or_that_it_is_not_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str | None, after: str, shown: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("y\n"))
+    assert Screen(interactive=True).refuses(Change("a.txt", before, after)) == ""
+    assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hidden"),
+    [
+        ("", "line\n" * 30 + "in the middle\n" + "line\n" * 30, "in the middle"),
+        ("", "x" * 500 + "y\n", "xy\n"),
+        ("", "line\n" * MOST_COMPARED + "the last\n", "the last"),
+    ],
+)
+def test_whoever_wants_to_see_all_of_a_change_before_he_answers_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str, after: str, hidden: str
+) -> None:
+    screen = Screen(interactive=True)
+    for answers, seen, refused in (("n\n", 0, True), ("v\ny\n", 1, False), ("v\nv\n\n", 2, True)):
+        monkeypatch.setattr("sys.stdin", StringIO(answers))
+        assert bool(screen.refuses(Change("a.txt", before, after))) == refused
+        said = capsys.readouterr().out
+        assert said.count(hidden) == seen
+        assert said.count("[y/N/v]") == seen + 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "chosen"),
+    [("0\n\n2\n", "model-2"), ("model-3\n", "model-3"), ("50\n", "model-50"), ("", "")],
+)
+def test_a_model_is_chosen_by_number_or_name_until_it_is_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str, chosen: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO(typed))
+    assert Screen(interactive=True).chooses([f"model-{number}" for number in range(1, 51)]) == chosen
+    listed = capsys.readouterr().out
+    assert "  40  model-40\n" in listed
+    assert "and 10 more" in listed
+    assert "model-41" not in listed

@@ -1,0 +1,199 @@
+"""Numbers that are read off facts, and add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind import Ledger, Rates
+from inmind.apps.replay import ReplayReport, total
+from inmind.apps.replay.report import Side, Unsaid, Use, percentile
+from inmind.core.events.session import Compacted
+
+pytestmark = pytest.mark.spec("I8")
+
+RATES = Rates.per_million(input=1.0)
+
+
+VISIBLE = Use(
+    recording="r", prompt=1, tool="t", argument="id", id="x", known=True, held=False, in_prompt=True, in_bare=True
+)
+
+
+def a_use(**facts: Any) -> Use:
+    return replace(VISIBLE, **facts)
+
+
+def ids(*uses: Use) -> dict[str, Any]:
+    return ReplayReport(name="r", uses=uses).as_json(RATES)["ids"]
+
+
+def test_an_id_that_is_in_mind_is_held_and_one_that_is_only_in_the_history_is_visible() -> None:
+    counts = ids(a_use(held=True), a_use(held=True), a_use())
+    assert (counts["known"], counts["held"], counts["visible"], counts["lost"]) == (3, 2, 1, 0)
+    assert counts["held_share"] == pytest.approx(2 / 3)
+
+
+def test_an_id_that_was_said_and_is_nowhere_in_the_prompt_is_lost_even_if_it_is_in_mind() -> None:
+    counts = ids(a_use(in_prompt=False), a_use(held=True, in_prompt=False), a_use(in_bare=False))
+    assert (counts["lost"], counts["lost_though_held"]) == (2, 1)
+    assert (counts["lost_without_memory"], counts["visible"]) == (1, 1)
+
+
+def test_an_id_that_nobody_said_comes_from_nowhere_and_is_not_lost() -> None:
+    counts = ids(a_use(known=False, in_prompt=False, in_bare=False), a_use(known=False, kind="path", in_prompt=False))
+    assert (counts["from_nowhere"], counts["new"], counts["lost"], counts["lost_without_memory"]) == (1, 1, 0, 0)
+    assert counts["held_share"] is None
+
+
+def test_the_ids_that_went_wrong_are_named_with_their_call() -> None:
+    report = ReplayReport(name="r", uses=[a_use(id="gone", in_prompt=False), a_use(id="made up", known=False)])
+    shown = report.as_json(RATES)
+    assert [use["id"] for use in shown["lost_ids"]] == ["gone"]
+    assert shown["ids_from_nowhere"] == [
+        {"recording": "r", "prompt": 1, "tool": "t", "argument": "id", "id": "made up"}
+    ]
+
+
+def test_names_are_counted_apart_from_ids() -> None:
+    ada = a_use(id="Ada", kind="name", held=True)
+    report = ReplayReport(
+        name="r", uses=[a_use(held=True), ada, replace(ada, in_prompt=False), replace(ada, known=False)]
+    )
+    shown = report.as_json(RATES)
+    assert (shown["ids"]["used"], shown["ids"]["lost"], shown["lost_ids"]) == (1, 0, [])
+    assert [shown["names"][fact] for fact in ("used", "known", "held", "lost", "new")] == [3, 2, 2, 1, 1]
+    assert [use["id"] for use in shown["lost_names"]] == ["Ada"]
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (ReplayReport(name="r", seconds=[0.1], memory=Side(did_not_fit=1)), ""),
+        (ReplayReport(name="r"), "no message of an agent in it that answers one"),
+        (ReplayReport(name="r", memory=Side(did_not_fit=1)), "not one of its calls fits the window"),
+        (total([], "r"), "no recording in it"),
+    ],
+    ids="played silent too-long empty".split(),
+)
+def test_a_report_says_why_nothing_was_played(report: ReplayReport, why: str) -> None:
+    assert (report.why_nothing, report.as_json(RATES)["why_nothing"]) == (why, why or None)
+
+
+def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_ratio() -> None:
+    memory, bare = Side(ledger=Ledger(cached=10, written=4)), Side(ledger=Ledger(written=4, uncached=1))
+    report = ReplayReport(name="r", memory=memory, bare=bare)
+    assert report.price_ratio(RATES) == pytest.approx((10 * 0.1 + 4 * 1.25) / (4 * 1.25 + 1))
+    assert ReplayReport(name="r").price_ratio(RATES) is None
+
+
+def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> None:
+    report = ReplayReport(
+        name="r", memory=Side(ledger=Ledger(cached=10, written=4)), full=Side(ledger=Ledger(cached=60, written=10))
+    )
+    shown = report.as_json(RATES)["against_full_history"]
+    assert shown["price_ratio"] == pytest.approx((10 * 0.1 + 4 * 1.25) / (60 * 0.1 + 10 * 1.25))
+    assert shown["token_ratio"] == pytest.approx(14 / 70)
+
+
+def test_what_a_second_play_cost_is_said_only_where_there_was_one() -> None:
+    report = ReplayReport(name="r", memory=Side(ledger=Ledger(written=4)))
+    assert report.as_json(RATES)["compacting_only_when_full"] is None
+    twice = replace(report, when_full=Side(ledger=Ledger(written=5)))
+    assert twice.as_json(RATES)["compacting_only_when_full"]["price_ratio"] == pytest.approx(4 / 5)
+
+
+def test_compactions_are_counted_by_their_reasons_with_all_that_they_took() -> None:
+    full = Compacted(target="all", reason="full", stubs=(), messages=30, tokens=900, archives=("archive/001-a.md",))
+    asked = Compacted(target="all", reason="asked", stubs=(), messages=2, tokens=100)
+    report = ReplayReport(name="r", compacted=[full, asked, full], stub_tokens=[90, 120, 60])
+    assert report.as_json(RATES)["compactions"] == {
+        "count": 3,
+        "by_reason": {"full": 2, "asked": 1},
+        "messages": 62,
+        "tokens": 1900,
+        "archives": 2,
+        "largest_stub": 120,
+    }
+    assert ReplayReport(name="r").compactions.largest_stub == 0
+
+
+def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
+    gone = Unsaid(recording="r", prompt=7, kind="rule", text="Never on Friday.")
+    report = ReplayReport(name="r", must_survive=40, unsaid=[gone], no_room=2, over_window=2, unpaired=3)
+    shown = report.as_json(RATES)
+    assert shown["must_survive"] == {"items": 40, "missing": 1, "no_room": 2}
+    assert shown["missing_items"] == [{"recording": "r", "prompt": 7, "kind": "rule", "text": "Never on Friday."}]
+    assert (shown["prompts_over_window"], shown["unpaired_calls"]) == (2, 3)
+
+
+def reports() -> st.SearchStrategy[ReplayReport]:
+    numbers = st.integers(0, 1000)
+    ledgers = st.builds(Ledger, calls=numbers, cached=numbers, written=numbers, uncached=numbers)
+    sides = st.builds(Side, ledger=ledgers, cut_messages=numbers, cut_tokens=numbers, did_not_fit=numbers)
+    uses = st.builds(
+        a_use,
+        kind=st.sampled_from(["id", "path", "name"]),
+        known=st.booleans(),
+        held=st.booleans(),
+        in_prompt=st.booleans(),
+        in_bare=st.booleans(),
+    )
+    unsaid = st.builds(Unsaid, recording=st.just("r"), prompt=numbers, kind=st.just("rule"), text=st.text(max_size=3))
+    compacted = st.builds(
+        Compacted, target=st.just("all"), reason=st.sampled_from(["full", "asked"]), stubs=st.just(()), messages=numbers
+    )
+    left_out = st.dictionaries(st.sampled_from(["a", "b"]), numbers)
+    times = st.lists(st.floats(0, 1), max_size=3)
+    sizes = st.lists(numbers, max_size=3)
+    return st.builds(
+        ReplayReport,
+        name=st.just("r"),
+        memory=sides,
+        bare=sides,
+        full=sides,
+        when_full=st.none() | sides,
+        uses=st.lists(uses, max_size=4),
+        over_window=numbers,
+        unpaired=numbers,
+        must_survive=numbers,
+        unsaid=st.lists(unsaid, max_size=2),
+        compacted=st.lists(compacted, max_size=2),
+        stub_tokens=sizes,
+        memory_tokens=sizes,
+        entity_tokens=sizes,
+        seconds=times,
+        left_out=left_out,
+    )
+
+
+@given(st.lists(reports(), max_size=4), st.integers(0, 4))
+def test_a_total_of_totals_is_the_total(parts: list[ReplayReport], cut: int) -> None:
+    halves = [total(parts[:cut], "first"), total(parts[cut:], "second")]
+    assert total(halves, "all") == total(parts, "all")
+
+
+@given(st.lists(reports(), max_size=4))
+def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
+    whole = total(parts, "all")
+    assert whole.recordings == len(parts)
+    assert whole.ids.held == sum(part.ids.held for part in parts)
+    assert whole.names.held == sum(part.names.held for part in parts)
+    assert whole.ids.lost == sum(part.ids.lost for part in parts)
+    assert len(whole.ids) + len(whole.names) == sum(len(part.uses) for part in parts)
+    assert whole.memory.ledger.tokens == sum(part.memory.ledger.tokens for part in parts)
+    assert whole.bare.cut_tokens == sum(part.bare.cut_tokens for part in parts)
+    assert whole.full.ledger.tokens == sum(part.full.ledger.tokens for part in parts)
+    assert whole.compactions.messages == sum(part.compactions.messages for part in parts)
+    assert (whole.when_full is None) == all(part.when_full is None for part in parts)
+
+
+@given(st.lists(st.integers(0, 100), min_size=1), st.integers(1, 100))
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values: list[int], percent: int) -> None:
+    found = percentile(values, percent)
+    assert 100 * sum(value <= found for value in values) >= percent * len(values)
+    assert 100 * sum(value < found for value in values) < percent * len(values)

@@ -1,0 +1,76 @@
+"""Events are typed, say whose words they are, and read back as they were written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from builders import an_event
+
+from inmind.core.encoding import digest_of
+from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.codec import KINDS, decode, encode
+from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared
+from inmind.core.events.session import MessageAdded
+from inmind.core.timestamps import from_microseconds, to_microseconds
+from inmind.errors import Damaged
+
+
+@pytest.mark.spec("A1")
+def test_an_event_has_a_number_an_id_a_time_a_kind_a_payload_an_origin_and_its_sources() -> None:
+    event = an_event(MessageAdded(wire={"role": "user", "content": "hi"}), seq=7)
+    assert (event.id, event.kind, event.origin, event.trust) == ("session/s#7", "message", "user", Trust.PERSON)
+    assert event.at.tzinfo is not None
+    assert event.sources == ()
+
+
+def test_kinds_are_unique_and_short() -> None:
+    assert len(KINDS) == 48
+    assert all(kind.islower() and len(kind) <= 14 for kind in KINDS)
+
+
+def test_fields_at_their_default_are_not_written() -> None:
+    assert json.loads(encode(MessageAdded(wire={"role": "user"}))) == {"wire": {"role": "user"}}
+
+
+def test_nested_values_read_back_as_values() -> None:
+    moved = AnchorMoved(reason="first call", blocks=(AnchoredBlock("overview", "text", 2, ("session/s#1",)),))
+    assert decode("anchor", encode(moved)) == moved
+    prepared = PromptPrepared("d", used=1, cached=2, written=3, largest=((7, 8),))
+    assert decode("prompt", encode(prepared)) == prepared
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("message", "{"), ("message", "[]"), ("os.system", "{}"), ("message", '{"wire":{},"extra":1}'), ("message", "{}")],
+)
+def test_a_row_that_is_not_one_of_ours_is_damage_and_never_an_object(kind: str, body: str) -> None:
+    with pytest.raises(Damaged) as caught:
+        decode(kind, body)
+    assert caught.value.code == "DAMAGED"
+
+
+@pytest.mark.parametrize(
+    ("origin", "given", "trusted"),
+    [
+        (Origin.USER, None, Trust.PERSON),
+        (Origin.TOOL, None, Trust.DATA),
+        (Origin.DREAM, None, Trust.AGENT),
+        (Origin.OPERATOR, Trust.DATA, Trust.DATA),
+        (Origin.TOOL, Trust.OPERATOR, Trust.DATA),
+    ],
+)
+def test_trust_comes_from_the_origin_and_can_only_be_lowered(
+    origin: Origin, given: Trust | None, trusted: Trust
+) -> None:
+    assert Draft(payload=MessageAdded(wire={}), origin=origin, trust=given).trusted is trusted
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert digest_of({"a": 1, "b": [2]}) == digest_of({"b": [2], "a": 1})
+    assert digest_of({"a": 1}) != digest_of({"a": "1"})
+
+
+def test_a_time_survives_to_the_microsecond() -> None:
+    at = from_microseconds(1_799_999_999_123_457)
+    assert to_microseconds(at) == 1_799_999_999_123_457

@@ -1,0 +1,60 @@
+"""Sentences end where people end them, and a text that is cut ends behind one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.language.prose import beginning, sentences
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "From now on, call me Dr. Kim.",
+        "Ask Mr. Lee, Mrs. Park or Prof. Ng.",
+        "Never fly through St. Gallen.",
+        "Use U.S. English.",
+        "Never call before 9 a.m. or after 6 p.m. on weekdays.",
+        "Use real names (e.g. Ada, vs. test1).",
+        "Always bill Acme Inc. in euros.",
+        "Never touch invoice No. 5.",
+        "Skip logs, caches etc. in the list.",
+        "Pay approx. 5 euros.",
+    ],
+)
+def test_a_point_behind_an_abbreviation_ends_no_sentence(sentence: str) -> None:
+    assert sentences(f"{sentence} Thanks.") == [sentence, "Thanks."]
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We meet at 5 p.m.|Never be late.",
+        "I live in the U.K.| You may call me.",
+        "I live in the U.S.|Never call me.",
+        "I live in Main St.|Please ring twice.",
+        "No.|Never do that.",
+        "Skip logs, caches etc.|Never delete them.",
+        "It is for Acme Inc.|Bill them in euros.",
+        "Take plan B.|Never look back.",
+        "I saw the dr.|You must never call there.",
+    ],
+)
+def test_an_abbreviation_may_stand_at_the_end_of_a_sentence(text: str) -> None:
+    assert sentences(text.replace("|", " ")) == [one.strip() for one in text.split("|")]
+
+
+def test_what_is_cut_is_not_cut_behind_an_abbreviation() -> None:
+    assert beginning("Write a long letter. Send it to Dr. Kim, who waits for it.", 40) == "Write a long letter. …"
+
+
+pieces = st.lists(st.sampled_from(["Dr.", "No.", "5", "p.m.", "never", "Never", "run.", "“", "。", "\n", "…", "!?"]))
+
+
+@given(pieces.map(" ".join) | st.text())
+def test_sentences_hold_all_that_is_said_in_its_order(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())

@@ -1,0 +1,243 @@
+"""A host moves its cache marks from call to call; the conversation is the same all the while."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from builders import assistant, user
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind import Memory, Session
+from inmind.core.events.session import MessageAdded
+from inmind.core.messages.cache_control import marked, marks_in, unmarked
+from inmind.errors import InvalidInput
+
+Json = dict[str, Any]
+MARK: Json = {"type": "ephemeral"}
+HOUR: Json = {"type": "ephemeral", "ttl": "1h"}
+
+
+def blocks(message: Json, mark: Json | None = None) -> Json:
+    """The message with its words as a block, marked or not."""
+    said = {"type": "text", "text": message["content"]}
+    return {**message, "content": [said | ({"cache_control": mark} if mark else {})]}
+
+
+def kinds(session: Session) -> list[str]:
+    return [event.kind for event in session.journal()]
+
+
+def host_marks(messages: list[Json]) -> list[tuple[str, Json]]:
+    """The words that are marked, and how."""
+    return [
+        (block["text"], block["cache_control"])
+        for message in messages
+        for block in message["content"]
+        if isinstance(block, dict) and "cache_control" in block
+    ]
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize("spelt", [blocks, dict], ids=["blocks", "bare words"])
+def test_a_mark_that_moves_on_with_the_newest_message_is_no_edit(
+    session: Session, spelt: Callable[[Json], Json]
+) -> None:
+    said: list[Json] = []
+    for turn in range(6):
+        asked = user(f"question {turn}")
+        prompt = session.prepare([*map(spelt, said), blocks(asked, MARK)], format="anthropic")
+        assert host_marks(prompt.messages) == [(f"question {turn}", MARK)]
+        answer = {**assistant(f"answer {turn}"), "stop_reason": "end_turn"}
+        answer["content"] = [{"type": "text", "text": answer["content"]}]
+        session.record(answer)
+        said += [asked, assistant(f"answer {turn}")]
+    assert "splice" not in kinds(session)
+    assert kinds(session).count("message") == len(said)
+
+
+def words(mark: Json | None, kind: str = "text") -> list[Json]:
+    return [{"type": kind, "text": "hi"} | ({"cache_control": mark} if mark else {})]
+
+
+def words_alone(kind: str = "text") -> str:  # noqa: ARG001 -- they need none
+    return "hi"
+
+
+Spelling = Callable[..., Any]
+
+
+def named(said: Spelling) -> Json:
+    return {"role": "user", "name": "ada", "content": said()}
+
+
+def a_tool_message(said: Spelling) -> Json:
+    return {"role": "tool", "tool_call_id": "c", "content": said()}
+
+
+def an_output(said: Spelling) -> Json:
+    return {"type": "function_call_output", "call_id": "c", "output": said("input_text")}
+
+
+def a_document(said: Spelling) -> Json:
+    source = {"type": "content", "content": said()}
+    return {"role": "user", "content": [{"type": "document", "source": source}]}
+
+
+def a_result_block(said: Spelling) -> Json:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": said()}]}
+
+
+CHAT_CALL: Json = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+ITEM_CALL: Json = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+BLOCK_CALL: Json = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize(
+    ("format", "before", "message"),
+    [
+        ("openai", list[Json](), named),
+        (
+            "openai",
+            [user("go"), {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}],
+            a_tool_message,
+        ),
+        ("responses", [user("go"), ITEM_CALL], an_output),
+        ("anthropic", list[Json](), a_document),
+        ("anthropic", [user("go"), {"role": "assistant", "content": [BLOCK_CALL]}], a_result_block),
+    ],
+    ids=["a name", "a result in chat", "an output", "inside a document", "inside a result"],
+)
+@pytest.mark.parametrize("bare", [False, True], ids=["a part", "bare words"])
+def test_a_mark_on_words_anywhere_may_come_and_go(
+    session: Session, format: str, before: list[Json], message: Callable[[Spelling], Json], bare: bool
+) -> None:
+    marked, unmarked = message(partial(words, HOUR)), message(words_alone if bare else partial(words, None))
+    for first, second in ((marked, unmarked), (unmarked, marked)):
+        for newest in (first, second):
+            said = [*before, newest, assistant("ok"), user("so")]
+            sent = session.prepare(said, format=format).messages
+            assert str(sent).count(str(HOUR)) == (newest is marked)
+    assert "splice" not in kinds(session)
+
+
+@pytest.mark.spec("D4")
+@pytest.mark.parametrize("stored", [False, True], ids=["as it is", "as JSON"])
+def test_in_a_list_that_is_made_of_our_prompts_our_marks_are_still_ours(session: Session, stored: bool) -> None:
+    said = [blocks(user("question 0"), HOUR)]
+    for turn in range(6):
+        prompt = session.prepare(said, format="anthropic")
+        marks = host_marks(prompt.messages)
+        assert marks == ([("question 0", HOUR)] if turn == 0 else [("question 0", HOUR), (f"question {turn}", MARK)])
+        assert "cache_control" in str(prompt.system)
+        kept = json.loads(json.dumps(prompt.messages)) if stored else prompt.messages
+        said = [*kept, blocks(assistant(f"answer {turn}")), user(f"question {turn + 1}")]
+    assert "splice" not in kinds(session)
+
+
+@pytest.mark.spec("D4", "D7")
+def test_the_marks_that_are_sent_are_those_of_the_newest_list(session: Session) -> None:
+    said = [user("a long page"), assistant("read"), user("and?"), assistant("so"), user("then?")]
+    session.prepare([blocks(said[0], HOUR), *said[1:2], blocks(said[2], MARK)], format="anthropic")
+    prompt = session.prepare([said[0], blocks(said[1], HOUR), *said[2:4], blocks(said[4], MARK)], format="anthropic")
+    assert host_marks(prompt.messages) == [("read", HOUR), ("then?", MARK)]
+    assert "splice" not in kinds(session)
+
+
+@pytest.mark.spec("D4")
+def test_a_moved_mark_leaves_the_prefix_as_it_was(session: Session) -> None:
+    talk = [user("one " * 300), assistant("two " * 300), user("three " * 300)]
+    first = session.prepare([*talk[:2], blocks(talk[2], MARK)], format="anthropic")
+    more = [*map(blocks, talk), assistant("four"), blocks(user("five"), MARK)]
+    second = session.prepare(more, format="anthropic")
+    assert second.report.cached_prefix_tokens > 0.9 * first.report.tokens_used
+
+
+@pytest.mark.spec("A4")
+def test_a_marked_prompt_of_the_past_is_rebuilt_with_the_marks_it_had(memory: Memory, session: Session) -> None:
+    first = session.prepare([blocks(user("one"), HOUR)], format="anthropic")
+    second = session.prepare([blocks(user("one")), assistant("two"), blocks(user("three"), MARK)], format="anthropic")
+    again = memory.session("support-42", resource="ada", cwd="/website")
+    assert [again.prompt(1).request, again.prompt(2).request] == [first.request, second.request]
+
+
+@pytest.mark.spec("D7")
+def test_a_mark_stays_on_its_message_where_the_list_has_to_be_mended(session: Session) -> None:
+    call: Json = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
+    sent = session.prepare(
+        [user("go"), call, blocks(user("and?"), HOUR), assistant("ok"), user("so")], format="anthropic"
+    )
+    assert ("and?", HOUR) in host_marks(sent.messages)
+
+
+@pytest.mark.spec("D4")
+def test_of_messages_that_say_the_same_the_marked_one_is_sent_with_its_mark(session: Session) -> None:
+    call: Json = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
+    ok = blocks(user("ok"))
+    said = [user("go"), call, ok, assistant("one"), ok, assistant("two"), user("so")]
+    for place in (2, 4):
+        newest = [*said[:place], blocks(user("ok"), HOUR), *said[place + 1 :]]
+        sent = session.prepare(newest, format="anthropic").messages
+        behind = next(at for at, wire in enumerate(sent) if HOUR in [mark for _, mark in host_marks([wire])]) + 1
+        assert sent[behind]["content"] == said[place + 1]["content"]
+
+
+@pytest.mark.spec("D4")
+def test_a_mark_stays_on_a_result_that_is_sent_together_with_others(session: Session) -> None:
+    calls: list[Json] = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ("a", "b")]
+    a, b = ({"type": "tool_result", "tool_use_id": id, "content": f"page {id}"} for id in ("a", "b"))
+    for results in ([a | {"cache_control": HOUR}, b], [a, b | {"cache_control": HOUR}]):
+        apart: list[Json] = [{"role": "user", "content": [result]} for result in results]
+        said: list[Json] = [user("go"), {"role": "assistant", "content": calls}, *apart, assistant("ok"), user("so")]
+        sent = session.prepare(said, format="anthropic").messages
+        assert sent[2] == {"role": "user", "content": results}
+
+
+def test_a_mark_on_a_part_that_only_the_hosts_copy_of_a_reply_has_is_left_out(session: Session) -> None:
+    session.prepare([user("one")], format="anthropic")
+    session.record({"role": "assistant", "content": "two, three"}, format="anthropic")
+    copy: Json = {"role": "assistant", "content": [{"type": "text", "text": text} for text in ("two,", " three")]}
+    copy["content"][1]["cache_control"] = HOUR
+    sent = session.prepare([user("one"), copy, user("four")], format="anthropic")
+    assert HOUR not in [mark for _, mark in host_marks(sent.messages)]
+    assert "splice" not in kinds(session)
+
+
+@pytest.mark.spec("J3")
+def test_a_mark_that_json_cannot_carry_is_refused_where_it_stands(session: Session) -> None:
+    session.prepare([user("one")], format="anthropic")
+    with pytest.raises(InvalidInput) as refused:
+        session.prepare([blocks(user("one"), {"type": b""}), user("two")], format="anthropic")
+    assert refused.value.field.startswith("messages[0].")
+
+
+def test_what_the_journal_keeps_of_a_message_has_no_marks(session: Session) -> None:
+    session.prepare([blocks(user("one"), MARK)], format="anthropic")
+    (kept,) = [event.payload for event in session.journal() if isinstance(event.payload, MessageAdded)]
+    assert kept.wire == blocks(user("one"))
+
+
+parts = st.fixed_dictionaries(
+    {"type": st.just("text"), "text": st.text()},
+    optional={"cache_control": st.sampled_from([MARK, HOUR]), "prompt_cache_breakpoint": st.just({"mode": "explicit"})},
+)
+results = st.fixed_dictionaries(
+    {"type": st.just("tool_result"), "tool_use_id": st.just("c"), "content": st.lists(parts, max_size=2)},
+    optional={"cache_control": st.sampled_from([MARK, HOUR])},
+)
+messages = st.fixed_dictionaries(
+    {"role": st.just("user"), "content": st.lists(parts | results, max_size=3) | st.text()}
+)
+
+
+@given(wires=st.lists(messages, max_size=4))
+def test_what_is_taken_off_a_list_can_be_put_on_again(wires: list[Json]) -> None:
+    bare = [unmarked(wire) for wire in wires]
+    assert marks_in(bare) == ()
+    assert marked(bare, marks_in(wires), words="text") == wires
+    assert [unmarked(wire) for wire in bare] == bare

@@ -1,0 +1,348 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from provider_rules import faults
+
+from inmind.core.messages import FORMATS, Arrangement, Said, Wire, arrange
+
+pytestmark = pytest.mark.spec("D7")
+
+Json = dict[str, Any]
+
+
+def arranged(name: str, *wires: Json, source: str | None = None) -> Arrangement:
+    read = FORMATS[source or name].read
+    return arrange([Said(source or name, wire, read(wire)) for wire in wires], FORMATS[name])
+
+
+def same_objects(sent: Sequence[Wire], *given: Json) -> bool:
+    return [id(wire) for wire in sent] == [id(wire) for wire in given]
+
+
+def asking(*ids: str) -> Json:
+    function = {"name": "get_page", "arguments": "{}"}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": id, "type": "function", "function": function} for id in ids],
+    }
+
+
+def answer(id: str, text: str = "ok") -> Json:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def user(text: str = "hello") -> Json:
+    return {"role": "user", "content": text}
+
+
+def tool_use(*ids: str) -> Json:
+    return {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": id, "name": "get_page", "input": {}} for id in ids],
+    }
+
+
+def tool_result(*ids: str, text: str = "") -> Json:
+    blocks: list[Json] = [{"type": "tool_result", "tool_use_id": id, "content": "ok"} for id in ids]
+    return {"role": "user", "content": [*blocks, *([{"type": "text", "text": text}] if text else [])]}
+
+
+def function_call(id: str) -> Json:
+    return {"type": "function_call", "call_id": id, "name": "get_page", "arguments": "{}"}
+
+
+def reasoning(id: str = "rs_1") -> Json:
+    return {"type": "reasoning", "id": id, "summary": []}
+
+
+def computer_call(id: str = "x") -> Json:
+    return {"type": "computer_call", "id": "cu_1", "call_id": id, "action": {"type": "screenshot"}}
+
+
+def computer_output(id: str = "x") -> Json:
+    return {"type": "computer_call_output", "call_id": id, "output": {"type": "computer_screenshot"}}
+
+
+def function_output(id: str) -> Json:
+    return {"type": "function_call_output", "call_id": id, "output": "ok"}
+
+
+def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+    call, next_words = asking("a", "b"), user()
+    arrangement = arranged("openai", call, answer("b"), next_words)
+    assert arrangement.wires == [
+        call,
+        answer("b"),
+        answer("a", "Error: (no result: the call was not answered)"),
+        next_words,
+    ]
+    assert arrangement.wires[0] is call
+    assert arrangement.wires[-1] is next_words
+    [repair] = arrangement.repaired
+    assert "'a' to get_page was not answered" in repair
+
+
+def test_a_late_result_goes_to_its_call() -> None:
+    given = [user(), asking("a"), user("are you there?"), answer("a", "late")]
+    arrangement = arranged("openai", *given)
+    assert arrangement.wires == [given[0], given[1], given[3], given[2]]
+    assert arrangement.left_out == ()
+    assert "came late" in arrangement.repaired[0]
+
+
+def test_a_result_that_answers_nothing_is_left_out_by_name() -> None:
+    arrangement = arranged("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
+    assert arrangement.wires == [user(), asking("a"), answer("a")]
+    assert [(one.what, one.why, one.entry) for one in arrangement.left_out] == [
+        ("the result of call 'lost'", "no call before it asks for it", 1),
+        ("the result of call 'a'", "its call was answered before", 4),
+    ]
+
+
+def test_a_server_that_numbers_its_calls_anew_in_every_turn_is_understood() -> None:
+    given = [asking("0"), answer("0", "first"), asking("0"), answer("0", "second")]
+    assert same_objects(arranged("openai", *given).wires, *given)
+    abroad = arranged("anthropic", user(), *given, source="openai")
+    assert faults("anthropic", abroad.wires) == []
+    assert [block["id"] for wire in abroad.wires[1::2] for block in wire["content"]] == ["0", "0_2"]
+
+
+def test_calls_of_the_older_kind_go_by_their_name_and_become_tools_only_when_unanswered() -> None:
+    call = {"role": "assistant", "content": None, "function_call": {"name": "lookup", "arguments": "{}"}}
+    given = [call, {"role": "function", "name": "lookup", "content": "ok"}]
+    assert same_objects(arranged("openai", *given).wires, *given)
+    modern, stand_in = arranged("openai", call).wires
+    assert modern["tool_calls"][0]["id"] == "lookup"
+    assert stand_in["tool_call_id"] == "lookup"
+
+
+def test_pictures_in_a_result_wait_until_every_result_is_given() -> None:
+    picture = {"type": "input_image", "image_url": "https://example.com/a.png"}
+    given: list[Json] = [
+        function_call("a"),
+        function_call("b"),
+        {"type": "function_call_output", "call_id": "a", "output": [picture]},
+        function_output("b"),
+    ]
+    call, first, second, pictures = arranged("openai", *given, source="responses").wires
+    assert [one["id"] for one in call["tool_calls"]] == ["a", "b"]
+    assert (first, second) == (answer("a", ""), answer("b"))
+    assert pictures["content"] == [
+        {"type": "text", "text": "Images in the result of a:"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    ]
+
+
+def test_pictures_beside_results_that_could_stand_still_come_last() -> None:
+    picture = {"type": "input_image", "image_url": "https://example.com/a.png"}
+    output = {"type": "function_call_output", "call_id": "a", "output": [picture]}
+    chat, responses = FORMATS["openai"], FORMATS["responses"]
+    entries = [
+        Said("openai", asking("a", "b"), chat.read(asking("a", "b"))),
+        Said("responses", output, responses.read(output)),
+        Said("openai", answer("b"), chat.read(answer("b"))),
+    ]
+    assert faults("openai", arrange(entries, chat).wires) == []
+
+
+def test_anthropic_gets_all_results_of_a_turn_in_one_message() -> None:
+    given = [user(), tool_use("a", "b"), tool_result("a"), tool_result("b", text="and now?")]
+    arrangement = arranged("anthropic", *given)
+    assert arrangement.wires == [given[0], given[1], tool_result("a", "b", text="and now?")]
+    assert arrangement.repaired == ("the results for message 1 were put into one message",)
+
+
+def test_an_interruption_leaves_the_users_words_as_they_are() -> None:
+    given = [user(), tool_use("a"), user("never mind")]
+    first, call, stand_in, words = arranged("anthropic", *given).wires
+    assert same_objects([first, call, words], *given)
+    [block] = stand_in["content"]
+    assert (block["tool_use_id"], block["is_error"]) == ("a", True)
+
+
+def test_anthropic_gets_results_before_text() -> None:
+    backwards = {"role": "user", "content": [{"type": "text", "text": "see:"}, *tool_result("a")["content"]]}
+    arrangement = arranged("anthropic", user(), tool_use("a"), backwards)
+    assert arrangement.wires[-1] == tool_result("a", text="see:")
+    assert "message 2 was written anew" in arrangement.repaired[0]
+
+
+@pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": " "}]])
+def test_an_empty_answer_that_anthropic_gave_out_is_not_sent_back_empty(content: str | list[Json]) -> None:
+    arrangement = arranged("anthropic", user(), {"role": "assistant", "content": content}, user())
+    assert arrangement.wires[1] == {"role": "assistant", "content": "(empty)"}
+
+
+def test_the_user_begins_for_anthropic_even_when_the_assistants_message_stays_as_it_is() -> None:
+    greeting = {"role": "assistant", "content": "Welcome back."}
+    opening, same = arranged("anthropic", greeting).wires
+    assert opening == user("(The conversation begins with the assistant.)")
+    assert same is greeting
+
+
+def test_an_assistant_from_elsewhere_in_the_middle_does_not_open_the_conversation_again() -> None:
+    first, reply = user(), {"role": "assistant", "content": "Hello."}
+    entries = [Said("anthropic", first, FORMATS["anthropic"].read(first))]
+    entries.append(Said("openai", reply, FORMATS["openai"].read(reply)))
+    assert arrange(entries, FORMATS["anthropic"]).wires == [first, reply]
+
+
+def test_outputs_of_responses_may_stand_anywhere_after_their_call() -> None:
+    given = [function_call("a"), user("wait"), function_call("b"), function_output("b"), function_output("a")]
+    assert same_objects(arranged("responses", *given).wires, *given)
+
+
+def test_a_stand_in_follows_when_the_assistant_has_finished_its_row_of_items() -> None:
+    given = [function_call("a"), function_call("b"), function_output("b")]
+    arrangement = arranged("responses", *given)
+    assert [(wire["type"], wire["call_id"]) for wire in arrangement.wires] == [
+        ("function_call", "a"),
+        ("function_call", "b"),
+        ("function_call_output", "a"),
+        ("function_call_output", "b"),
+    ]
+
+
+def test_a_tool_of_openais_own_goes_out_with_both_halves_or_not_at_all() -> None:
+    call, output = computer_call(), computer_output()
+    assert same_objects(arranged("responses", call, output).wires, call, output)
+    assert [one.what for one in arranged("responses", user(), call).left_out] == ["responses computer_call"]
+    assert [one.what for one in arranged("responses", output).left_out] == ["responses computer_call_output"]
+
+
+def test_a_question_to_the_host_goes_out_with_its_answer_or_not_at_all() -> None:
+    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
+    consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    assert same_objects(arranged("responses", asked, consent).wires, asked, consent)
+    assert arranged("responses", user(), asked, user()).wires == [user(), user()]
+    assert arranged("responses", consent, asked).wires == []
+
+
+def test_reasoning_goes_with_the_call_that_it_led_to() -> None:
+    given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
+    arrangement = arranged("responses", *given)
+    assert same_objects(arrangement.wires, given[0], *given[4:])
+    assert [(one.what, one.why, one.entry) for one in arrangement.left_out] == [
+        ("responses reasoning", "what it led to is not there", 1),
+        ("responses reasoning", "what it led to is not there", 2),
+        ("responses computer_call", "its other half is not there", 3),
+    ]
+
+
+def test_reasoning_in_front_of_an_output_without_its_call_goes_with_it() -> None:
+    answered = [reasoning("rs_2"), function_call("a"), function_output("a")]
+    arrangement = arranged("responses", reasoning("rs_1"), computer_output(), *answered)
+    assert same_objects(arrangement.wires, *answered)
+    assert [one.what for one in arrangement.left_out] == ["responses reasoning", "responses computer_call_output"]
+
+
+def test_reasoning_stays_where_the_assistant_goes_on() -> None:
+    reply = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    given = [reasoning("rs_1"), computer_call(), computer_output(), reasoning("rs_2"), reasoning("rs_3"), reply]
+    assert same_objects(arranged("responses", *given).wires, *given)
+
+
+@pytest.mark.parametrize(
+    ("wire", "sent"),
+    [
+        (
+            {"role": "assistant", "content": "Hello", "tool_calls": []},
+            {"role": "assistant", "content": "Hello"},
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [], "refusal": "No."},
+            {"role": "assistant", "content": None, "refusal": "No."},
+        ),
+        (
+            {"role": "assistant", "content": None, "reasoning_content": "Hm."},
+            {"role": "assistant", "content": "", "reasoning_content": "Hm."},
+        ),
+    ],
+)
+def test_what_chat_gave_out_and_would_not_take_back_is_written_so_that_it_does(wire: Json, sent: Json) -> None:
+    assert faults("openai", [wire]) != []
+    arrangement = arranged("openai", user(), wire)
+    assert arrangement.wires == [user(), sent]
+    assert arrangement.repaired == ("message 1 was written anew: openai would not take it as it came",)
+
+
+@pytest.mark.parametrize(
+    "silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}]
+)
+def test_an_answer_of_nothing_that_chat_would_not_take_back_is_left_out(silence: Json) -> None:
+    given = [user(), {"role": "assistant", **silence}, user("are you there?")]
+    assert faults("openai", given) != []
+    arrangement = arranged("openai", *given)
+    assert same_objects(arrangement.wires, given[0], given[2])
+    assert [(one.what, one.entry) for one in arrangement.left_out] == [("a message that says nothing", 1)]
+
+
+def test_an_empty_answer_that_chat_does_take_back_goes_as_it_came() -> None:
+    given = [user(), {"role": "assistant", "content": ""}, user()]
+    assert same_objects(arranged("openai", *given).wires, *given)
+
+
+def test_a_custom_call_is_answered_as_one() -> None:
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}],
+    }
+    arrangement = arranged("responses", call, answer("c", "1"), source="openai")
+    assert arrangement.wires == [
+        {"type": "custom_tool_call", "call_id": "c", "name": "sql", "input": "select 1"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "1"},
+    ]
+
+
+def test_what_only_another_provider_understands_is_left_out_by_name() -> None:
+    reply = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="},
+            {"type": "text", "text": "Done."},
+        ],
+    }
+    arrangement = arranged("openai", reply, source="anthropic")
+    assert arrangement.wires == [{"role": "assistant", "content": "Done."}]
+    [left_out] = arrangement.left_out
+    assert (left_out.what, left_out.why) == ("anthropic thinking", "only anthropic understands it")
+
+
+REFUSED: list[tuple[str, list[Json]]] = [
+    ("openai", [asking("a")]),
+    ("openai", [asking("a"), user(), answer("a")]),
+    ("openai", [answer("a")]),
+    ("openai", [asking("a"), answer("a"), answer("a")]),
+    ("openai", [asking("a", "a"), answer("a"), answer("a")]),
+    ("openai", [{"role": "function", "name": "lookup", "content": "ok"}]),
+    ("openai", [{"role": "assistant", "content": None}]),
+    ("openai", [user(), {"role": "assistant", "content": "hello", "tool_calls": []}]),
+    ("responses", [function_call("a")]),
+    ("responses", [function_output("a"), function_call("a")]),
+    ("responses", [function_call("a"), {**function_output("a"), "type": "custom_tool_call_output"}]),
+    ("responses", [function_call("a"), function_call("a"), function_output("a"), function_output("a")]),
+    ("responses", [reasoning()]),
+    ("responses", [reasoning(), user()]),
+    ("responses", [reasoning(), reasoning(), function_output("a")]),
+    ("responses", [user(), reasoning(), computer_call()]),
+    ("anthropic", [{"role": "assistant", "content": "hello"}]),
+    ("anthropic", [user(""), user()]),
+    ("anthropic", [user(), {"role": "assistant", "content": []}]),
+    ("anthropic", [user(), tool_use("a")]),
+    ("anthropic", [user(), tool_use("a"), user(), tool_result("a")]),
+    ("anthropic", [user(), tool_use("a", "b"), tool_result("a"), tool_result("b")]),
+    ("anthropic", [user(), tool_use("a"), tool_result("a"), tool_use("a"), tool_result("a")]),
+    ("anthropic", [user(), tool_use("a.b"), tool_result("a.b")]),
+    ("anthropic", [tool_result("a")]),
+]
+
+
+@pytest.mark.parametrize(("name", "wires"), REFUSED)
+def test_a_list_that_the_provider_refuses_is_known_and_made_whole(name: str, wires: list[Json]) -> None:
+    assert faults(name, wires) != []
+    assert faults(name, arranged(name, *wires).wires) == []

@@ -1,0 +1,213 @@
+"""Work that nobody waits for: done once, soon, whatever goes wrong, and before the end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Generator
+
+import pytest
+
+from inmind.core import background
+from inmind.core.background import Afterwards
+from inmind.errors import StorageFull
+
+pytestmark = pytest.mark.spec("H4", "J2")
+
+LONG = 20.0
+"""Seconds after which something waits for ever."""
+
+
+@pytest.fixture
+def later() -> Generator[Afterwards]:
+    made = Afterwards()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of the same may come in for ever: only a flush or a close ends the waiting."""
+    monkeypatch.setattr(background, "TOGETHER", LONG)
+
+
+class Work:
+    """Counts how often it was done, and can be waited for."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self.times = 0
+        self.done = threading.Event()
+        self._then = then
+
+    def __call__(self) -> None:
+        self.times += 1
+        try:
+            self._then()
+        finally:
+            self.done.set()
+
+
+def fail(error: BaseException) -> Callable[[], object]:
+    def raising() -> None:
+        raise error
+
+    return raising
+
+
+def test_it_is_done_soon_without_anybody_asking_again(later: Afterwards) -> None:
+    work = Work()
+    later.soon("embed", work)
+    assert work.done.wait(LONG)
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_a_flush_comes_back_when_all_is_done(later: Afterwards) -> None:
+    first, second = Work(), Work()
+    later.soon("embed", first)
+    later.soon("publish", second)
+    later.flush()
+    assert (first.times, second.times) == (1, 1)
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_the_same_twice_is_done_once_and_as_it_was_asked_for_last(later: Afterwards) -> None:
+    first, last = Work(), Work()
+    later.soon("embed", first)
+    later.soon("embed", last)
+    later.flush()
+    assert (first.times, last.times) == (0, 1)
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_what_comes_in_while_it_is_being_done_is_done_again(later: Afterwards) -> None:
+    again = Work()
+    later.soon("embed", Work(lambda: later.soon("embed", again)))
+    later.flush()
+    later.flush()
+    assert again.times == 1
+
+
+def test_after_a_flush_it_takes_its_time_again_and_does_more(later: Afterwards) -> None:
+    later.soon("embed", Work())
+    later.flush()
+    work = Work()
+    later.soon("embed", work)
+    assert work.done.wait(LONG)
+
+
+def test_nobody_waits_where_there_is_nothing_to_do(later: Afterwards) -> None:
+    later.flush()
+    later.close()
+    later.close()
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_a_close_does_what_is_left_and_nothing_after_it() -> None:
+    later = Afterwards()
+    before, after = Work(), Work()
+    later.soon("embed", before)
+    later.close()
+    later.soon("embed", after)
+    later.flush()
+    assert (before.times, after.times) == (1, 0)
+
+
+def test_its_thread_is_gone_when_it_is_closed() -> None:
+    later, names = Afterwards(), list[str]()
+    later.soon("embed", lambda: names.append(threading.current_thread().name))
+    later.close()
+    assert names == ["inmind-afterwards"]
+    assert "inmind-afterwards" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "said"),
+    [
+        (StorageFull(place="/home"), "WARNING", "left for later"),
+        (ZeroDivisionError("by zero"), "ERROR", "by zero"),
+        (SystemExit("and out"), "ERROR", "and out"),
+    ],
+)
+def test_a_failure_is_told_in_the_log_and_stops_nothing(
+    later: Afterwards, caplog: pytest.LogCaptureFixture, error: BaseException, level: str, said: str
+) -> None:
+    others = Work()
+    with caplog.at_level(logging.WARNING, logger="inmind"):
+        later.soon("embed", fail(error))
+        later.soon("publish", others)
+        later.flush()
+    assert others.times == 1
+    assert [record.levelname for record in caplog.records] == [level]
+    assert said in caplog.text
+    later.soon("embed", others)
+    later.flush()
+    assert others.times == 2
+
+
+def test_work_that_closes_it_does_not_wait_for_itself() -> None:
+    later = Afterwards()
+    work = Work(later.close)
+    later.soon("embed", work)
+    assert work.done.wait(LONG / 2)
+
+
+def test_many_may_ask_and_wait_at_once(later: Afterwards) -> None:
+    works = [Work() for _ in range(50)]
+
+    def ask(number: int) -> None:
+        later.soon(f"work {number}", works[number])
+        later.flush()
+
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    assert [work.times for work in works] == [1] * len(works)
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_a_flush_does_not_wait_for_what_comes_in_after_it(later: Afterwards) -> None:
+    """Where others never stop asking, whoever waits for all of it waits for ever."""
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def ask_again() -> None:
+        begun.set()
+        may_go_on.wait(LONG)
+        later.soon("embed", Work())
+
+    later.soon("embed", ask_again)
+    flushing = threading.Thread(target=later.flush, daemon=True)
+    flushing.start()
+    assert begun.wait(LONG)
+    may_go_on.set()
+    flushing.join(LONG / 2)
+    assert not flushing.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_leaves_to_the_parent_what_is_the_parents_and_does_its_own(later: Afterwards) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        may_end.wait(LONG)
+
+    parents = Work(slow)
+    later.soon("embed", parents)
+    assert begun.wait(LONG)
+    inherited = Work()
+    later.soon("publish", inherited)
+    child = os.fork()
+    if not child:
+        mine = Work()
+        later.flush()
+        later.soon("embed", mine)
+        later.close()
+        os._exit(0 if (mine.times, inherited.times) == (1, 0) else 1)
+    _, status = os.waitpid(child, 0)
+    may_end.set()
+    later.flush()
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert (parents.times, inherited.times) == (1, 1)

@@ -1,0 +1,80 @@
+"""A frozen value is to everybody what a frozen dataclass with slots would be."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.frozen import frozen
+
+
+@frozen
+class Coin:
+    face: str
+    worth: int = 1
+    found: int = field(default=0, compare=False)
+    secret: int = field(default=0, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    face: str
+    worth: int = 1
+    found: int = field(default=0, compare=False)
+    secret: int = field(default=0, repr=False)
+
+
+@frozen(kw_only=True)
+class Nothing:
+    pass
+
+
+@frozen
+class Loud(Coin):
+    volume: int = 3
+
+    def __repr__(self) -> str:
+        return "LOUD"
+
+
+SIDES = st.tuples(st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 1), st.integers(0, 1))
+
+
+@given(one=SIDES, other=SIDES)
+def test_it_is_equal_hashes_and_prints_as_a_dataclass_does(one: Any, other: Any) -> None:
+    assert (Coin(*one) == Coin(*other)) == (Plain(*one) == Plain(*other))
+    assert (hash(Coin(*one)) == hash(Coin(*other))) == (hash(Plain(*one)) == hash(Plain(*other)))
+    assert repr(Coin(*one)) == repr(Plain(*one)).replace("Plain", "Coin")
+
+
+def test_it_equals_nothing_of_another_class() -> None:
+    assert Coin("a") != Plain("a")
+    assert Loud("a") != Coin("a")
+    assert Nothing() == Nothing()
+    assert hash(Nothing()) == hash(Nothing())
+
+
+def test_nobody_changes_it() -> None:
+    coin = Coin("a")
+    with pytest.raises(FrozenInstanceError):
+        coin.worth = 2  # pyright: ignore[reportAttributeAccessIssue] -- that is what is tested
+    with pytest.raises(FrozenInstanceError):
+        del coin.worth  # pyright: ignore[reportAttributeAccessIssue] -- so is this
+    assert not hasattr(coin, "__dict__")
+
+
+def test_it_is_a_dataclass_to_whoever_asks() -> None:
+    assert replace(Coin("a"), worth=5) == Coin("a", 5)
+    assert asdict(Coin("a")) == asdict(Plain("a"))
+    assert [one.name for one in fields(Loud)] == ["face", "worth", "found", "secret", "volume"]
+    match Coin("a", 2):
+        case Coin(face, worth):
+            assert (face, worth) == ("a", 2)
+
+
+def test_a_method_of_its_own_is_left_alone() -> None:
+    assert repr(Loud("a")) == "LOUD"

@@ -1,0 +1,154 @@
+"""Events of a server, out of bytes that end anywhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from itertools import pairwise, repeat
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_server import Said, fails, model_server
+
+from inmind.core.http import (
+    MOST_BYTES,
+    Server,
+    _Silence,  # pyright: ignore[reportPrivateUsage] -- its clock is given here
+    bearer,
+    events_in,
+)
+from inmind.errors import InvalidInput, ModelFailed
+
+pytestmark = pytest.mark.spec("I2", "N65")
+
+EVENTS = {"Content-Type": "text/event-stream"}
+
+
+@given(
+    events=st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), max_size=6),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    cuts=st.lists(st.integers(0, 400), max_size=12),
+)
+def test_however_the_bytes_are_cut_the_events_are_the_same(
+    events: list[dict[str, str]], end: str, cuts: list[int]
+) -> None:
+    told = [json.dumps(event, ensure_ascii=False) for event in events]
+    blocks = [f": ping{end}event: x{end}data: {one}{end}id: 7{end}{end}" for one in told]
+    data = ("".join(blocks) + f"data: [DONE]{end}{end}data: late{end}{end}").encode()
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    assert list(events_in(data[start:stop] for start, stop in pairwise(places))) == told
+
+
+def test_an_event_of_several_lines_is_one_and_the_last_needs_no_empty_line() -> None:
+    assert list(events_in([b'data: {"a":\ndata: 1}\n\n', b"data:last\n"])) == ['{"a":\n1}', "last"]
+    assert list(events_in([b"data: whole\n\n", b"data: ha"])) == ["whole"]
+
+
+@pytest.mark.parametrize(
+    ("said", "done"),
+    [(b"data: 1\n\ndata: [DONE]\n\n", True), (b"data: [DONE]\n", True), (b"data: 1\n\n", False)],
+)
+def test_whether_the_server_has_said_that_it_is_done_is_told(said: bytes, done: bool) -> None:
+    def ended() -> Generator[str, None, None]:
+        told.append((yield from events_in([said])))
+
+    told: list[bool] = []
+    list(ended())
+    assert told == [done]
+
+
+def test_a_line_without_an_end_is_not_read_for_ever() -> None:
+    with model_server() as server:
+        server.will(Said(b"data: " + b"x" * (MOST_BYTES + 10), 200, EVENTS))
+        with pytest.raises(ModelFailed, match="in one line"):
+            list(Server(url=server.url).stream("chat", {}, headers=bearer, seconds=20))
+
+
+def test_a_stream_is_tried_again_until_it_begins_and_not_after() -> None:
+    pauses: list[float] = []
+    with model_server() as server:
+        server.will(fails(429, Retry_After="0.25"), fails(503), Said(b'data: {"n": 1}\n\n', 200, EVENTS, promised=5))
+        events = Server(url=server.url, pause=pauses.append).stream("chat", {"q": 1}, headers=bearer, seconds=20)
+        assert next(events) == {"n": 1}
+        with pytest.raises(ModelFailed, match="broke off"):
+            next(events)
+        assert len(server.asked) == 3
+    assert pauses == [0.25, 4.0]
+
+
+def test_what_a_server_complains_of_is_said_without_its_wrapping() -> None:
+    with model_server() as server:
+        for body in ('{"error": {"message": "too hot"}}', '{"error": "too hot"}', '{"message": "too hot"}', "too hot"):
+            server.will(fails(400, body))
+            with pytest.raises(ModelFailed, match="answered 400: 'too hot'"):
+                Server(url=server.url).ask("chat", {}, headers=bearer, seconds=20)
+
+
+def test_whoever_takes_his_time_with_an_event_is_not_taken_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualSeconds()
+    monkeypatch.setattr("inmind.core.http.time.monotonic", clock)
+    silence = _Silence(10)
+    for _ in silence.broken_by([b'data: {"n": 1}\n\n']):
+        clock.now += 9
+        assert not silence.is_long()
+    clock.now += 500  # in the hands of whoever was told
+    silence.begins()
+    assert not silence.is_long()
+    clock.now += 11
+    assert silence.is_long()
+
+
+def test_a_sign_of_life_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualSeconds()
+    monkeypatch.setattr("inmind.core.http.time.monotonic", clock)
+    silence = _Silence(10)
+    lasted = 0
+    for _ in silence.broken_by(repeat(b": ping\n")):
+        clock.now += 9
+        if silence.is_long():
+            break
+        lasted += 9
+    assert 90 <= lasted <= 100
+
+
+def test_a_slow_reader_hears_all_of_it() -> None:
+    said = b"".join(b'data: {"n": %d}\n\n' % number for number in range(3))
+    with model_server() as server:
+        server.will(Said(said, 200, EVENTS))
+        heard: list[dict[str, Any]] = []
+        for event in Server(url=server.url).stream("chat", {}, headers=bearer, seconds=0.2):
+            heard.append(event)
+            time.sleep(0.25)  # longer than a silence would be waited for
+    assert heard == [{"n": 0}, {"n": 1}, {"n": 2}]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "http://127.0.0.1:abc/v1",
+        "http://127.0.0.1:99999/v1",
+        "http://ä..ö/v1",
+        "http://x..y/v1",
+        "127.0.0.1:8080",
+        "ftp://host/v1",
+        "http://me:secret@host/v1",
+        "http://host/v1?key=secret",
+        "",
+    ],
+)
+def test_what_is_no_address_is_refused_without_saying_it_back(url: str) -> None:
+    with pytest.raises(InvalidInput, match="url: expected the address of a server") as caught:
+        Server(url=url)
+    assert "secret" not in str(caught.value)
+
+
+class ManualSeconds:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -1,0 +1,117 @@
+"""What both have done to a text: every line of it, and in time however the text is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from time import process_time
+
+import pytest
+
+from inmind.core.merge3 import MOST_LINES, MOST_PAIRS, of_both
+from inmind.documents.document import MOST_BYTES
+
+
+def text(lines: list[str]) -> str:
+    return "\n".join(lines)
+
+
+@pytest.mark.spec("C8")
+def test_of_a_long_text_full_of_blank_lines_each_change_is_found() -> None:
+    base = [f"line {at}" if at % 2 else "" for at in range(4_000)]
+    assert (len(base) // 2) ** 2 > MOST_PAIRS
+    ours = ["first", *(f"{line}, mine" if at % 7 == 1 else line for at, line in enumerate(base))]
+    theirs = [*(f"{line}, theirs" if at % 7 == 3 and line else line for at, line in enumerate(base)), "last"]
+    both = of_both(text(base), text(ours), text(theirs))
+    assert both is not None
+    assert both.split("\n") == [
+        "first",
+        *(mine if mine != line else new for line, mine, new in zip(base, ours[1:], theirs, strict=False)),
+        "last",
+    ]
+
+
+@pytest.mark.spec("C8")
+def test_of_a_text_of_too_many_lines_only_one_may_have_changed_what_lies_between() -> None:
+    base = ["-"] * (MOST_LINES + 2)
+    around = ["mine", *base[2:], "mine"]
+    assert of_both(text(base), text(around), text([*base[:9], "theirs", *base[10:]])) is None
+    assert of_both(text(base), text(["mine", *base[1:]]), text([*base[:-1], "theirs"])) == text(
+        ["mine", *base[2:], "theirs"]
+    )
+
+
+@pytest.mark.spec("C8")
+def test_a_line_that_they_took_out_is_not_taken_for_gone_where_ours_still_has_it() -> None:
+    base = [f"{at}" for at in range(MOST_LINES + 2)]
+    ours = ["mine", *base[1:-1], "mine"]
+    assert of_both(text(base), text(ours), text(base[10:20])) is None
+
+
+Made = Callable[[Random], tuple[list[str], list[str], list[str]]]
+HALF = MOST_BYTES // 2 - 2
+
+
+def only_blank(_: Random) -> tuple[list[str], list[str], list[str]]:
+    base = [""] * (MOST_BYTES - 8)
+    return base, ["x", *base, "x"], [*base[:500_000], "y", *base[500_000:]]
+
+
+def of_two_kinds(random: Random) -> tuple[list[str], list[str], list[str]]:
+    base, ours, theirs = (random.choices("ab", k=HALF) for _ in range(3))
+    return base, ours, theirs
+
+
+def of_two_kinds_and_few(random: Random) -> tuple[list[str], list[str], list[str]]:
+    base, ours, theirs = (random.choices("ab", k=MOST_LINES) for _ in range(3))
+    return base, ours, theirs
+
+
+def moved_by_a_line(random: Random) -> tuple[list[str], list[str], list[str]]:
+    base = random.choices("ab", k=HALF - 4)
+    return base, ["x", *base, "x"], ["y", *base[:-1]]
+
+
+def shuffled(random: Random) -> tuple[list[str], list[str], list[str]]:
+    base = [f"{at:06}" for at in range(MOST_LINES)]
+    return base, random.sample(base, len(base)), random.sample(base, len(base))
+
+
+def changed_in_turn(_: Random) -> tuple[list[str], list[str], list[str]]:
+    base = [f"{at:06}" for at in range(MOST_LINES)]
+    ours = [line + "A" * (at % 2) for at, line in enumerate(base)]
+    return base, ours, [line + "B" * (at % 2 == 0) for at, line in enumerate(base)]
+
+
+def filled_up(_: Random) -> tuple[list[str], list[str], list[str]]:
+    base = [f"{at:05x}" for at in range(MOST_BYTES // 8)]
+    return base, [each for line in base for each in (line, "p")], [each for line in base for each in (line, "q")]
+
+
+def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]]:
+    base = [f"{at:06}" for at in range(MOST_LINES)]
+    theirs = [f"{at}" if at % 2 else line for at, line in enumerate(base)]
+    return base, ["-"] * (HALF // 2) + theirs[1::2], theirs
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    "made",
+    [
+        only_blank,
+        of_two_kinds,
+        of_two_kinds_and_few,
+        moved_by_a_line,
+        shuffled,
+        changed_in_turn,
+        filled_up,
+        rewritten_to_hold_theirs,
+    ],
+)
+def test_the_largest_text_takes_seconds_at_worst_and_not_minutes(made: Made) -> None:
+    """A guard against what grows with the square, and no measure of speed: a busy machine is several times slower."""
+    texts = [text(lines) for lines in made(Random(0))]
+    assert all(len(one) <= MOST_BYTES for one in texts)
+    began = process_time()
+    of_both(*texts)
+    assert process_time() - began < 5

@@ -1,0 +1,177 @@
+"""What is measured, as whoever collects it reads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Home
+from opentelemetry import metrics as otel
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from inmind import Memory
+from inmind.core import metrics
+from inmind.dreams.models import Question, Reply
+from inmind.jobs.dreaming.lease import LeftOff
+from inmind.testing import ManualClock
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(otel, "get_meter", provider.get_meter)
+    _forget()
+    yield reader
+    provider.shutdown()
+    _forget()
+
+
+def _forget() -> None:
+    metrics._meter.cache_clear()  # pyright: ignore[reportPrivateUsage] -- whose numbers go elsewhere
+    metrics._instruments.cache_clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def collected(reader: InMemoryMetricReader) -> dict[str, tuple[str, list[Any]]]:
+    """By name: the unit, and the points."""
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = [one for resource in data.resource_metrics for scope in resource.scope_metrics for one in scope.metrics]
+    return {one.name: (one.unit or "", list(one.data.data_points)) for one in found}
+
+
+class Model:
+    name = "some-model"
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        return Reply(text='{"edits": []}', tokens=(900, 100))
+
+
+def test_a_dream_is_counted_with_how_it_ended_and_what_it_took(tmp_path: Path, reader: InMemoryMetricReader) -> None:
+    with Memory.open(tmp_path, embedder=None, model=Model(), settings={"model.input_price": 2.0}) as asking:
+        asking.note("ada", "Just so")
+        asking.dream("ada", key="once")
+        asking.dream("ada", key="once")  # is over already, and no dream
+    found = collected(reader)
+    unit, (point,) = found["inmind.dreams"]
+    assert (unit, point.value) == ("{dream}", 1)
+    assert dict(point.attributes) == {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": "dream",
+        "inmind.dream.by": "some-model",
+        "inmind.dream.outcome": "done",
+        "inmind.dream.trigger": "asked",
+    }
+    unit, (point,) = found["inmind.dream.duration"]
+    assert (unit, point.count) == ("s", 1)
+    unit, points = found["inmind.dream.tokens"]
+    assert unit == "{token}"
+    assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {"input": 900, "output": 100}
+    _, (point,) = found["inmind.dream.price"]
+    assert point.sum == pytest.approx(0.0018)
+
+
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [
+        ("openai:gpt-5-mini", {"gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5-mini"}),
+        ("anthropic:claude", {"gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude"}),
+        ("openai:qwen3:8b", {"gen_ai.provider.name": "openai", "gen_ai.request.model": "qwen3:8b"}),
+        ("mine:8b", {"gen_ai.request.model": "mine:8b"}),
+    ],
+)
+def test_a_model_is_told_by_its_own_name_and_whose_it_is(
+    reader: InMemoryMetricReader, by: str, told: dict[str, str]
+) -> None:
+    metrics.dreamt(outcome="done", by=by, trigger="asked", seconds=1, tokens=(9, 1))
+    found = collected(reader)
+    for name in ("inmind.dream.tokens", "inmind.dream.price"):
+        for point in found[name][1]:
+            assert {
+                key: value for key, value in point.attributes.items() if key.endswith((".provider.name", ".model"))
+            } == told
+
+
+def test_a_dream_that_fails_is_counted_by_the_code_of_that(tmp_path: Path, reader: InMemoryMetricReader) -> None:
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.note("ada", "Just so")
+        with pytest.raises(RuntimeError):
+            memory.dream("ada", watch=_stopping)
+        memory.dream("ada", cancelled=lambda: True)
+    _, points = collected(reader)["inmind.dreams"]
+    assert sorted(point.attributes["inmind.dream.outcome"] for point in points) == ["DREAM_OVERTAKEN", "RuntimeError"]
+
+
+def _stopping(phase: str, _: str) -> None:
+    raise RuntimeError(phase)
+
+
+def test_what_a_dream_has_cost_is_counted_by_whoever_paid(home: Home, reader: InMemoryMetricReader) -> None:
+    """And once, though another goes on with it."""
+    clock = ManualClock()
+    with Memory.open(home, embedder=None, model=Model(), clock=clock) as asking:
+        asking.note("ada", "Just so")
+        with pytest.raises(LeftOff):
+            asking.dream("ada", watch=_gone)
+        asking.dream("ada")
+    found = collected(reader)
+    _, points = found["inmind.dream.tokens"]
+    assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {"input": 900, "output": 100}
+    _, points = found["inmind.dreams"]
+    assert sum(point.value for point in points) == 2
+
+
+def _gone(phase: str, _: str) -> None:
+    if phase == "check":
+        raise LeftOff
+
+
+def test_a_queue_that_is_away_is_not_told_to_be_empty(reader: InMemoryMetricReader) -> None:
+    asked: list[int] = []
+
+    def look() -> dict[str, float]:
+        asked.append(1)
+        return {"waiting": 1, "running": 2, "lag": 3} if len(asked) == 1 else {}
+
+    metrics.watch_queue(look)
+    assert len([name for name in collected(reader) if ".queue." in name]) == 3
+    assert len(asked) == 1
+    assert reader.get_metrics_data() is None
+
+
+def test_jobs_are_counted_and_a_queue_is_asked_when_somebody_collects(reader: InMemoryMetricReader) -> None:
+    metrics.worked(task="tend", outcome="done")
+    metrics.worked(task="tend", outcome="done")
+    metrics.worked(task="tend", outcome="again")
+    seen = [{"waiting": 7, "running": 2, "lag": 1.5}]
+    metrics.watch_queue(lambda: seen[-1])
+    found = collected(reader)
+    unit, points = found["inmind.jobs"]
+    assert unit == "{job}"
+    assert {point.attributes["inmind.job.outcome"]: point.value for point in points} == {"done": 2, "again": 1}
+    gauges = {name: (unit, points[0].value) for name, (unit, points) in found.items() if ".queue." in name}
+    assert gauges == {
+        "inmind.queue.waiting": ("{job}", 7),
+        "inmind.queue.running": ("{job}", 2),
+        "inmind.queue.lag": ("s", 1.5),
+    }
+
+
+def test_without_the_package_nothing_is_measured_and_nothing_fails() -> None:
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None\n"
+        "from inmind.core import metrics\n"
+        "metrics.worked(task='tend', outcome='done'); metrics.watch_queue(dict)\n"
+        "metrics.dreamt(outcome='done', by='rules', trigger='asked', seconds=1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_whoever_imports_inmind_imports_none_of_it() -> None:
+    code = "import sys, inmind; from inmind import Memory; assert 'opentelemetry' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

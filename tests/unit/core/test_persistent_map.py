@@ -1,0 +1,50 @@
+"""A map that only grows, held to what a plain dictionary copied at every step would say."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.persistent_map import Known
+
+KEYS = st.sampled_from("abc")
+VALUES = st.sampled_from([1, 2, None])
+
+
+def a_map(*entries: tuple[str, int | None]) -> Known[str, int | None]:
+    return Known(entries)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), KEYS, VALUES), max_size=20))
+def test_every_state_stays_what_it_was_whichever_way_others_went_on_from_it(
+    steps: list[tuple[int, str, int | None]],
+) -> None:
+    states: list[tuple[Known[str, int | None], dict[str, int | None]]] = [(Known(), {})]
+    for start, key, value in steps:
+        known, model = states[start % len(states)]
+        grown = {k: v for k, v in model.items() if k != key or v == value}
+        states.append((known.put(key, value), grown | {key: value}))
+    for known, model in states:
+        alive = {key: value for key, value in model.items() if value is not None}
+        assert dict(known) == alive
+        assert {key: known.get(key) for key in "abc"} == {key: model.get(key) for key in "abc"}
+        assert [key for key in "abc" if key in known] == sorted(alive)
+
+
+def test_the_most_recently_said_comes_first() -> None:
+    known = a_map(("a", 1), ("b", 2)).put("a", 3)
+    assert list(known) == [("a", 3), ("b", 2)]
+
+
+def test_what_was_taken_back_and_what_was_never_there_are_the_same() -> None:
+    assert a_map(("a", 1)).put("b", 2).put("b", None) == a_map(("a", 1))
+
+
+def test_going_the_same_way_twice_copies_nothing() -> None:
+    """A call works out what it leads to before it is stored, and then it is folded again: as long as there are ids."""
+    start = a_map(("a", 1), ("b", 2))
+    foreseen = start.put("x", 1).put("y", 2)
+    again = start.put("x", 1).put("y", 2)
+    assert again == foreseen
+    assert again._entries is foreseen._entries  # pyright: ignore[reportPrivateUsage] -- what is promised is the sharing
+    assert start.put("z", 3)._entries is not foreseen._entries  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,250 @@
+"""The head of a page is data that is checked and merged, and the rest of the page is nobody's business."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from inmind.documents.overview.front_matter import MOST_CHARACTERS, front_matter, misread, with_front_matter
+from inmind.documents.overview.head import parted
+from inmind.errors import InvalidInput
+
+pytestmark = pytest.mark.spec("F4")
+
+HEAD = """\
+---
+# Who keeps this: the host.
+meta:
+  version: "1.0"  # of the form
+  last_updated: 2025-01-15T10:30:00Z
+project: {name: ai, commands: {test: 'go test ./...'}}
+current_state:
+  task: Add the index
+  next_actions:
+    - Review
+    - Test
+ours: [1, 2.50, no, null]
+issues:
+  - id: issue-1  # the first
+    title: 'overview: stale'
+    severity: medium
+---
+"""
+BODY = "# Working memory\r\n\n---\nfree: text\n---\n  \ttail"
+
+
+def head(yaml: str) -> str:
+    return f"---\n{yaml}\n---\n{BODY}"
+
+
+def test_a_head_is_read_as_plain_values() -> None:
+    assert front_matter(HEAD + BODY) == {
+        "meta": {"version": "1.0", "last_updated": "2025-01-15T10:30:00+00:00"},
+        "project": {"name": "ai", "commands": {"test": "go test ./..."}},
+        "current_state": {"task": "Add the index", "next_actions": ["Review", "Test"]},
+        "ours": [1, 2.5, "no", None],
+        "issues": [{"id": "issue-1", "title": "overview: stale", "severity": "medium"}],
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", BODY, "---\nA rule, and prose below.\n---\n", "---\nmeta: 1\n", " ---\na: 1\n---\n"]
+)
+def test_a_page_without_a_head_has_none(text: str) -> None:
+    assert front_matter(text) is None
+    assert with_front_matter(text, {"meta": {"version": "2"}}) == f"---\nmeta:\n  version: '2'\n---\n{text}"
+
+
+def test_objects_merge_issues_merge_by_id_and_all_else_replaces() -> None:
+    page = with_front_matter(
+        HEAD + BODY,
+        {
+            "project": {"name": "inmind"},
+            "current_state": {"next_actions": ["Ship"]},
+            "issues": [{"id": "issue-1", "status": "fixed"}, {"id": "issue-2", "title": "slow"}],
+        },
+    )
+    said = front_matter(page)
+    assert said is not None
+    assert said["project"] == {"name": "inmind", "commands": {"test": "go test ./..."}}
+    assert said["current_state"] == {"task": "Add the index", "next_actions": ["Ship"]}
+    assert said["issues"] == [
+        {"id": "issue-1", "title": "overview: stale", "severity": "medium", "status": "fixed"},
+        {"id": "issue-2", "title": "slow"},
+    ]
+
+
+def test_what_is_not_touched_stays_as_it_was_written() -> None:
+    page = with_front_matter(HEAD + BODY, {"issues": [{"id": "issue-1", "severity": "low"}]})
+    assert page == (HEAD + BODY).replace("severity: medium", "severity: low")
+
+
+def test_where_nothing_changes_the_page_is_the_same() -> None:
+    odd = "---\nmeta:   {version:    1}\n---\nbody"
+    assert with_front_matter(odd, {"meta": {"version": 1}}) == odd
+    assert with_front_matter(odd, {}) == odd
+    assert with_front_matter(odd, {"meta": {"version": 1.0}}) != odd
+
+
+def test_comments_without_a_key_stay() -> None:
+    assert with_front_matter("---\n# {later}\n\n---\n", {"a": 1}) == "---\n# {later}\n\na: 1\n---\n"
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("yaml", "field", "expected"),
+    [
+        ("a: [1", "", "line 2: expected ',' or ']'"),
+        ("a: b: c", "", "line 1: mapping values are not allowed here"),
+        ("a: 1\na: 2", "", 'line 2: found duplicate key "a"'),
+        ("a: 2025-13-45", "", "month must be in 1..12"),
+        ("a: \x01", "", "special characters are not allowed"),
+        ("a: 1\n...\nb: 2", "", "another document"),
+        ("a: &x [1]\nb: *x", "", "without anchors and aliases"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]", "", "without anchors and aliases"),
+        ("a: !!python/object/apply:os.system [ls]", "", "without tags"),
+        ("a: !mine 1", "", "without tags"),
+        ("a: " + "[" * 5_000 + "]" * 5_000, "", "at most 16 levels"),
+        ("a: " + "x" * MOST_CHARACTERS, "", f"at most {MOST_CHARACTERS}"),
+        ("1: one", "", "keys that are text"),
+        ("{a, [b]: c}", "", "keys that are text"),
+        ("meta: soon", ".meta", "an object"),
+        ("meta: {version: [1]}", ".meta.version", "a text"),
+        ("project: {commands: make}", ".project.commands", "an object"),
+        ("current_state: {next_actions: Ship}", ".current_state.next_actions", "a list of texts"),
+        ("issues: {id: 1}", ".issues", "a list of objects"),
+        ("issues: [slow]", ".issues[0]", "an object"),
+        ("issues: [{title: slow}]", ".issues[0].id", "an id that no other issue has"),
+        ("issues: [{id: 1}, {id: '1'}]", ".issues[1].id", "an id that no other issue has"),
+        ("issues: [{id: 1, severity: true}]", ".issues[0].severity", "a text"),
+    ],
+)
+def test_a_head_that_is_not_valid_is_refused_by_its_place(yaml: str, field: str, expected: str) -> None:
+    for refusing in (lambda: front_matter(head(yaml)), lambda: with_front_matter(head(yaml), {"x": 1})):
+        with pytest.raises(InvalidInput) as refused:
+            refusing()
+        assert refused.value.field == f"front_matter{field}"
+        assert expected in refused.value.expected
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return {"a": nested(levels - 1)} if levels else {}
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("values", "field", "expected"),
+    [
+        ("text", "", "an object"),
+        ({1: 2}, "", "keys that are text"),
+        ({"a": object()}, ".a", "what JSON can say"),
+        ({"a": [b"bytes"]}, ".a[0]", "what JSON can say"),
+        ({"a": {"b": "\ud800"}}, ".a.b", "text without lone surrogates"),
+        ({"a": "x" * MOST_CHARACTERS}, "", f"at most {MOST_CHARACTERS}"),
+        ({"a": {"\x85": None}}, "", "text without control characters"),
+        ({"issues": [{"id": "x", "title": ["y"]}]}, ".issues[1].title", "a text"),
+        (nested(30), ".a" * 16, "at most 16 levels"),
+    ],
+)
+def test_values_that_are_not_valid_are_refused_by_their_place(values: Any, field: str, expected: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        with_front_matter(HEAD + BODY, values)
+    assert refused.value.field == f"front_matter{field}"
+    assert expected in refused.value.expected
+
+
+def test_what_a_host_hands_in_is_neither_changed_nor_kept() -> None:
+    values = {"a": {"b": [1]}, "issues": [{"id": "x"}]}
+    with_front_matter(HEAD, values)
+    assert values == {"a": {"b": [1]}, "issues": [{"id": "x"}]}
+
+
+def test_without_the_library_the_extra_is_named_where_there_is_something_to_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ruamel.yaml", None)
+    assert front_matter(BODY) is None
+    for asking in (lambda: front_matter(HEAD), lambda: with_front_matter(HEAD, {"a": 1})):
+        with pytest.raises(InvalidInput, match=r'expected the library ruamel\.yaml, .*: pip install "inmind\[yaml\]"'):
+            asking()
+    assert misread(head("a: [1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("yaml", "line"), [("a: [1", "a: [1"), ("a: 1\nb: {c: [\n", "b: {c: ["), ("a: b: c", "a: b: c")]
+)
+def test_a_head_that_is_no_yaml_is_refused_with_the_line_where_it_goes_wrong(yaml: str, line: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        front_matter(head(yaml))
+    assert refused.value.value == line
+    assert misread(head(yaml)) == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "number"), [(".nan", math.nan), (".inf", math.inf), ("-.inf", -math.inf), ("1e400", math.inf)]
+)
+def test_a_number_that_json_has_not_is_refused(written: str, number: float) -> None:
+    for asking in (lambda: front_matter(head(f"a: [{written}]")), lambda: with_front_matter(BODY, {"a": [number]})):
+        with pytest.raises(InvalidInput, match="a number that JSON has") as refused:
+            asking()
+        assert refused.value.field == "front_matter.a[0]"
+
+
+AMBIGUOUS = [
+    "yes",
+    "No",
+    "on",
+    "OFF",
+    "y",
+    "~",
+    "null",
+    "012",
+    "1_000",
+    "12:30:45",
+    "2025-01-15",
+    ".5",
+    "0x1F",
+    "=",
+    "<<",
+]
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_a_text_that_another_version_of_yaml_takes_for_something_else_is_written_in_quotes(text: str) -> None:
+    page = with_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
+    assert page == f"---\n'{text}': '{text}'\nlist:\n  - '{text}'\ninside:\n  a:\n    '{text}': '{text}'\n---\n{BODY}"
+
+
+@given(text=st.sampled_from(AMBIGUOUS) | st.from_regex(r"[-+]?[0-9a-fxoby_.:eEnNY]{1,8}", fullmatch=True))
+def test_readers_of_either_version_of_yaml_agree_on_what_was_written(text: str) -> None:
+    older: Any = YAML(typ="safe", pure=True)
+    older.version = (1, 1)
+    written = with_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
+    assert older.load(written) == {"a": text}
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cn", "Cs")), max_size=20)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+VALUES = st.dictionaries(st.sampled_from(["a", "b c", "#", "---", "null", "1", "关于"]), PLAIN, max_size=3)
+
+
+@given(values=VALUES, body=st.text() | st.sampled_from([BODY, HEAD + BODY, "---\n# why\n---\nx", "---", "---\n"]))
+def test_what_is_merged_is_read_again_and_every_byte_behind_the_head_stays(values: dict[str, Any], body: str) -> None:
+    page = with_front_matter(body, values)
+    _, behind = parted(body)
+    if values:
+        said = front_matter(page)
+        assert said is not None
+        assert {key: said[key] for key in values} == values
+        assert parted(page)[1] == (behind if front_matter(body) is not None else body)
+    assert with_front_matter(page, values) == page

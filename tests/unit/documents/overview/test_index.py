@@ -1,0 +1,156 @@
+"""overview.md names the pages that are not shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.documents.overview import LANGUAGES, is_maintained, template
+from inmind.documents.overview.generated_lines import is_own
+from inmind.documents.overview.index import MOST_ARCHIVED, MOST_WRITTEN, page_of, with_index
+from inmind.documents.overview.sections import section_of
+from inmind.documents.overview.size import MOST_INDEXED
+
+pytestmark = pytest.mark.spec("F3")
+
+
+LOGIN = "# Login\n\nSessions expire too early.\n"
+ENTRY = "(1 KB): Login — Sessions expire too early. ·"
+
+
+def archives(*numbers: int) -> dict[str, str]:
+    return {f"archive/{number:03}-login.md": LOGIN for number in numbers}
+
+
+def details(*numbers: int) -> dict[str, str]:
+    return {f"detail/{number:03}-login.md": LOGIN for number in numbers}
+
+
+def test_each_page_has_a_line_with_its_size_its_title_and_what_it_is_about_above_the_sections() -> None:
+    page = with_index(template("en"), archives(1), "en")
+    index = f"## Detail and archive\n- archive/001-login.md {ENTRY}\n\n"
+    assert page == template("en").replace("## Current task", f"{index}## Current task")
+
+
+def test_on_a_page_without_sections_the_index_comes_at_the_end() -> None:
+    assert (
+        with_index("# Mine\n", archives(1), "en")
+        == f"# Mine\n\n## Detail and archive\n- {next(iter(archives(1)))} {ENTRY}\n"
+    )
+
+
+def test_what_somebody_wrote_comes_before_what_was_archived_and_the_rest_is_counted() -> None:
+    pages = {**archives(*range(12, 0, -1)), **details(*range(12, 0, -1))}
+    lines = section_of(with_index("", pages, "en"), "Detail and archive").split("\n")
+    listed = [f"detail/{number:03}" for number in (12, 11, 10, 9, 8)] + [
+        f"archive/{number:03}" for number in (12, 11, 10)
+    ]
+    assert [line.removeprefix("- ").partition("-")[0] for line in lines[:-1]] == listed
+    assert lines[-1] == "- and 16 more in these folders ·"
+
+
+@pytest.mark.parametrize("once", ["and 16 more: memory_list ·", "另有 16 个：memory_list ·"])
+def test_what_was_counted_in_other_words_once_is_counted_anew(once: str) -> None:
+    page = with_index("", archives(*range(12, 0, -1)), "en")
+    earlier = page.replace("and 9 more in these folders ·", once)
+    assert earlier != page
+    assert with_index(earlier, archives(*range(12, 0, -1)), "en") == page
+
+
+def test_an_index_is_kept_in_the_language_that_the_page_has_it_in() -> None:
+    page = with_index(template("zh"), archives(1), "zh")
+    assert "## 详细与归档\n- archive/001-login.md" in page
+    assert with_index(page, archives(2), "en").count("\n## ") == page.count("\n## ")
+
+
+def test_without_pages_the_section_goes_and_a_page_that_had_none_stays() -> None:
+    assert with_index(template("en"), {}, "en") == template("en")
+    assert with_index(with_index(template("en"), archives(1), "en"), {}, "en") == template("en")
+    between = "## Detail and archive\n- archive/001-login.md (18 KB): Login ·\n\n## Rules\n\nNone.\n"
+    assert with_index(between, {}, "en") == "## Rules\n\nNone.\n"
+
+
+def test_what_somebody_wrote_there_stays_and_stands_for_our_line() -> None:
+    theirs = "## Detail and archive\n\nThe plan is in `archive/001-login.md`.\n"
+    page = with_index(theirs, archives(2, 1), "en")
+    assert section_of(page, "Detail and archive").split("\n") == [
+        f"- archive/002-login.md {ENTRY}",
+        "",
+        "The plan is in `archive/001-login.md`.",
+    ]
+    assert section_of(with_index(page, {}, "en"), "Detail and archive") == "The plan is in `archive/001-login.md`."
+
+
+@pytest.mark.spec("E2")
+def test_an_index_alone_does_not_make_a_page_maintained() -> None:
+    for language in LANGUAGES:
+        assert not is_maintained(with_index(template(language), archives(*range(20)), language))
+
+
+def test_a_line_under_the_index_that_only_has_our_mark_stays() -> None:
+    theirs = "## Detail and archive\n- the plan is in Ada's drawer ·\n"
+    assert with_index(with_index(theirs, archives(1), "en"), {}, "en") == theirs
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "line"),
+    [
+        ("# Login bug\n\nSessions expire.\n", "Login bug", "Sessions expire."),
+        ("<!-- x -->\n---\n\n- [ ] first\n", "notes", "first"),
+        ("```\n# no title\n```\n## Later ##\n", "Later", ""),
+        ("---\nmeta: 1\n---\n# Head\nbody", "Head", "body"),
+        ("", "notes", ""),
+        ("# " + "long " * 50, "long " * 10 + "long…", ""),
+        ("first\n" * 2_000 + "# an end is no title\n", "notes", "first"),
+    ],
+)
+def test_a_page_is_called_by_its_first_heading_and_described_by_its_first_line(
+    text: str, title: str, line: str
+) -> None:
+    page = page_of("detail/notes.md", text)
+    assert (page.title, page.line, page.bytes) == (title, line, len(text))
+
+
+def test_no_title_can_open_a_heading_or_a_comment_on_the_overview() -> None:
+    page = with_index("# Mine\n", {"detail/a.md": "# <!-- \n\n</memory>\n## x\n"}, "en")
+    assert "<!--" not in page
+    assert "</memory>" not in page
+    assert with_index(page, {}, "en") == "# Mine\n"
+
+
+LINES = st.sampled_from(
+    [
+        *("", "text", "- a list", "- a list ·", "## Detail and archive", "## 详细与归档", "# Top", "### Below", "```"),
+        *("~~~", "<!--", "-->", "<!-- guide -->", "---", "a: 1", "- archive/001-login.md", "> ·", "\r", "  - deep ·"),
+    ]
+)
+PAGES = st.lists(LINES, max_size=12, unique=True).map("\n".join)
+NUMBERS = st.lists(st.integers(0, 30), unique=True, max_size=14)
+
+
+@given(text=PAGES | st.text(), numbers=NUMBERS, language=st.sampled_from(LANGUAGES))
+def test_an_index_is_bounded_and_made_once_and_no_line_of_others_is_lost(
+    text: str, numbers: list[int], language: str
+) -> None:
+    pages = archives(*numbers) | details(*numbers)
+    page = with_index(text, pages, language)
+    assert with_index(page, pages, language) == page
+    kept = iter(page.splitlines())
+    headings = {"## Detail and archive", "## 详细与归档"}
+    assert all(line in kept for line in text.splitlines() if line.strip() and line not in headings)
+    for folder, most in (("archive", MOST_ARCHIVED), ("detail", MOST_WRITTEN)):
+        ours = [line.split("/")[1][:3] for line in page.split("\n") if line.startswith(f"- {folder}/") and is_own(line)]
+        assert len(ours) <= most
+        assert ours == [f"{number:03}" for number in numbers if f"{number:03}" in ours]
+
+
+@pytest.mark.spec("F1")
+def test_an_index_of_long_lines_has_fewer_of_them_and_some_of_each_folder() -> None:
+    folders = ("detail", "archive")
+    pages = {f"{folder}/{n}.md": f"# {'题' * 90}\n\n{'字' * 200}\n" for folder in folders for n in range(4)}
+    page = with_index(template("zh"), pages, "zh")
+    own = [line for line in page.split("\n") if line.startswith(("- detail/", "- archive/"))]
+    assert [line[2:].partition(" ")[0] for line in own] == ["detail/0.md", "archive/0.md"]
+    assert sum(len(line.encode()) + 1 for line in own) <= MOST_INDEXED
+    assert "6" in next(line for line in page.split("\n") if "另有" in line)

@@ -1,0 +1,78 @@
+"""A page keeps the mark in front and the line ends that somebody's editor gave it, whatever is changed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.base import Trust
+from inmind.documents.overview import LANGUAGES, is_maintained, template, written_part
+from inmind.documents.overview.event_log import Noted, occurrence, with_noted
+from inmind.documents.overview.front_matter import front_matter, with_front_matter
+from inmind.documents.overview.head import line_end, parted
+from inmind.documents.overview.index import page_of, with_index
+from inmind.documents.overview.render import as_shown
+from inmind.documents.overview.sections import section_of, with_section
+
+pytestmark = pytest.mark.spec("F4", "A5")
+
+HEAD = "---\nmeta:\n  version: '1'  # of the form\n---\n"
+HEADS = st.sampled_from(["", HEAD, *map(template, LANGUAGES)])
+LINES = st.lists(st.sampled_from(["", "# Top", "## Rules", "- one", "text", "<!-- x -->", "```", "---"]), min_size=1)
+PAGES = st.tuples(HEADS, LINES).map(lambda parts: parts[0] + "\n".join([*parts[1], ""]))
+MARKS = st.sampled_from(["", "\ufeff"])
+
+
+def in_windows(page: str, mark: str = "\ufeff") -> str:
+    return mark + page.replace("\n", "\r\n")
+
+
+def noted() -> Noted:
+    done = Noted()
+    for kind, text in (("decision_made", "use tabs"), ("bug_found", "it leaks")):
+        done = done.after(occurrence(kind, text), trust=Trust.OPERATOR)
+    return done
+
+
+CHANGES: dict[str, Callable[[str], str]] = {
+    "a section": lambda page: with_section(page, "Rules", "- two\n- three"),
+    "a section in the other way": lambda page: with_section(page, "Rules", "- two\r\n- three\r\n"),
+    "the index": lambda page: with_index(page, {"detail/a.md": "# A\nsays\n"}, "en"),
+    "no index": lambda page: with_index(page, {}, "en"),
+    "what happened": lambda page: with_noted(page, noted(), "en"),
+    "fields": lambda page: with_front_matter(page, {"meta": {"session_id": "s"}, "issues": [{"id": 1}]}),
+    "the same fields": lambda page: with_front_matter(page, {}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@given(page=PAGES, mark=MARKS)
+def test_a_change_is_the_same_whichever_way_a_page_is_written(change: str, page: str, mark: str) -> None:
+    assert CHANGES[change](in_windows(page, mark)) == in_windows(CHANGES[change](page), mark)
+
+
+@given(page=PAGES, mark=MARKS)
+def test_a_page_reads_the_same_whichever_way_it_is_written(page: str, mark: str) -> None:
+    written = in_windows(page, mark)
+    assert as_shown(written) == as_shown(page)
+    assert section_of(written, "Rules") == section_of(page, "Rules")
+    assert (is_maintained(written), written_part(written)) == (is_maintained(page), written_part(page))
+    assert front_matter(written) == front_matter(page)
+    one, other = page_of("detail/a.md", written), page_of("detail/a.md", page)
+    assert (one.title, one.line) == (other.title, other.line)
+    assert "".join(parted(written)) == written
+
+
+def test_a_page_whose_lines_end_both_ways_keeps_each_of_them() -> None:
+    page = "# A\r\n\n## B\nold\r\n## C\r\n"
+    assert line_end(page) == "\n"
+    assert with_section(page, "B", "new") == "# A\r\n\n## B\n\nnew\n\n## C\r\n"
+
+
+def test_a_head_keeps_its_own_line_ends_and_leaves_those_of_the_page() -> None:
+    page = HEAD.replace("\n", "\r\n") + "# Mine\n"
+    changed = with_front_matter(page, {"meta": {"version": "2"}})
+    assert changed == "---\r\nmeta:\r\n  version: '2'  # of the form\r\n---\r\n# Mine\n"

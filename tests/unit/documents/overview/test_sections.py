@@ -1,0 +1,176 @@
+"""One section of a page is written, and nothing else of the page."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.documents.overview.sections import section_of, with_lines, with_section
+
+pytestmark = pytest.mark.spec("F2")
+
+PAGE = dedent("""\
+    # Overview
+
+    ## Task
+
+    Deploy v2.
+
+    ### Steps
+
+    - tests
+
+    ## Known facts ##
+
+    ```sh
+    # Task
+    ## Task
+    ```
+
+    # Appendix
+
+    The end.
+""")
+
+
+def page_of(sections: dict[str, str]) -> str:
+    return "# Overview\n\n" + "".join(f"## {title}\n\n{body}\n\n" for title, body in sections.items())
+
+
+def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
+    assert section_of(PAGE, "Task") == "Deploy v2.\n\n### Steps\n\n- tests"
+    assert section_of(PAGE, "Steps") == "- tests"
+    assert section_of(PAGE, "Known facts") == "```sh\n# Task\n## Task\n```"
+    assert section_of(PAGE, "Overview").startswith("## Task\n")
+    assert section_of(PAGE, "Appendix") == "The end."
+
+
+@pytest.mark.parametrize("heading", ["Known facts", "## Known facts", "known FACTS", "  Known   facts  "])
+def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
+    assert with_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["## Current task:", "## **Current task**", "# 1. Current Task", "## 📌 Current task", "### current task ###"],
+)
+def test_a_heading_is_found_however_people_have_set_it(heading: str) -> None:
+    page = f"# Working memory\n\n{heading}\n\n- a\n"
+    assert section_of(page, "Current task") == "- a"
+    assert with_section(page, "Current task", "- b") == page.replace("- a", "- b")
+
+
+def test_a_heading_with_the_very_words_comes_before_one_that_has_more() -> None:
+    page = "## 1. Plan\n\nfirst\n\n## Plan\n\nsecond\n"
+    assert (section_of(page, "Plan"), section_of(page, "1. Plan"), section_of(page, "2. Plan")) == (
+        "second",
+        "first",
+        "",
+    )
+
+
+def test_lines_are_changed_up_to_the_next_heading_of_whatever_level() -> None:
+    assert with_lines(PAGE, ["Task"], lambda _: ["new"]) == PAGE.replace("\nDeploy v2.\n\n###", "new\n###")
+
+
+def test_a_section_on_top_comes_before_the_others_and_goes_without_a_trace() -> None:
+    page = with_lines(PAGE, ["First"], lambda _: ["words", ""], on_top=True)
+    assert page == PAGE.replace("## Task", "## First\nwords\n\n## Task", 1)
+    assert with_lines(page, ["First"], lambda _: None) == PAGE
+
+
+def test_a_heading_inside_of_fenced_code_is_text() -> None:
+    fenced = "# A\n\n~~~\n## B\n```\n## B\n~~~\n\n## B\n\nold\n"
+    assert section_of(fenced, "B") == "old"
+    assert with_section(fenced, "B", "new") == fenced.replace("old", "new")
+
+
+def test_a_heading_that_is_commented_out_is_none() -> None:
+    hidden = "<!--\n## B\n-->\n\n## B\n\nold\n"
+    assert with_section(hidden, "B", "new") == hidden.replace("old", "new")
+
+
+@pytest.mark.parametrize("opening", ["```", "~~~~ sh", "<!--", "```a`", "````\n```"])
+def test_what_nobody_closes_hides_nothing(opening: str) -> None:
+    page = f"# A\n\n{opening}\n\n## B\n\nold\n"
+    assert with_section(page, "B", "new") == page.replace("old", "new")
+
+
+@pytest.mark.spec("F4")
+def test_the_head_of_a_page_has_no_headings() -> None:
+    page = "---\n# Task\nmeta: 1\n---\n# Task\n\nold\n"
+    assert with_section(page, "Task", "new") == page.replace("old", "new")
+    assert with_section("---\nmeta: 1\n---", "Task", "new") == "---\nmeta: 1\n---\n## Task\n\nnew\n"
+
+
+@pytest.mark.parametrize("line", ["```a\n", "``` ", "# ", "<!--\n", "#" * 7, " ", "- ", "~" * 50 + "\n", "---\n#\r\n"])
+def test_a_long_page_takes_no_longer_than_its_length(line: str) -> None:
+    """A page of a megabyte is allowed: what takes time by its square would take hours."""
+    page = (line * 500_000)[:500_000] + "\n## B\n\nold\n"
+    assert with_section(page, "B", "new") == page.replace("old", "new")
+
+
+def test_with_a_section_all_that_stands_below_it_is_replaced() -> None:
+    assert with_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
+
+
+def test_a_section_inside_of_another_is_replaced_alone() -> None:
+    assert with_section(PAGE, "Steps", "- all") == PAGE.replace("- tests", "- all")
+
+
+def test_a_section_that_is_not_there_is_empty_and_comes_at_the_end() -> None:
+    assert section_of(PAGE, "Risks") == ""
+    assert with_section(PAGE, "### Risks", "\nfew\n") == f"{PAGE}\n## Risks\n\nfew\n"
+    assert with_section("", "Risks", "few") == "## Risks\n\nfew\n"
+
+
+def test_of_two_headings_that_are_alike_the_first_is_meant() -> None:
+    twice = "## A\n\none\n\n## A\n\ntwo\n"
+    assert section_of(with_section(twice, "A", "three"), "A") == "three"
+    assert with_section(twice, "A", "three") == "## A\n\nthree\n\n## A\n\ntwo\n"
+
+
+def test_lines_that_end_in_the_windows_way_have_headings_too() -> None:
+    assert with_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\r\nnew\r\n"
+
+
+LINES = st.sampled_from(
+    [
+        "text",
+        "- a list",
+        "",
+        "### Below",
+        "#no heading",
+        "####### none",
+        "    ## code",
+        "```\n# A\n## B\n```",
+        "~~~\n## C\n~~~",
+    ]
+)
+BODIES = st.lists(LINES, max_size=5).map(lambda lines: "\n".join(lines).strip("\n"))
+TITLES = st.sampled_from(["A", "B", "C", "关于", "two words"])
+
+
+@given(sections=st.dictionaries(TITLES, BODIES), title=TITLES, body=BODIES)
+def test_what_is_written_is_read_again_and_no_other_section_changes(
+    sections: dict[str, str], title: str, body: str
+) -> None:
+    page = page_of(sections)
+    written = with_section(page, title, body)
+    assert {name: section_of(written, name) for name in {**sections, title: body}} == {**sections, title: body}
+    assert with_section(written, title, body) == written
+    if title in sections:
+        assert with_section(written, title, sections[title]) == with_section(page, title, sections[title])
+
+
+PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # such line ends have tests of their own
+
+
+@given(text=PLAIN, body=PLAIN)
+def test_on_any_page_a_new_section_comes_behind_all_that_is_there(text: str, body: str) -> None:
+    written = with_section(text, "Risks", body)
+    above, heading, below = written.rpartition("## Risks\n")
+    assert (above.strip("\n"), heading, below.strip("\n")) == (text.strip("\n"), "## Risks\n", body.strip("\n"))

@@ -1,0 +1,42 @@
+"""A page that is paid for in every request says when it has grown too large."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.documents.overview import LANGUAGES
+from inmind.documents.overview.size import GOAL, fitting, size_warning
+
+pytestmark = pytest.mark.spec("F1")
+
+
+def test_below_the_goal_nothing_is_said() -> None:
+    assert size_warning("x" * (GOAL - 1), "en") == ""
+
+
+def test_from_the_goal_on_the_model_is_told_what_to_do() -> None:
+    assert size_warning("关" * 2_100, "en").startswith("overview.md is over the goal of 5 KB: move ")
+    assert "5 KB" in size_warning("关" * 2_100, "zh")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_says_the_same_however_much_the_page_grows(language: str) -> None:
+    assert size_warning("x" * GOAL, language) == size_warning("x" * GOAL * 9, language)
+
+
+def test_each_list_has_its_first_before_any_has_its_second_and_the_first_without_room_is_its_last() -> None:
+    assert fitting([["aa", "ab"], ["b", "b" * 9, "c"], ["dd"]], str, most=11) == ["aa", "b", "dd", "ab"]
+
+
+@given(lists=st.lists(st.lists(st.text(max_size=9), max_size=6), max_size=5), most=st.integers(0, 60))
+def test_what_fits_has_room_and_nothing_stays_in_the_place_of_what_stood_before_it(
+    lists: list[list[str]], most: int
+) -> None:
+    numbered = [[(place, number, text) for number, text in enumerate(one)] for place, one in enumerate(lists)]
+    kept = fitting(numbered, lambda item: item[2], most=most)
+    assert sum(len(text.encode()) + 1 for _, _, text in kept) <= most
+    for place, one in enumerate(numbered):
+        own = [item for item in kept if item[0] == place]
+        assert own == one[: len(own)]

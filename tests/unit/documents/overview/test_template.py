@@ -1,0 +1,63 @@
+"""The page a session begins with."""
+
+from __future__ import annotations
+
+import pytest
+
+from inmind.documents.overview import LANGUAGES, is_maintained, template
+from inmind.documents.overview.template import Section
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_template_has_five_sections_with_guiding_comments_and_no_content(language: str) -> None:
+    page = template(language)
+    assert page.count("\n## ") == 5
+    assert page.count("<!--") == 6
+    assert not is_maintained(page)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_one_line_of_content_makes_a_page_maintained(language: str) -> None:
+    assert is_maintained(template(language).replace("-->\n\n", "-->\n- write the tests\n\n", 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "# only\n## headings",
+        "<!-- never closed\nso all of it is comment",
+        "- \n* * *\n- [ ]\n",
+        "# a\n\n---\n",
+    ],
+)
+def test_headings_comments_and_lines_that_say_nothing_are_not_content(text: str) -> None:
+    assert not is_maintained(text)
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("head", ["meta:\n  version: 1\n", "issues:\n- a\n", "# why\n{a: 1}\n", "a: 'b'  # why\n"])
+def test_a_head_with_values_is_content(head: str) -> None:
+    assert is_maintained(f"---\n{head}---\n{template('en')}")
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("head", ["", "# why\n\n", "meta:\nproject: {}\nissues: [ ] # none\n", "a: ''\nb: ~\n"])
+def test_a_head_that_says_nothing_yet_is_not(head: str) -> None:
+    assert not is_maintained(f"---\n{head}---\n{template('en')}")
+
+
+def test_every_section_is_known_by_its_headings() -> None:
+    assert [section.headings("zh")[:2] for section in Section] == [
+        ["当前任务", "Current task"],
+        ["关键决策", "Key decisions"],
+        ["已知信息", "Known facts"],
+        ["待解决问题", "Open problems"],
+        ["最近操作", "Recent actions"],
+    ]
+
+
+def test_the_template_stays_small() -> None:
+    assert all(len(template(language).encode()) < 1_024 for language in LANGUAGES)

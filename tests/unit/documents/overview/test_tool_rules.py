@@ -1,0 +1,285 @@
+"""What tools did is noted by rule, and what only looks like it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.base import Trust
+from inmind.core.events.documents import OverviewEvent
+from inmind.core.events.session import ToolObserved
+from inmind.documents.overview.event_log import Noted
+from inmind.documents.overview.tool_rules import MOST_FAILING, Outcome, occurrences
+from inmind.session.overview import outcome_of
+
+pytestmark = pytest.mark.spec("F5")
+
+
+def said(*outcomes: Outcome, language: str = "en") -> list[tuple[str, str]]:
+    found = occurrences(outcomes, Noted(), worked=lambda tool: tool == "old", language=language)
+    return [(one.what, one.text) for one in found]
+
+
+def open_problems(*outcomes: Outcome) -> list[str]:
+    """What is still noted when all of it has happened, the newest first."""
+    noted = Noted()
+    for one in occurrences(outcomes, noted, worked=lambda _: True, language="en"):
+        noted = noted.after(one, trust=Trust.DATA)
+    return [note.text for note in noted.notes]
+
+
+def did(tool: str, arguments: Any = None, result: Any = "ok") -> Outcome:
+    return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result))
+
+
+def failed(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> Outcome:
+    return outcome_of(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
+
+
+# -- failures
+
+
+def test_a_call_that_fails_though_its_tool_has_worked_is_a_problem() -> None:
+    assert said(did("deploy"), failed("deploy")) == [("bug_found", "deploy failed: disk full")]
+    assert said(did("deploy"), failed("deploy"), language="zh") == [("bug_found", "deploy 失败：disk full")]
+
+
+def test_a_tool_that_never_worked_is_no_news() -> None:
+    assert said(failed("deploy"), failed("deploy"), did("other"), failed("deploy")) == []
+
+
+def test_a_problem_is_over_when_the_same_call_works() -> None:
+    one, two = {"id": 1}, {"id": 2}
+    assert said(did("update_order", one), failed("update_order", one), did("update_order", two)) == [
+        ("bug_found", "update_order failed: disk full")
+    ]
+    assert said(did("update_order", one), failed("update_order", one), did("update_order", one))[1:] == [
+        ("bug_closed", "update_order failed: disk full")
+    ]
+
+
+def test_a_tool_that_reads_has_only_to_work_again() -> None:
+    assert said(did("get_user", "a"), failed("get_user", "b"), did("get_user", "c"))[1:] == [
+        ("bug_closed", "get_user failed: disk full")
+    ]
+
+
+def test_a_tool_that_worked_before_is_known_to() -> None:
+    assert said(failed("old")) == [("bug_found", "old failed: disk full")]
+
+
+def test_a_call_that_fails_in_another_way_has_one_problem_and_not_two() -> None:
+    assert open_problems(failed("deploy"), failed("deploy", result="no route")) == ["deploy failed: no route"]
+
+
+def test_a_problem_that_two_calls_have_is_over_with_the_one_that_had_it_last() -> None:
+    one, two = {"id": 1}, {"id": 2}
+    both = (failed("buy", one), failed("buy", two), did("buy", one))
+    assert open_problems(*both) == ["buy failed: disk full"]
+    assert open_problems(*both, did("buy", two)) == []
+
+
+def test_of_a_tool_that_fails_each_time_in_its_own_way_a_few_problems_are_noted() -> None:
+    many = [failed("buy", {"id": number}, f"no {number}") for number in range(9)]
+    assert open_problems(*many) == [f"buy failed: no {number}" for number in (8, 7, 6)]
+    assert MOST_FAILING == 3
+
+
+def test_what_works_otherwise_leaves_only_the_last_problem_of_its_tool() -> None:
+    many = [failed("buy", {"id": number}, f"no {number}") for number in range(3)]
+    assert open_problems(*many, did("buy", {"id": 9})) == ["buy failed: no 2"]
+    assert open_problems(*many, did("sell", {"id": 9})) == [f"buy failed: no {number}" for number in (2, 1, 0)]
+
+
+@pytest.mark.parametrize("arguments", [{"command": "make"}, {"cmd": ["bash", "-lc", "make"]}, {"code": "make()"}])
+def test_a_tool_that_runs_whatever_it_is_handed_has_only_to_work_again(arguments: Any) -> None:
+    assert open_problems(failed("bash", arguments)) == ["bash failed: disk full"]
+    assert open_problems(failed("bash", arguments), did("bash", {"command": "ls"})) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("bash", {"command": "grep foo src"}, "Exit code 1: no match"),
+        ("bash", {"command": "cd src && git grep foo"}, "Exit code 1"),
+        ("bash", {"command": ["bash", "-lc", "rg foo"]}, {"output": "", "exit_code": 1}),
+        ("shell", {"cmd": "cat a | grep foo"}, "Command exited with code 1"),
+        ("Grep", {"pattern": "foo"}, "No matches found"),
+        ("search_files", {"query": "foo"}, "Error: no results"),
+    ],
+)
+def test_a_search_that_finds_nothing_has_not_failed(tool: str, arguments: Any, result: Any) -> None:
+    assert open_problems(failed(tool, arguments, result)) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("bash", {"command": "grep foo src"}, "Exit code 2\ngrep: src: No such file"),
+        ("bash", {"command": "grep foo src"}, "Exit code 127"),
+        ("bash", {"command": "make test"}, "Exit code 1"),
+        ("search_files", {"query": "foo"}, "Error: the index is gone"),
+    ],
+)
+def test_a_search_that_could_not_search_has(tool: str, arguments: Any, result: Any) -> None:
+    assert len(open_problems(failed(tool, arguments, result))) == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ("\n\nError: disk full\n  at x", ": disk full"),
+        ("Traceback (most recent call last):\n  File x\nValueError: bad id", ": ValueError: bad id"),
+        ({"error": {"message": "quota"}}, ": quota"),
+        ('{"error": "quota"}', ": quota"),
+        ([{"type": "text", "text": "Failed: no"}], ": no"),
+        ({"isError": True, "content": [{"type": "text", "text": '{"error": "quota"}'}]}, ": quota"),
+        ("Exit code 1\nFAILED tests/x.py", ": FAILED tests/x.py"),
+        ("<tool_use_error>File is too large</tool_use_error>", ": File is too large"),
+        ({"exit_code": 2, "stdout": "collected 1", "stderr": "no such suite"}, ": no such suite"),
+        ({"output": "context not found", "metadata": {"exit_code": 1}}, ": context not found"),
+        ({"code": 5}, ""),
+        (None, ""),
+    ],
+)
+def test_the_reason_is_the_line_that_says_it(result: Any, reason: str) -> None:
+    assert said(did("deploy"), failed("deploy", result=result)) == [("bug_found", f"deploy failed{reason}")]
+
+
+# -- files
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write_file", {"path": "src/x.py", "content": "…"}),
+        ("Write", {"file_path": "src/x.py"}),
+        ("MultiEdit", {"file_path": "src/x.py"}),
+        ("fs.writeFile", {"filePath": "src/x.py"}),
+        ("mcp__files__write-file", {"path": "src/x.py"}),
+        ("create", {"filename": "src/x.py"}),
+        ("save_file", {"file_name": "src/x.py"}),
+        ("edit_notebook", {"notebook_path": "src/x.py"}),
+        ("str_replace_editor", {"command": "create", "path": "src/x.py"}),
+        ("str_replace_based_edit_tool", {"command": "str_replace", "path": "src/x.py"}),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: src/x.py\n@@\n-a\n+b\n*** End Patch"}),
+        ("apply_patch", "--- a/src/x.py\n+++ b/src/x.py\n@@ -1 +1 @@\n-a\n+b\n"),
+    ],
+)
+def test_a_file_that_was_written_is_an_action(tool: str, arguments: Any) -> None:
+    assert said(did(tool, arguments)) == [("action_taken", "wrote src/x.py")]
+
+
+def test_a_patch_of_many_files_is_one_line() -> None:
+    patch = "".join(f"*** Add File: f{number}.py\n+x\n" for number in range(5))
+    assert said(did("apply_patch", {"patch": patch})) == [("action_taken", "wrote f0.py, f1.py, f2.py +2")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read_file", {"path": "src/x.py"}),
+        ("open", {"path": "src/x.py"}),
+        ("str_replace_editor", {"command": "view", "path": "src/x.py"}),
+        ("create_page", {"path": "/about.html"}),
+        ("update_order", {"file": "a.txt"}),
+        ("write_email", {"path": "a.txt"}),
+        ("bash", {"command": "echo > src/x.py"}),
+        ("delete_file", {"path": "src/x.py"}),
+        ("write_file", {"content": "…"}),
+        ("write_file", {"path": "not a path at all"}),
+        ("write_file", {"path": "a\nb.py"}),
+        ("write_file", None),
+        ("write_file", {"path": "/home/ada/working-memory/overview.md"}),
+        ("memory_write", {"path": "detail/x.md"}),
+    ],
+)
+def test_what_writes_no_file_of_the_hosts_is_none(tool: str, arguments: Any) -> None:
+    assert said(did(tool, arguments)) == []
+
+
+def test_a_file_that_could_not_be_written_was_not_written() -> None:
+    assert said(failed("write_file", {"path": "src/x.py"})) == []
+
+
+# -- tasks
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        (
+            "TodoWrite",
+            {"todos": [{"content": "fix", "status": "completed"}, {"content": "b", "status": "pending"}]},
+            "ok",
+        ),
+        ("todo_write", {"todos": '[{"content": "fix", "status": "completed"}]'}, "ok"),
+        ("update_plan", {"plan": [{"step": "fix", "status": "completed"}]}, "ok"),
+        ("update_task", {"id": 7, "title": "fix", "status": "Done"}, "ok"),
+        ("update_task", {"id": 7, "status": "done"}, {"id": 7, "title": "fix"}),
+        ("tasks.update", {"id": 7, "completed": True}, '{"task": {"id": 7, "title": "fix"}}'),
+        ("complete_task", {"task": "fix"}, "ok"),
+        ("mark_todo_done", {"id": "7"}, {"title": "fix"}),
+    ],
+)
+def test_a_task_that_was_marked_done_is_completed(tool: str, arguments: Any, result: Any) -> None:
+    assert said(did(tool, arguments, result)) == [("task_completed", "fix")]
+
+
+def test_a_list_that_is_sent_again_says_only_what_is_new() -> None:
+    first = {"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}]}
+    then = {"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "completed"}]}
+    assert said(did("todo_write", first), did("todo_write", then)) == [("task_completed", "a"), ("task_completed", "b")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("list_tasks", {"status": "completed"}, [{"title": "a", "status": "completed"}]),
+        ("get_completed_tasks", {"title": "a"}, "ok"),
+        ("update_order", {"title": "a", "status": "completed"}, "ok"),
+        ("update_task", {"title": "a", "status": "in_progress"}, {"title": "a", "status": "done"}),
+        ("update_task", {"id": 7, "status": "done"}, "Task 7 was updated."),
+        ("create_task", {"title": "a"}, {"title": "a", "status": "completed"}),
+        ("complete_task", {"id": 7}, None),
+        ("complete_task", ["a"], None),
+        ("complete_booking", {"title": "a"}, None),
+        ("memory_write", {"task": "a", "status": "done"}, None),
+    ],
+)
+def test_what_only_speaks_of_tasks_completes_none(tool: str, arguments: Any, result: Any) -> None:
+    assert said(did(tool, arguments, result)) == []
+
+
+# -- whatever comes
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["path", "status", "todos", "title", "error", "command", "input"]), inner)
+    ),
+    max_leaves=8,
+)
+TOOLS = st.sampled_from(
+    ["write_file", "todo_write", "complete_task", "apply_patch", "get_user", "", "str_replace_editor"]
+)
+OUTCOMES = st.builds(Outcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st.booleans())
+
+
+@pytest.mark.spec("A2")
+@given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
+def test_what_is_said_follows_from_what_is_noted_and_what_has_worked(outcomes: list[Outcome], cut: int) -> None:
+    first = _told(outcomes[:cut], Noted(), set())
+    noted = Noted()
+    for one in first:
+        noted = noted.after(one, trust=Trust.DATA)
+    worked = {outcome.tool for outcome in outcomes[:cut] if not outcome.failed}
+    assert [*first, *_told(outcomes[cut:], noted, worked)] == _told(outcomes, Noted(), set())
+
+
+def _told(outcomes: list[Outcome], noted: Noted, worked: set[str]) -> list[OverviewEvent]:
+    return occurrences(outcomes, noted, worked=worked.__contains__, language="en")

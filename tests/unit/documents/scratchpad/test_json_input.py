@@ -1,0 +1,208 @@
+"""What may be handed in, and where exactly it is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from pydantic import AliasChoices, BaseModel, Field
+
+from inmind.documents.document import MOST_BYTES
+from inmind.documents.scratchpad.json_input import DEEPEST, DEEPEST_IN_ALL, plain
+from inmind.errors import InvalidInput
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Person(BaseModel):
+    name: str = Field(alias="fullName")
+    email: str = "nobody@example.com"
+
+
+class Renamed(BaseModel):
+    """Whose fields are read by one name and written by another."""
+
+    one: int = Field(validation_alias="ONE")
+    two: int = Field(default=0, validation_alias=AliasChoices("TWO", "Two"), serialization_alias="second")
+    three: int = Field(default=0, serialization_alias="third")
+    inner: Renamed | None = None
+    listed: list[Renamed] = []
+    keyed: dict[str, Renamed] = {}
+
+
+class Broken(Mapping[str, int]):
+    def __getitem__(self, key: str) -> int:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("the connection is gone")
+
+    def __len__(self) -> int:
+        return 1
+
+
+def in_objects(levels: int, inside: Any) -> Any:
+    for _ in range(levels):
+        inside = {"a": inside}
+    return inside
+
+
+def in_lists(levels: int, inside: Any, *, times: int = 1) -> Any:
+    """Each list holds the one inside it, so many times: large when written out, and a few bytes in memory."""
+    for _ in range(levels):
+        inside = [inside] * times
+    return inside
+
+
+def a_cycle() -> list[Any]:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    return cycle
+
+
+def refused(given: object) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        plain(given, "values")
+    return caught.value
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("given", "field", "expected"),
+    [
+        ({"owner": {"name": b"Ada"}}, "values.owner.name", "a value that JSON can carry"),
+        ({"steps": [1, {"at": {1, 2}}]}, "values.steps[1].at", "a value that JSON can carry"),
+        ({"a.b": {"c/d": object}}, 'values["a.b"]["c/d"]', "a value that JSON can carry"),
+        ({"cost": float("nan")}, "values.cost", "a finite number"),
+        ({"cost": [float("-inf")]}, "values.cost[0]", "a finite number"),
+        ({"n": 1 << 13_000}, "values.n", "a shorter integer"),
+        ({"note": "a\x00b"}, "values.note", "text without NUL characters and lone surrogates"),
+        ({"note": "\ud800"}, "values.note", "text without NUL characters and lone surrogates"),
+        ({"owner": {"\ud800": 1}}, "values.owner (a key)", "text without NUL characters and lone surrogates"),
+        ({"owner": {7: 1}}, "values.owner (a key)", "a string"),
+        ({"owner": Broken()}, "values.owner", "an object that can be read"),
+        ({"owner": Person}, "values.owner", "a value that JSON can carry"),
+        (object(), "values", "a value that JSON can carry"),
+    ],
+)
+def test_what_json_cannot_carry_is_named_with_its_exact_path(given: object, field: str, expected: str) -> None:
+    error = refused(given)
+    assert (error.field, error.expected) == (field, expected)
+
+
+@pytest.mark.spec("C2", "J3")
+def test_depth_is_refused_before_it_can_exhaust_anything() -> None:
+    assert plain(in_objects(DEEPEST, "x"), "values").value == in_objects(DEEPEST, "x")
+    assert refused(in_objects(DEEPEST + 1, "x")).expected == f"at most {DEEPEST} levels of objects"
+    assert refused(in_objects(10_000, "x")).field == "values" + ".a" * DEEPEST
+    lists = in_lists(DEEPEST_IN_ALL - 1, [])
+    assert plain(lists, "values").value == lists
+    assert refused([lists]).expected == f"at most {DEEPEST_IN_ALL} levels of nesting"
+    assert refused({"a": a_cycle()}).expected == f"at most {DEEPEST_IN_ALL} levels of nesting"
+    assert refused({"a": in_lists(100_000, [])}).field.endswith("…")
+
+
+class Endless:
+    def model_dump(self, **_: Any) -> Endless:
+        return self
+
+
+class Moody:
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        raise RuntimeError("not today")
+
+
+def test_an_object_that_does_not_give_itself_up_is_refused() -> None:
+    assert refused({"a": Endless()}).field == "values.a"
+    assert refused({"a": Moody()}).expected == "an object that can be dumped"
+
+
+@pytest.mark.spec("C2", "J3")
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"note": "x" * 10_000_000}, "values.note"),
+        ({"owner": {"notes": ["fine", "x" * 10_000_000]}}, "values.owner.notes[1]"),
+        ({"a": {"log": ["a line of the log"] * 100_000}}, "values.a.log"),
+        ({"a": {"log": [0] * 10_000_000}}, "values.a.log"),
+        ({"a": {str(n): n for n in range(600_000)}}, "values.a"),
+        ({"a": {f"a key {n}": "x" for n in range(100_000)}}, "values.a"),
+        ({"deep": in_lists(9, "x", times=10)}, "values.deep[0][0][0]"),
+        ({"x" * 2_000_000: 1}, "values (a key)"),
+        ({str(n): "x" * 1_000 for n in range(2_000)}, "values"),
+    ],
+)
+def test_what_is_too_large_is_named_and_not_what_stands_beside_it(given: object, field: str) -> None:
+    error = refused(given)
+    assert error.field == field
+    assert f"at most {MOST_BYTES} bytes" in error.expected
+    assert len(str(error)) < 400
+
+
+@pytest.mark.spec("C2")
+def test_unsafe_keys_are_dropped_at_every_depth() -> None:
+    given = json.loads(
+        """{"__proto__": {"admin": true}, "kept": 1, "constructor": 2,
+        "deep": {"prototype": 3, "list": [[{"__class__": 4, "ok": 5}]], "__init": 6, "____": 7}}"""
+    )
+    found = plain(given, "values")
+    assert found.value == {"kept": 1, "deep": {"list": [[{"ok": 5}]], "__init": 6, "____": 7}}
+    assert found.dropped == ("__proto__", "constructor", "deep.prototype", "deep.list[0][0].__class__")
+
+
+def test_what_comes_out_is_plain_whatever_went_in() -> None:
+    given = {
+        Colour.RED: Colour.RED,
+        "level": Level.HIGH,
+        "pair": (1, "two"),
+        "view": MappingProxyType({"a": None}),
+        "owner": Person(fullName="Ada"),
+        "list": [Person(fullName="Bo", email="bo@example.com")],
+        "text": "关于我们",
+        "numbers": [0, -1, 2.5, True, 1 << 100],
+    }
+    value = plain(given, "values").value
+    assert value == {
+        "red": "red",
+        "level": 3,
+        "pair": [1, "two"],
+        "view": {"a": None},
+        "owner": {"fullName": "Ada"},
+        "list": [{"fullName": "Bo", "email": "bo@example.com"}],
+        "text": "关于我们",
+        "numbers": [0, -1, 2.5, True, 1 << 100],
+    }
+    assert list(value) == ["red", "level", "pair", "view", "owner", "list", "text", "numbers"]
+    assert [type(part) for part in (next(iter(value)), value["red"], value["level"], value["pair"])] == [
+        str,
+        str,
+        int,
+        list,
+    ]
+
+
+@pytest.mark.spec("C9")
+def test_what_a_model_has_set_stands_under_the_names_by_which_it_is_read_again() -> None:
+    leaf = {"ONE": 1, "TWO": 2, "three": 3}
+    written = {**leaf, "inner": leaf, "listed": [leaf, {"ONE": 4}], "keyed": {"one": leaf}}
+    given = Renamed.model_validate(written)
+    assert plain({"a": given, "b": [given]}, "values").value == {"a": written, "b": [written]}
+    assert set(written) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
+
+
+def test_the_copy_is_ours() -> None:
+    given: dict[str, Any] = {"a": {"b": [1]}}
+    copy = plain(given, "values").value
+    given["a"]["b"].append(2)
+    given["a"]["c"] = 3
+    assert copy == {"a": {"b": [1]}}

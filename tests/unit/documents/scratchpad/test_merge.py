@@ -1,0 +1,118 @@
+"""How an update becomes part of a state, which nobody sees change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind.documents.scratchpad import merge
+from inmind.documents.scratchpad.merge import appended, merged, same, without
+
+STATE: dict[str, Any] = {
+    "currentGoal": "Deploy v2",
+    "owner": {"name": "Ada", "address": {"city": "London", "zip": "N1"}},
+    "steps": [{"title": "write tests"}],
+}
+
+
+@pytest.mark.spec("C2")
+@pytest.mark.parametrize(
+    ("values", "delete", "changed"),
+    [
+        ({"currentGoal": "Ship"}, [], {"currentGoal": "Ship"}),
+        ({"owner": {"name": "Bo"}}, [], {"owner": {"name": "Bo", "address": {"city": "London", "zip": "N1"}}}),
+        (
+            {"owner": {"address": {"zip": "E2"}}},
+            [],
+            {"owner": {"name": "Ada", "address": {"city": "London", "zip": "E2"}}},
+        ),
+        ({"steps": []}, [], {"steps": []}),
+        ({"steps": [{"done": True}]}, [], {"steps": [{"done": True}]}),
+        ({"owner": None}, [], {"owner": None}),
+        ({"owner": "Ada"}, [], {"owner": "Ada"}),
+        ({"currentGoal": {"title": "Ship"}}, [], {"currentGoal": {"title": "Ship"}}),
+        ({"owner": {}}, [], {}),
+        ({}, [("owner", "address")], {"owner": {"name": "Ada"}}),
+        ({"owner": {"name": "Bo"}}, [("owner",)], {"owner": {"name": "Bo"}}),
+        ({}, [("owner", "nobody"), ("currentGoal", "deeper"), ("nowhere", "x"), ()], {}),
+    ],
+)
+def test_objects_merge_and_everything_else_replaces(
+    values: dict[str, Any], delete: list[tuple[str, ...]], changed: dict[str, Any]
+) -> None:
+    assert merged(STATE, values, delete) == {**STATE, **changed}
+
+
+@pytest.mark.spec("C2")
+def test_only_the_objects_along_the_path_are_copied() -> None:
+    state = {"a": {"b": {"c": 1}, "big": [1, 2]}, "other": {"kept": True}}
+    after = merged(state, {"a": {"b": {"c": 2}}}, [("a", "gone")])
+    assert after == {"a": {"b": {"c": 2}, "big": [1, 2]}, "other": {"kept": True}}
+    assert after["other"] is state["other"]
+    assert after["a"]["big"] is state["a"]["big"]
+    assert state == {"a": {"b": {"c": 1}, "big": [1, 2]}, "other": {"kept": True}}
+
+
+@pytest.mark.spec("C2")
+def test_no_depth_exhausts_the_stack() -> None:
+    """A journal may hold what no update would be let through with today."""
+    deep: dict[str, Any] = {}
+    for _ in range(10_000):
+        deep = {"a": deep}
+    after = merged(deep, deep, [("a",) * 9_999])
+    depth = 0
+    while after:
+        after, depth = after["a"], depth + 1
+    assert depth == 10_000
+
+
+@pytest.mark.spec("C2")
+def test_however_much_is_removed_each_object_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {"inner": {str(n): n for n in range(100)}, "kept": {}}
+    copied: list[object] = []
+
+    def copy(held: dict[str, Any]) -> dict[str, Any]:
+        copied.append(held)
+        return {**held}
+
+    monkeypatch.setattr(merge, "dict", copy, raising=False)
+    assert without(state, [("inner", str(n)) for n in range(99)]) == {"inner": {"99": 99}, "kept": {}}
+    assert copied == [state, state["inner"]]
+
+
+@pytest.mark.spec("C2")
+def test_what_is_removed_with_what_it_is_in_is_gone_whatever_the_order() -> None:
+    for delete in ([("owner",), ("owner", "name")], [("owner", "name"), ("owner",)]):
+        assert without(STATE, delete) == {key: STATE[key] for key in STATE if key != "owner"}
+    assert "owner" in STATE
+
+
+def test_a_path_that_leads_nowhere_takes_nothing_with_it() -> None:
+    assert without(STATE, [("owner", "name", "first"), ("steps", "0")]) is STATE
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "both"),
+    [("", "a", "a"), ("a", "b", "a\nb"), ("a\n", "b", "a\nb"), ("a", "", "a"), ("a\n", "", "a\n"), ("", "", "")],
+)
+def test_what_is_appended_begins_a_line(text: str, more: str, both: str) -> None:
+    assert appended(text, more) == both
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, True),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        (1, True, False),
+        ([0], [False], False),
+        ({"a": {"b": [1]}}, {"a": {"b": [True]}}, False),
+        (1, 1.0, True),
+        (None, {}, False),
+        ([1], [1, 2], False),
+    ],
+)
+def test_values_are_the_same_when_they_are_the_same_json(one: object, other: object, alike: bool) -> None:
+    assert same(one, other) is alike
+    assert same(other, one) is alike

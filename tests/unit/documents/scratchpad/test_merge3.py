@@ -1,0 +1,187 @@
+"""What a child brings home: field by field, and never at the cost of what the parent did meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind.documents.scratchpad.merge import merged
+from inmind.documents.scratchpad.merge3 import Clash, Reconciled, reconciled
+from inmind.documents.scratchpad.paths import ABSENT
+
+BASE: dict[str, Any] = {"goal": "Ship", "steps": ["plan"], "owner": {"name": "Ada", "phone": "555"}, "done": 1}
+
+
+def applied(ours: Any, came: Reconciled) -> Any:
+    if isinstance(ours, str):
+        return ours if came.text is None else came.text
+    return merged(ours, came.values, came.delete)
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {**BASE, **values}
+
+
+def lacking(key: str) -> dict[str, Any]:
+    return {other: BASE[other] for other in BASE if other != key}
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "after", "brought"),
+    [
+        (BASE, BASE, BASE, ()),
+        (BASE, changed(goal="Rest"), changed(goal="Rest"), ("goal",)),
+        (changed(goal="Rest"), BASE, changed(goal="Rest"), ()),
+        (changed(goal="Rest"), changed(goal="Rest"), changed(goal="Rest"), ()),
+        (changed(goal="Rest"), changed(due="May"), changed(goal="Rest", due="May"), ("due",)),
+        (
+            changed(owner={"name": "Bo", "phone": "555"}),
+            changed(owner={"name": "Ada", "phone": None}),
+            changed(owner={"name": "Bo", "phone": None}),
+            ("owner.phone",),
+        ),
+        (BASE, changed(owner={"name": "Ada"}), changed(owner={"name": "Ada"}), ("owner.phone",)),
+        (BASE, {"goal": "Ship"}, {"goal": "Ship"}, ("steps", "owner", "done")),
+        (BASE, changed(steps=[]), changed(steps=[]), ("steps",)),
+        (BASE, changed(owner="Ada"), changed(owner="Ada"), ("owner",)),
+        (BASE, changed(done=True), changed(done=True), ("done",)),
+        (BASE, changed(extra={"a.b": {"c": 1}}), changed(extra={"a.b": {"c": 1}}), ("extra",)),
+        (changed(extra={}), changed(extra={"a.b": 1}), changed(extra={"a.b": 1}), ('extra["a.b"]',)),
+    ],
+)
+def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, brought: tuple[str, ...]) -> None:
+    came = reconciled(BASE, ours, theirs)
+    assert applied(ours, came) == after
+    assert (came.brought, came.joined, came.conflicts) == (brought, (), ())
+
+
+@pytest.mark.spec("C8")
+def test_a_list_that_both_appended_to_holds_what_both_did() -> None:
+    came = reconciled(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
+    assert came.values == {"steps": ["plan", "code", "test", "review"]}
+    assert (came.joined, came.brought, came.conflicts) == (("steps",), (), ())
+
+
+@pytest.mark.spec("C8")
+def test_a_list_that_both_began_holds_what_both_did() -> None:
+    came = reconciled({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
+    assert came.values == {"log": [1, True], "new": [{"a": 1}, {"a": 2}]}
+    assert came.joined == ("log", "new")
+
+
+@pytest.mark.spec("C8")
+def test_what_was_appended_comes_home_though_the_list_had_such_an_item_before() -> None:
+    came = reconciled(BASE, changed(steps=["plan", "code"]), changed(steps=["plan", "plan"]))
+    assert came.values == {"steps": ["plan", "code", "plan"]}
+
+
+@pytest.mark.spec("C8")
+def test_what_was_appended_comes_home_whatever_others_have_added_between() -> None:
+    """The child has come home before, and so has another."""
+    came = reconciled({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
+    assert (came.values, came.joined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
+    assert reconciled({"f": [1, 2]}, {"f": [2, 1]}, {"f": [1, 2, 3]}).conflicts
+    assert reconciled({"f": [1, 2]}, {"f": [1]}, {"f": [1, 2, 3]}).conflicts
+
+
+@pytest.mark.spec("C8")
+def test_two_who_appended_the_same_have_nothing_to_bring() -> None:
+    assert reconciled(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == Reconciled()
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "clash"),
+    [
+        (changed(goal="Rest"), changed(goal="Sleep"), Clash("goal", "Ship", "Rest", "Sleep")),
+        (changed(steps=["other"]), changed(steps=["plan", "x"]), Clash("steps", ["plan"], ["other"], ["plan", "x"])),
+        (changed(steps=["plan", "x"]), changed(steps=["other"]), Clash("steps", ["plan"], ["plan", "x"], ["other"])),
+        (
+            changed(owner={"name": "Bo", "phone": "555"}),
+            lacking("owner"),
+            Clash("owner", BASE["owner"], {"name": "Bo", "phone": "555"}, ABSENT),
+        ),
+        (
+            lacking("goal"),
+            changed(goal="Rest"),
+            Clash("goal", "Ship", ABSENT, "Rest"),
+        ),
+        (changed(due="May"), changed(due=None), Clash("due", ABSENT, "May", None)),
+        (
+            changed(owner={"name": "Bo", "phone": "555"}),
+            changed(owner={"name": "Cy", "phone": "555"}),
+            Clash("owner.name", "Ada", "Bo", "Cy"),
+        ),
+    ],
+)
+def test_what_both_changed_stays_as_the_parent_has_it_and_is_told(ours: Any, theirs: Any, clash: Clash) -> None:
+    came = reconciled(BASE, ours, theirs)
+    assert came.conflicts == (clash,)
+    assert applied(ours, came) == ours
+    assert (came.brought, came.joined) == ((), ())
+
+
+@pytest.mark.spec("C8")
+def test_a_conflict_holds_back_nothing_else() -> None:
+    came = reconciled(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
+    assert [clash.path for clash in came.conflicts] == ["goal"]
+    assert came.values == {"due": "May", "steps": ["plan", "nap"]}
+
+
+@pytest.mark.spec("C8")
+def test_whoever_changes_a_report_changes_no_state() -> None:
+    ours = changed(owner=["Bo"])
+    [clash] = reconciled(BASE, ours, changed(owner=["Cy"])).conflicts
+    clash.ours.append("x")
+    clash.base["name"] = "x"
+    assert ours["owner"] == ["Bo"]
+    assert BASE["owner"]["name"] == "Ada"
+
+
+@pytest.mark.spec("C8")
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "after", "how"),
+    [
+        ("a", "a", "a", "a", ""),
+        ("a", "a", "b", "b", "brought"),
+        ("a", "b", "a", "b", ""),
+        ("a", "b", "b", "b", ""),
+        ("a", "a\nours", "a\ntheirs", "a\nours\ntheirs", "joined"),
+        ("a\n", "a\nours\n", "a\ntheirs\n", "a\nours\ntheirs\n", "joined"),
+        ("", "ours", "theirs", "ours\ntheirs", "joined"),
+        ("a", "a\nboth\nours", "a\nboth", "a\nboth\nours", ""),
+        ("a", "a\nbothers", "a\nboth", "a\nbothers\nboth", "joined"),
+        ("a", "a\nours", "a\n\n", "a\nours", ""),
+        ("a", "ab", "a\ntheirs", "ab\ntheirs", "joined"),
+        ("a", "a\nours", "abc", "abc\nours", "joined"),
+        ("a", "a\nours\n", "a\ntheirs", "a\nours\ntheirs\n", "joined"),
+        ("a\nb\nc", "a\nB\nc", "a\nb\nC", "a\nB\nC", "joined"),
+        ("a\nb", "a\nours\nb", "a\ntheirs\nb", "a\nours\ntheirs\nb", "joined"),
+        ("a\nb1", "a\na1\nb1\na2", "a\nb1\nb2", "a\na1\nb1\na2\nb2", "joined"),
+        ("a\nb\nc", "a\nc", "a\nb\nnew\nc", "a\nnew\nc", "joined"),
+        ("a\nb\nc", "c", "a\nnew\nb\nc", "c", "conflicts"),
+        ("a", "b", "c", "b", "conflicts"),
+        ("a", "b", "", "b", "conflicts"),
+        ("a", "b", "\n", "b", "conflicts"),
+        ("a\nb\nc\nd", "d", "a\nc\nd", "d", ""),
+        ("a\nb", "x\na\nb\ny", "b", "x\nb\ny", "joined"),
+        ("a\nb", "", "a\nb\nx\ny", "x\ny", "joined"),
+        ("a\nb\nc", "A\nB\nc", "a\nnew\nb\nc", "A\nnew\nB\nc", "joined"),
+        ("a\nb\nc\nd", "A\nB\nc\nd", "a\nB\nC\nd", "A\nB\nC\nd", "joined"),
+    ],
+)
+def test_texts_come_home_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
+    came = reconciled(base, ours, theirs)
+    assert applied(ours, came) == after
+    assert [kind for kind in ("brought", "joined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
+    assert applied(after, reconciled(base, after, theirs)) == after
+
+
+@pytest.mark.spec("C8")
+def test_a_text_and_an_object_do_not_mix() -> None:
+    assert reconciled("a", {"b": 1}, "c").conflicts == (Clash("", "a", {"b": 1}, "c"),)
+    assert reconciled({}, "mine", {"b": 1}).conflicts == (Clash("", {}, "mine", {"b": 1}),)
+    assert reconciled("a", {"b": 1}, "a") == Reconciled()
+    assert reconciled({}, "mine", "theirs").text == "mine\ntheirs"

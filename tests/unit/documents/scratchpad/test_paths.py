@@ -1,0 +1,103 @@
+"""How places in a scratchpad are written, and which place is meant by what a model writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind.documents.scratchpad.paths import ABSENT, LONGEST, at, read_path, spelt
+from inmind.errors import InvalidInput
+
+STATE: dict[str, Any] = {
+    "owner": {"name": "Ada", "a.b": 1, "c/d": 2},
+    "due.date": "May",
+    "steps": [{"title": "x"}],
+    "x.y": 1,
+    "x": {"y": 2},
+    "": "empty",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        (["owner", "name"], "owner.name"),
+        (["steps", 2, "title"], "steps[2].title"),
+        (["due-date"], "due-date"),
+        (["目标"], "目标"),
+        (["a.b"], '["a.b"]'),
+        (["owner", "c/d", "x"], 'owner["c/d"].x'),
+        ([""], '[""]'),
+        (['say "hi"'], r'["say \"hi\""]'),
+        (["a\nb"], r'["a\nb"]'),
+        (["\ud800"], r'["\ud800"]'),
+        ([], ""),
+    ],
+)
+def test_no_two_paths_are_written_alike(path: list[str | int], written: str) -> None:
+    assert spelt(path) == written
+
+
+def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
+    assert spelt(["a", "b.c", 0], "values") == 'values.a["b.c"][0]'
+    assert spelt(["x" * 1_000], "values") == f"values.{'x' * (LONGEST - 7)}…"
+
+
+@pytest.mark.spec("C2")
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (["owner", "name"], ("owner", "name")),
+        (("owner", "a.b"), ("owner", "a.b")),
+        ("owner.name", ("owner", "name")),
+        ("/owner/name", ("owner", "name")),
+        ("/owner/c~1d", ("owner", "c/d")),
+        ("/owner/a.b", ("owner", "a.b")),
+        ("/~01/~0", ("~1", "~")),
+        ("due.date", ("due.date",)),
+        ("owner", ("owner",)),
+        ("steps", ("steps",)),
+        ("", ("",)),
+        ("nobody.knows", ("nobody", "knows")),
+        ("owner.name.first", ("owner", "name", "first")),
+        (["x.y"], ("x.y",)),
+        (["x", "y"], ("x", "y")),
+        ("/x/y", ("x", "y")),
+        ("." * 10_000, ("",) * 10_001),
+    ],
+)
+def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, ...]) -> None:
+    assert read_path(given, STATE, "delete[0]") == path
+
+
+@pytest.mark.spec("C2", "J3")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("x.y", "a list of keys, since it can be read as ['x.y'] and as ['x', 'y']"),
+        ("steps.0", "a path no further than steps, since lists are replaced whole"),
+        ("/steps/0/title", "a path no further than steps"),
+        (["steps", "0"], "a path no further than steps"),
+        ([], "a path"),
+        (["owner", 1], "a path"),
+        (7, "a path"),
+        (None, "a path"),
+        ({"owner": "name"}, "a path"),
+        ("/owner/~2", "a path"),
+    ],
+)
+def test_a_path_that_could_remove_the_wrong_thing_is_refused(given: object, expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_path(given, STATE, "delete[0]")
+    assert caught.value.field == "delete[0]"
+    assert caught.value.value == given
+    assert caught.value.expected.startswith(expected)
+
+
+def test_absent_is_told_apart_from_null() -> None:
+    assert at({"a": None}, ("a",)) is None
+    assert at({"a": None}, ("b",)) is ABSENT
+    assert at({"a": None}, ("a", "b")) is ABSENT
+    assert repr(ABSENT) == "absent"
+    assert not ABSENT

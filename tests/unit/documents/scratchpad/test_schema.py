@@ -1,0 +1,632 @@
+"""Whether a state fits: the same answers from a pydantic model as from JSON Schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Annotated, Any, ClassVar, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
+
+from inmind.documents.scratchpad.schema import Shape, shape_of
+from inmind.documents.scratchpad.unknown_fields import strangers
+from inmind.errors import InvalidInput, SchemaViolation
+
+
+class Step(BaseModel):
+    title: str
+    minutes: int = 0
+
+
+class Person(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    age: int
+    phone: str | None = None
+
+
+class Node(BaseModel):
+    label: str
+    left: Node | None = None
+    kids: list[Node] = []
+
+
+class Task(BaseModel):
+    currentGoal: str = Field(description="What it is all about.")  # noqa: N815 -- the names that models are shown
+    completedSteps: list[Step]  # noqa: N815
+    owner: Person | None = None
+    people: dict[str, Person] = {}
+    contact: Person | str = ""
+    tree: Node | None = None
+
+
+SHAPES = [shape_of(Task), shape_of(Task.model_json_schema())]
+COMPLETE: dict[str, Any] = {"currentGoal": "Ship", "completedSteps": [{"title": "test"}]}
+
+both = pytest.mark.parametrize("shape", SHAPES, ids=["pydantic", "json_schema"])
+
+
+def violation(
+    shape: Shape, state: dict[str, Any], before: object = None, delete: Sequence[tuple[str, ...]] = ()
+) -> SchemaViolation:
+    with pytest.raises(SchemaViolation) as caught:
+        shape.check(state, {} if before is None else before, delete)
+    return caught.value
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"currentGoal": "Ship"},
+        {"completedSteps": []},
+        {"owner": {}},
+        {"owner": {"name": "Ada"}},
+        {"owner": None},
+        {"people": {"ada": {"age": 36}}},
+        {"contact": "ada@example.com"},
+        {"contact": {"name": "Ada"}},
+        {"tree": {"left": {"left": {}}}},
+        COMPLETE,
+    ],
+)
+def test_what_was_never_there_is_not_yet_missing(shape: Shape, state: dict[str, Any]) -> None:
+    shape.check(state, {})
+    assert shape.misfit(state) == ""
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    ("state", "path"),
+    [
+        ({"currentGoal": 7}, "currentGoal"),
+        ({"currentGoal": None}, "currentGoal"),
+        ({"completedSteps": [{"title": "a"}, {"minutes": 5}]}, "completedSteps[1].title"),
+        ({"completedSteps": [{"title": "a", "minutes": "long"}]}, "completedSteps[0].minutes"),
+        ({"completedSteps": {"title": "a"}}, "completedSteps"),
+        ({"owner": {"nmae": "Ada"}}, "owner.nmae"),
+        ({"people": {"a.b": {"age": "old"}}}, 'people["a.b"].age'),
+        ({"tree": {"left": {"left": {"label": 7}}}}, "tree.left.left.label"),
+        ({"tree": {"kids": [{"left": None}]}}, "tree.kids[0].label"),
+    ],
+)
+def test_what_contradicts_the_schema_is_named_by_its_path(shape: Shape, state: dict[str, Any], path: str) -> None:
+    error = violation(shape, state)
+    assert (error.code, error.path) == ("SCHEMA_VIOLATION", path)
+    assert error.reason
+    assert shape.misfit(state) == f"{path}: {error.reason}"
+
+
+ADA = {"name": "Ada", "age": 36}
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    ("before", "state", "path"),
+    [
+        (COMPLETE, {"currentGoal": "Ship"}, "completedSteps"),
+        ({"currentGoal": "Ship"}, {"completedSteps": []}, "currentGoal"),
+        ({**COMPLETE, "owner": ADA}, {**COMPLETE, "owner": {"name": "Ada"}}, "owner.age"),
+        ({"owner": {"name": "Ada"}}, {"owner": {"age": 36}}, "owner.name"),
+        ({"people": {"007": ADA}}, {"people": {"007": {"name": "Ada"}}}, "people.007.age"),
+        ({"tree": {"left": {"label": "l"}}}, {"tree": {"left": {}}}, "tree.left.label"),
+    ],
+)
+def test_what_is_required_and_there_is_not_removed(
+    shape: Shape, before: dict[str, Any], state: dict[str, Any], path: str
+) -> None:
+    refused = violation(shape, state, before)
+    assert (refused.path, refused.reason) == (path, "it is required, and cannot be removed")
+    shape.check(before, before)
+
+
+@pytest.mark.spec("C6")
+@both
+@pytest.mark.parametrize(
+    "before", [COMPLETE, {**COMPLETE, "owner": None, "contact": "ada@example.com"}, "a text", None]
+)
+def test_an_object_that_begins_is_filled_in_step_by_step_however_complete_the_rest_is(
+    shape: Shape, before: object
+) -> None:
+    began: dict[str, Any] = {**COMPLETE, "owner": {"name": "Ada"}, "people": {"bo": {}}, "contact": {"age": 36}}
+    shape.check(began, before)
+    shape.check({**began, "people": {"bo": {"name": "Bo"}}}, began)
+    shape.check({**began, "owner": ADA}, began)
+
+
+class Email(BaseModel):
+    address: str
+    owner: Person | None = None
+
+
+class Phone(BaseModel):
+    number: str
+    country: str
+
+
+class ByMail(Email):
+    kind: Literal["mail"]
+
+
+class ByPhone(Phone):
+    kind: Literal["phone"]
+
+
+class Reached(BaseModel):
+    contact: Email | Phone | None = None
+    told: ByMail | ByPhone | None = Field(default=None, discriminator="kind")
+    several: dict[str, int] = Field(default={}, min_length=2)
+
+
+REACHED = [shape_of(Reached), shape_of(Reached.model_json_schema())]
+by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schema"])
+
+
+@pytest.mark.spec("C6")
+@by_both
+@pytest.mark.parametrize(
+    ("before", "state"),
+    [
+        ({}, {"contact": {}}),
+        ({"contact": None}, {"contact": {}}),
+        ({"contact": {}}, {"contact": {"country": "UK"}}),
+        ({"contact": {"country": "UK"}}, {"contact": {"country": "UK", "address": "a@example.com"}}),
+        ({"contact": {"number": "5", "country": "UK"}}, {"contact": {"address": "a@example.com"}}),
+        ({"contact": {"address": "a@example.com"}}, {"contact": {"address": "a@example.com", "owner": {"age": 36}}}),
+        ({}, {"told": {"kind": "phone"}}),
+        ({"told": {"kind": "phone"}}, {"told": {"kind": "phone", "number": "5"}}),
+        ({"told": {"kind": "mail", "address": "a"}}, {"told": {"kind": "phone", "address": "a"}}),
+        ({}, {"several": {"a": 1}}),
+        ({"several": {"a": 1}}, {"several": {"b": 2}}),
+    ],
+)
+def test_of_a_union_one_alternative_that_only_lacks_what_was_never_there_is_enough(
+    shape: Shape, before: dict[str, Any], state: dict[str, Any]
+) -> None:
+    shape.check(state, before)
+    assert shape.misfit(state) == ""
+
+
+@pytest.mark.spec("C6")
+@by_both
+@pytest.mark.parametrize(
+    ("before", "state", "path"),
+    [
+        ({"contact": {"address": "a"}}, {"contact": {}}, "contact.address"),
+        ({"contact": {"address": "a"}}, {"contact": {"number": "5"}}, "contact.address"),
+        ({"contact": {"number": "5"}}, {"contact": {}}, "contact.number"),
+        ({"contact": {"address": "a", "owner": ADA}}, {"contact": {"address": "a", "owner": {}}}, "contact.owner.name"),
+        ({"told": {"kind": "mail", "address": "a"}}, {"told": {"kind": "mail"}}, "told.address"),
+        ({"told": {"kind": "mail", "address": "a"}}, {"told": {"address": "a"}}, "told"),
+        ({"several": {"a": 1, "b": 2}}, {"several": {"a": 1}}, "several"),
+        ({}, {"contact": {"address": 7, "number": 7}}, "contact"),
+        ({}, {"contact": "a"}, "contact"),
+        ({}, {"told": {"kind": "phone", "number": 5}}, "told"),
+        ({}, {"told": {"number": "5"}}, "told"),
+    ],
+)
+def test_of_a_union_nothing_is_removed_that_an_alternative_requires_and_one_has_to_fit(
+    shape: Shape, before: dict[str, Any], state: dict[str, Any], path: str
+) -> None:
+    assert violation(shape, state, before).path.startswith(path)
+
+
+@pytest.mark.spec("C6")
+@by_both
+@pytest.mark.parametrize(
+    ("before", "delete", "state"),
+    [
+        ({"contact": {"address": "a"}}, [("contact",)], {"contact": {"number": "5"}}),
+        ({"contact": {"address": "a"}}, [("told",), ("contact",)], {"contact": {}}),
+        ({"told": {"kind": "mail", "address": "a"}}, [("told",)], {"told": {"kind": "mail"}}),
+        (
+            {"contact": {"address": "a", "owner": ADA}},
+            [("contact", "owner")],
+            {"contact": {"address": "a", "owner": {"age": 36}}},
+        ),
+        ({"several": {"a": 1, "b": 2}}, [("several",)], {"several": {"c": 3}}),
+    ],
+)
+def test_what_was_removed_whole_begins_anew(
+    shape: Shape, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any]
+) -> None:
+    assert violation(shape, state, before)
+    shape.check(state, before, delete)
+
+
+@pytest.mark.spec("C6")
+@by_both
+@pytest.mark.parametrize(
+    ("before", "delete", "state", "path"),
+    [
+        ({"contact": {"address": "a"}}, [("contact", "address")], {"contact": {}}, "contact.address"),
+        ({"contact": {"address": "a"}}, [("told",)], {"contact": {}}, "contact.address"),
+        (
+            {"contact": {"address": "a", "owner": ADA}},
+            [("contact", "owner")],
+            {"contact": {"owner": {}}},
+            "contact.address",
+        ),
+        ({"several": {"a": 1, "b": 2}}, [("several", "a")], {"several": {"b": 2}}, "several"),
+    ],
+)
+def test_what_was_removed_in_part_does_not(
+    shape: Shape, before: dict[str, Any], delete: list[tuple[str, ...]], state: dict[str, Any], path: str
+) -> None:
+    assert violation(shape, state, before, delete).path == path
+
+
+@pytest.mark.spec("C6")
+@by_both
+def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape: Shape) -> None:
+    refused = violation(shape, {"several": {"a": 1}}, {"several": {"a": 1, "b": 2}})
+    assert (refused.path, refused.reason) == ("several", "it needs 2 fields or more")
+
+
+@pytest.mark.spec("C6")
+def test_what_two_alternatives_require_is_one_problem() -> None:
+    class Letter(Email):
+        street: str
+
+    class Written(BaseModel):
+        to: Email | Letter
+
+    for schema in (Written, Written.model_json_schema()):
+        refused = violation(shape_of(schema), {"to": {}}, {"to": {"address": "a"}})
+        assert (refused.path, refused.reason) == ("to.address", "it is required, and cannot be removed")
+
+
+@pytest.mark.spec("C6")
+def test_what_is_lacking_is_seen_beside_what_is_wrong_only_as_long_as_something_lacks() -> None:
+    """Until `y` is there, nobody has said what `x` is."""
+    schema: dict[str, Any] = {
+        "required": ["a"],
+        "properties": {"a": {}},
+        "anyOf": [{"properties": {"x": {}}, "required": ["y"]}, {}],
+    }
+    shape = shape_of({"type": "object", **schema, "unevaluatedProperties": False})
+    shape.check({"a": 1, "x": 1}, {"a": 1})
+    assert violation(shape, {"x": 1}, {"a": 1, "x": 1}).path == "a"
+
+
+@pytest.mark.spec("C6")
+def test_a_key_that_is_refused_is_told_from_its_value() -> None:
+    class Counts(BaseModel):
+        by_colour: dict[Literal["red", "green"], int] = {}
+
+    for schema in (Counts, Counts.model_json_schema()):
+        assert violation(shape_of(schema), {"by_colour": {"blue": 1}}).path == 'by_colour.blue["[key]"]'
+
+
+@pytest.mark.spec("C6")
+def test_a_key_that_json_schema_refuses_is_named_at_any_depth() -> None:
+    short: dict[str, Any] = {"propertyNames": {"maxLength": 2}}
+    shape = shape_of({"type": "object", **short, "properties": {"a": {"anyOf": [short, {"type": "null"}]}}})
+    refused = violation(shape, {"long": 1})
+    assert (refused.path, refused.reason) == ('long["[key]"]', "it is longer than 2 characters")
+    assert violation(shape, {"a": {"007": 1}}).path == 'a.007["[key]"]'
+
+
+@both
+def test_all_problems_are_counted(shape: Shape) -> None:
+    state = {"currentGoal": 7, "completedSteps": [{"title": 1}, {"title": 2}]}
+    assert violation(shape, state).reason.endswith("(and 2 more)")
+
+
+@pytest.mark.spec("C6")
+def test_a_reason_says_what_is_expected_and_not_what_was_sent() -> None:
+    reasons = [violation(shape, {"currentGoal": ["x" * 50]}).reason for shape in SHAPES]
+    assert reasons == ["Input should be a valid string", 'it is not of type "string"']
+
+
+@pytest.mark.spec("C3")
+@both
+def test_a_text_is_no_object(shape: Shape) -> None:
+    assert "text" in shape.misfit("my notes")
+
+
+@pytest.mark.spec("C6")
+@both
+def test_a_reason_is_short_however_large_the_value(shape: Shape) -> None:
+    error = violation(shape, {"completedSteps": [{"title": "a", "minutes": "x" * 100_000}]})
+    assert len(str(error)) < 500
+
+
+# -- validators that misbehave -----------------------------------------------------------------------------
+
+KEPT: list[Any] = []
+
+
+class Grasping(BaseModel):
+    items: list[int] = []
+
+    @field_validator("items", mode="before")
+    @classmethod
+    def keep(cls, value: list[int]) -> list[int]:
+        KEPT.append(value)
+        value.append(99)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def empty(cls, value: dict[str, Any]) -> dict[str, Any]:
+        KEPT.append(value)
+        return value
+
+
+@pytest.mark.spec("C6")
+def test_a_validator_that_keeps_and_changes_what_it_is_given_cannot_touch_the_state() -> None:
+    state = {"items": [1]}
+    shape_of(Grasping).check(state, {})
+    for kept in KEPT:
+        kept.clear()
+    assert state == {"items": [1]}
+
+
+def raising(error: BaseException) -> Shape:
+    def fail(_: int) -> int:
+        raise error
+
+    class Strict(BaseModel):
+        n: int = 0
+
+        @field_validator("n")
+        @classmethod
+        def check(cls, value: int) -> int:
+            return fail(value)
+
+    return shape_of(Strict)
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize("error", [RuntimeError("out of order"), RecursionError("too deep"), KeyError("n"), OSError(5)])
+def test_whatever_a_validator_raises_is_a_violation_that_names_it(error: Exception) -> None:
+    found = violation(raising(error), {"n": 1})
+    assert type(error).__name__ in found.reason
+
+
+def test_what_a_validator_says_is_told() -> None:
+    found = violation(raising(ValueError("must be even")), {"n": 1})
+    assert (found.path, found.reason) == ("n", "Value error, must be even")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
+def test_whoever_stops_the_program_is_not_held_up(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        raising(error).check({"n": 1}, {})
+
+
+class Coercing(BaseModel):
+    name: str = Field(alias="fullName")
+    n: int = 5
+
+
+def test_names_are_those_of_the_aliases_and_defaults_are_not_filled_in() -> None:
+    shape = shape_of(Coercing)
+    assert list(shape.parameters["properties"]) == ["fullName", "n", "delete"]
+    state = {"fullName": "Ada", "n": "7"}
+    shape.check(state, {})
+    assert state == {"fullName": "Ada", "n": "7"}
+
+
+# -- schemas that are none ---------------------------------------------------------------------------------
+
+
+def nested_schema(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+class NotJson(BaseModel):
+    handler: Callable[[], int]
+
+
+@pytest.mark.spec("J3")
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "strin"}}}, "properties.a.type"),
+        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "properties.a.pattern"),
+        ({"type": "object", "properties": 7}, "properties"),
+        ({"type": "object", "required": "a"}, "required"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Nobody"}}}, "$defs/Nobody"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "example.com"),
+        ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "references to elsewhere"),
+        ({"type": "object", "$schema": "https://example.com/draft-99"}, "draft-99"),
+        ({"type": "object", "properties": {"a": {"const": float("nan")}}}, "JSON"),
+        ({"type": "object", "properties": {"a": {"enum": [{1, 2}]}}}, "JSON"),
+        ({"type": "object", "properties": {"\ud800": {}}}, "JSON"),
+        ({"type": "object", "properties": {"delete": {}, "delete_paths": {}}}, "delete or delete_paths"),
+        ({"type": "string"}, "type: object"),
+        ({"type": ["object", "null"]}, "type: object"),
+        ({}, "type: object"),
+        ({"$ref": "#"}, "type: object"),
+        (RootModel[list[int]], "type: object"),
+        (NotJson, "JSON Schema"),
+        (nested_schema(5_000), "nested less deeply"),
+        (Step(title="a"), "a pydantic model or JSON Schema"),
+        (int, "a pydantic model or JSON Schema"),
+        ("object", "a pydantic model or JSON Schema"),
+        ([], "a pydantic model or JSON Schema"),
+        (True, "a pydantic model or JSON Schema"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_before_it_is_used(schema: object, expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        shape_of(schema)
+    assert caught.value.field == "schema"
+    assert expected in caught.value.expected
+
+
+class Asked(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_error(404)
+
+
+@pytest.mark.spec("J3")
+def test_nothing_that_a_schema_refers_to_is_fetched() -> None:
+    with HTTPServer(("127.0.0.1", 0), Asked) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        reference = f"http://127.0.0.1:{server.server_port}/step.json"
+        with pytest.raises(InvalidInput):
+            shape_of({"type": "object", "properties": {"a": {"$ref": reference}}})
+        server.shutdown()
+    assert Asked.asked == []
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ],
+)
+def test_older_drafts_mean_what_they_mean(draft: str) -> None:
+    step = {"type": "object", "required": ["title"]}
+    schema = {
+        "$schema": draft,
+        "type": "object",
+        "required": ["steps"],
+        "properties": {
+            "steps": {"type": "array", "items": {"$ref": "#/definitions/step"}},
+            "next": {"$ref": "#/definitions/step"},
+        },
+        "definitions": {"step": step},
+    }
+    shape = shape_of(schema)
+    shape.check({"next": {}}, {})
+    assert violation(shape, {"steps": [{}]}).path == "steps[0].title"
+    assert "$schema" not in shape.parameters
+
+
+def test_a_schema_is_copied() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    shape = shape_of(schema)
+    schema["properties"]["n"]["type"] = "string"
+    shape.check({"n": 1}, {})
+
+
+def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with pytest.raises(InvalidInput, match=r'pip install "inmind\[schema\]"'):
+        shape_of({"type": "object"})
+    shape_of(Task).check(COMPLETE, {})
+
+
+def test_nothing_of_either_library_is_imported_before_a_schema_is_given() -> None:
+    code = (
+        "import sys, inmind.documents.scratchpad.update\n"
+        "assert not {'pydantic', 'pydantic_core', 'jsonschema_rs'} & set(sys.modules), set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- what a model is offered -------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C5")
+def test_a_model_is_offered_every_field_and_required_to_send_none() -> None:
+    class Small(BaseModel):
+        """A small task."""
+
+        goal: str = Field(description="What it is all about.")
+        steps: list[Step] = []
+        state: Literal["open", "done"] = "open"
+
+    assert shape_of(Small).parameters == {
+        "description": "A small task.",
+        "type": "object",
+        "properties": {
+            "goal": {"type": "string", "description": "What it is all about."},
+            "steps": {"type": "array", "items": {"$ref": "#/$defs/Step"}},
+            "state": {"type": "string", "enum": ["open", "done"]},
+            "delete": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Paths of fields to remove, like owner.name.",
+            },
+        },
+        "$defs": {
+            "Step": {
+                "type": "object",
+                "required": ["title"],
+                "properties": {"title": {"type": "string"}, "minutes": {"type": "integer"}},
+            }
+        },
+    }
+
+
+@pytest.mark.spec("C5")
+def test_a_field_called_delete_stays_a_field() -> None:
+    shape = shape_of({"type": "object", "properties": {"delete": {"type": "boolean"}}})
+    assert shape.delete_key == "delete_paths"
+    assert shape.parameters["properties"]["delete"] == {"type": "boolean"}
+
+
+@pytest.mark.spec("C5")
+def test_what_is_offered_is_itself_valid_and_takes_partial_updates() -> None:
+    parameters = shape_of(Task).parameters
+    offered = shape_of({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
+    offered.check({"owner": {"age": 36}, "delete": ["owner.name"]}, {})
+
+
+class Num(BaseModel):
+    value: int
+
+
+class Add(BaseModel):
+    left: Add | Mul | Num
+    right: Add | Mul | Num
+
+
+class Mul(BaseModel):
+    left: Add | Mul | Num
+    right: Add | Mul | Num
+
+
+class Sum(BaseModel):
+    e: Add | Mul | Num
+
+
+class Inner(BaseModel):
+    a: int = 0
+
+
+class Outer(BaseModel):
+    pair: tuple[Inner, int] | None = None
+    keyed: dict[Annotated[str, StringConstraints(pattern="^k")], Inner] = {}
+
+
+@pytest.mark.spec("C6")
+def test_strangers_are_looked_for_in_time_by_what_was_sent_and_not_by_the_ways_through_a_union() -> None:
+    value: dict[str, Any] = {"value": 1, "stranger": 1}
+    for _ in range(25):
+        value = {"left": value, "right": {"value": 1}}
+    fields = shape_of(Sum).fields
+    assert fields is not None
+    assert [len(one.path) for one in strangers({"e": value}, fields)] == [27]
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize("wrong", [{"pair": [{"zz": 1}, 2]}, {"keyed": {"k1": {"zz": 1}}}])
+def test_strangers_are_found_in_tuples_and_under_keys_by_pattern(wrong: dict[str, Any]) -> None:
+    shape = shape_of(Outer)
+    shape.welcome({"pair": [{"a": 1}, 2], "keyed": {"k1": {"a": 1}}})
+    with pytest.raises(SchemaViolation, match="no such field"):
+        shape.welcome(wrong)

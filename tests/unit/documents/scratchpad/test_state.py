@@ -1,0 +1,114 @@
+"""The fold of scratchpads: whatever the journal holds, it adds up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import an_event
+
+from inmind.core.events.base import Event, EventPayload, Trust
+from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
+from inmind.core.events.session import SessionOpened
+from inmind.documents.scratchpad.state import Pad, Pads
+
+
+def folded(*happened: EventPayload) -> Pads:
+    pads = Pads()
+    for seq, what in enumerate(happened, start=1):
+        pads = pads.apply(an_event(what, seq))
+    return pads
+
+
+def state_of(*happened: EventPayload) -> Any:
+    pad = folded(*happened).get("p")
+    return pad.state if pad else None
+
+
+def trusted(what: EventPayload, seq: int, trust: Trust) -> Event:
+    return replace(an_event(what, seq), trust=trust)
+
+
+@pytest.mark.spec("A2", "C2")
+@pytest.mark.parametrize(
+    ("happened", "state"),
+    [
+        ([], None),
+        ([ScratchpadStarted("p", "template")], "template"),
+        ([ScratchpadStarted("p", {"a": 1}), ScratchpadMerged("p", {"b": 2})], {"a": 1, "b": 2}),
+        ([ScratchpadWritten("p", "one"), ScratchpadWritten("p", "two")], "two"),
+        ([ScratchpadWritten("p", "one"), ScratchpadWritten("p", "two", append=True)], "one\ntwo"),
+        ([ScratchpadWritten("p", "two", append=True)], "two"),
+        (
+            [ScratchpadMerged("p", {"a": {"b": 1}}), ScratchpadMerged("p", {"a": {"c": 2}}, (("a", "b"),))],
+            {"a": {"c": 2}},
+        ),
+        ([ScratchpadMerged("p", {"a": 1}), ScratchpadSetAside("p", "old")], {}),
+        ([ScratchpadMerged("other", {"a": 1})], None),
+        ([ScratchpadWritten("p", "text"), ScratchpadMerged("p", {"a": 1})], {"a": 1}),
+        ([ScratchpadMerged("p", {"a": 1}), ScratchpadWritten("p", "text", append=True)], "text"),
+        ([ScratchpadSetAside("p", "nothing was there"), ScratchpadWritten("p", "text", append=True)], "text"),
+        ([SessionOpened("ada", "/"), ScratchpadWritten("p", "text")], "text"),
+    ],
+)
+def test_every_sequence_of_events_leads_to_a_state(happened: list[EventPayload], state: object) -> None:
+    assert state_of(*happened) == state
+
+
+@pytest.mark.spec("A2")
+def test_a_pad_knows_the_event_that_wrote_it_last() -> None:
+    pads = folded(
+        ScratchpadWritten("p", "one"), ScratchpadWritten("other", "x"), ScratchpadWritten("p", "two", append=True)
+    )
+    assert pads.get("p") == Pad("one\ntwo", version=3, source="session/s#3", trust=Trust.PERSON)
+
+
+@pytest.mark.spec("J5")
+@pytest.mark.parametrize(
+    ("events", "trust"),
+    [
+        ([(ScratchpadStarted("p", {}), Trust.OPERATOR), (ScratchpadMerged("p", {"a": 1}), Trust.AGENT)], Trust.AGENT),
+        (
+            [(ScratchpadMerged("p", {"a": 1}), Trust.DATA), (ScratchpadMerged("p", {"a": 2}), Trust.OPERATOR)],
+            Trust.DATA,
+        ),
+        (
+            [(ScratchpadWritten("p", "a"), Trust.DATA), (ScratchpadWritten("p", "b", append=True), Trust.PERSON)],
+            Trust.DATA,
+        ),
+        ([(ScratchpadWritten("p", "a"), Trust.DATA), (ScratchpadWritten("p", "b"), Trust.PERSON)], Trust.PERSON),
+        (
+            [(ScratchpadMerged("p", {"a": 1}), Trust.DATA), (ScratchpadSetAside("p", "old"), Trust.OPERATOR)],
+            Trust.OPERATOR,
+        ),
+        (
+            [(ScratchpadMerged("p", {"a": 1}), Trust.DATA), (ScratchpadStarted("p", {"b": 1}), Trust.PERSON)],
+            Trust.PERSON,
+        ),
+        ([(ScratchpadWritten("p", "a"), Trust.DATA), (ScratchpadMerged("p", {"b": 1}), Trust.PERSON)], Trust.PERSON),
+    ],
+)
+def test_a_pad_is_trusted_no_more_than_the_least_of_what_went_into_it(
+    events: list[tuple[EventPayload, Trust]], trust: Trust
+) -> None:
+    pads = Pads()
+    for seq, (what, least) in enumerate(events, start=1):
+        pads = pads.apply(trusted(what, seq, least))
+    pad = pads.get("p")
+    assert pad is not None
+    assert pad.trust is trust
+
+
+@pytest.mark.spec("A2")
+def test_a_snapshot_gives_the_pads_back() -> None:
+    pads = folded(ScratchpadMerged("p", {"a": {"b": [1, None]}}), ScratchpadWritten("notes", "关于我们"))
+    assert Pads.thaw(json.loads(json.dumps(pads.freeze())), "session/s") == pads
+
+
+def test_a_state_of_the_past_stays_what_it_was() -> None:
+    earlier = folded(ScratchpadMerged("p", {"a": {"b": 1}}))
+    later = earlier.apply(an_event(ScratchpadMerged("p", {"a": {"b": 2}}), 2))
+    assert earlier.by_name["p"].state == {"a": {"b": 1}}
+    assert later.by_name["p"].state == {"a": {"b": 2}}

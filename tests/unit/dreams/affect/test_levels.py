@@ -1,0 +1,91 @@
+"""The dynamics: what each spike adds, and how the levels fall back by themselves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from builders import WHEN
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.dreams.affect.levels import BASELINES, SPIKES, Levels
+
+pytestmark = pytest.mark.spec("G9")
+
+RESTING = tuple(BASELINES)
+
+
+def raised(levels: Levels) -> tuple[float, ...]:
+    """How far each level is above its baseline."""
+    return tuple(level - base for level, base in zip(levels.named.values(), BASELINES, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("spike", "dopamine", "cortisol", "oxytocin"),
+    [
+        ("reward", 0.3, 0, 0),
+        ("error", 0, 0.3, 0),
+        ("social", 0, 0, 0.3),
+        ("achievement", 0.4, 0, 0.2),
+        ("urgency", 0, 0.4, 0),
+        ("sale", 0.15, 0, 0.05),
+        ("recall", 0.05, 0, 0),
+        ("missed", -0.05, 0, 0),
+    ],
+)
+def test_a_spike_adds_what_it_is_said_to_add(spike: str, dopamine: float, cortisol: float, oxytocin: float) -> None:
+    assert raised(Levels().after(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
+
+
+def test_nothing_else_is_a_spike() -> None:
+    assert len(SPIKES) == 8
+
+
+def test_at_rest_they_are_at_their_baselines() -> None:
+    assert tuple(Levels().named.values()) == RESTING == (0.15, 0.02, 0.20)
+
+
+@pytest.mark.parametrize(("level", "spike", "minutes"), [("dopamine", "reward", 30), ("cortisol", "error", 60)])
+def test_half_of_what_was_raised_is_left_after_the_half_life(level: str, spike: str, minutes: int) -> None:
+    levels = Levels().after(spike, WHEN)
+    place = list(levels.named).index(level)
+    for halves in (1, 2, 5):
+        then = levels.then(WHEN + timedelta(minutes=halves * minutes))
+        assert raised(then)[place] == pytest.approx(0.3 / 2**halves)
+
+
+def test_oxytocin_takes_45_minutes() -> None:
+    then = Levels().after("social", WHEN).then(WHEN + timedelta(minutes=45))
+    assert then.oxytocin == pytest.approx(0.35)
+
+
+def test_a_clock_that_was_set_back_lets_nothing_rise_and_time_goes_on_from_the_next_spike() -> None:
+    levels = Levels().after("reward", WHEN)
+    earlier = WHEN - timedelta(days=365)
+    assert levels.then(earlier) == levels
+    again = levels.after("error", earlier)
+    assert again.then(earlier + timedelta(minutes=30)).dopamine == pytest.approx(0.30)
+
+
+spikes = st.lists(st.tuples(st.sampled_from(sorted(SPIKES)), st.integers(-90, 600)), max_size=30)
+
+
+@given(spikes)
+def test_no_level_ever_leaves_the_room_between_0_and_1(raised: list[tuple[str, int]]) -> None:
+    levels, now = Levels(), WHEN
+    for spike, minutes in raised:
+        now += timedelta(minutes=minutes)
+        levels = levels.after(spike, now)
+        assert all(0 <= level <= 1 for level in levels.named.values())
+
+
+@given(spikes, st.integers(0, 10_000), st.integers(0, 10_000))
+def test_it_makes_no_difference_how_often_one_looks(raised: list[tuple[str, int]], one: int, two: int) -> None:
+    levels = Levels()
+    for place, (spike, _) in enumerate(raised):
+        levels = levels.after(spike, WHEN + timedelta(minutes=place))
+    start = WHEN + timedelta(minutes=len(raised))
+    there = start + timedelta(seconds=one + two)
+    stopped = levels.then(start + timedelta(seconds=one)).then(there)
+    assert tuple(stopped.named.values()) == pytest.approx(tuple(levels.then(there).named.values()))

@@ -1,0 +1,102 @@
+"""A function as a model: what it is asked with, and what it may answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inmind.core.settings import ModelSettings
+from inmind.dreams.models import Called, Model, Question, Reply, configured, model_of
+from inmind.errors import InvalidInput, ModelFailed, NotFound
+
+pytestmark = pytest.mark.spec("G12")
+
+QUESTION = Question(system="You dream.", prompt="What now?")
+
+
+def asked(function: Any) -> Reply:
+    model = model_of(function)
+    assert model is not None
+    return model.ask(QUESTION, seconds=1)
+
+
+def test_a_function_is_asked_with_all_of_the_question_as_one_text() -> None:
+    assert asked(lambda prompt: f"<{prompt}>").text == "<You dream.\n\nWhat now?>"  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
+
+
+def test_one_that_wants_the_question_gets_it() -> None:
+    def whole(question: Question) -> Reply:
+        return Reply(text=question.prompt, tokens=(5, 2), cut=True)
+
+    assert asked(whole) == Reply(text="What now?", tokens=(5, 2), cut=True)
+
+
+def test_a_mapping_is_the_answer_itself() -> None:
+    assert asked(lambda _: {"edits": ["日本"]}).text == '{"edits":["日本"]}'  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
+
+
+@pytest.mark.parametrize("answer", [None, 3, b"{}", ["a"], {"a": {1, 2}}], ids=repr)
+def test_anything_else_is_a_failure(answer: Any) -> None:
+    def says(_: str) -> Any:
+        return answer
+
+    with pytest.raises(ModelFailed, match="says answered with"):
+        asked(says)
+
+
+def test_what_it_raises_is_a_failure_but_for_errors_of_ours() -> None:
+    def breaks(_: str) -> str:
+        raise ZeroDivisionError("by zero")
+
+    def misses(_: str) -> str:
+        raise NotFound(what="model", name="toy")
+
+    with pytest.raises(ModelFailed, match="breaks raised ZeroDivisionError: by zero"):
+        asked(breaks)
+    with pytest.raises(NotFound):
+        asked(misses)
+
+
+def test_an_asynchronous_function_is_refused_and_not_left_unawaited() -> None:
+    async def later(_: str) -> str:
+        return ""
+
+    with pytest.raises(ModelFailed, match="later is asynchronous"):
+        asked(later)
+
+
+def test_what_nobody_knows_the_parameters_of_is_asked_with_a_text() -> None:
+    assert Called(str, name="str").ask(QUESTION, seconds=1).text.endswith("What now?")
+
+
+def test_no_model_is_none_and_a_model_is_itself() -> None:
+    model = Called(str, name="mine")
+    assert model_of(None) is None
+    assert model_of(model) is model
+    assert isinstance(model, Model)
+    assert model.name == "mine"
+
+
+@pytest.mark.parametrize("given", ["gpt", 3, object(), Called], ids=["a text", "a number", "an object", "a class"])
+def test_what_is_no_model_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="model"):
+        model_of(given)
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        (ModelSettings(), "None"),
+        (ModelSettings(name="q", url="http://h/v1"), "OpenAICompatible('http://h/v1', 'q')"),
+        (ModelSettings(provider="anthropic", name="c"), "Anthropic('c', url='https://api.anthropic.com')"),
+        (ModelSettings(provider="anthropic", name="c", url="http://h"), "Anthropic('c', url='http://h')"),
+    ],
+)
+def test_settings_name_a_model_or_none(told: ModelSettings, shown: str) -> None:
+    assert repr(configured(told)) == shown
+
+
+def test_settings_that_do_not_say_where_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"settings\.model\.url"):
+        configured(ModelSettings(name="q"))

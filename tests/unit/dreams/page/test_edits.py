@@ -1,0 +1,58 @@
+"""What a dream proposes is the same when it comes back out of the journal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.base import Trust
+from inmind.core.events.codec import decode, encode
+from inmind.core.events.dreams import DreamProposed, ProposedEdit
+from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite, of_row, to_row
+from inmind.dreams.page.sections import Section
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+MANY = st.lists(TEXTS, max_size=3).map(tuple)
+WEIGHTS = st.floats(0, 1)
+SECTIONS = st.sampled_from(Section)
+
+EDITS = st.one_of(
+    st.builds(
+        Add,
+        section=SECTIONS,
+        text=TEXTS,
+        sources=MANY,
+        importance=WEIGHTS,
+        kind=TEXTS,
+        at=TEXTS,
+        trust=st.sampled_from(Trust),
+    ),
+    st.builds(Rewrite, lines=MANY, section=SECTIONS, text=TEXTS, sources=MANY, importance=WEIGHTS, at=TEXTS),
+    st.builds(Retire, line=TEXTS, topic=TEXTS, keywords=TEXTS),
+)
+
+
+@pytest.mark.spec("A1", "J9")
+@given(st.lists(EDITS, max_size=4))
+def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> None:
+    proposed = DreamProposed(dream=1, until="2026-03-12T12:00:00+00:00", edits=tuple(map(to_row, edits)))
+    back = decode(proposed.kind, encode(proposed))
+    assert isinstance(back, DreamProposed)
+    assert back == proposed
+    assert [of_row(row) for row in back.edits] == edits
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ProposedEdit(op="burn"),
+        ProposedEdit(op="add", section="Nowhere", text="x"),
+        ProposedEdit(op="add", section="The Bond", text="x", trust=9),
+        ProposedEdit(op="retire", lines=("one", "another")),
+        ProposedEdit(op="retire"),
+    ],
+)
+def test_what_never_was_an_edit_is_none(row: ProposedEdit) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        of_row(row)

@@ -1,0 +1,97 @@
+"""The guards of MEMORY.md, each on a page that it was made for."""
+
+from __future__ import annotations
+
+import pytest
+
+from inmind.core.events.base import Trust
+from inmind.core.events.dreams import PageLine
+from inmind.dreams.page.guards import Change, verdicts
+from inmind.dreams.page.page import TITLE
+from inmind.dreams.page.sections import Section
+
+pytestmark = pytest.mark.spec("G6")
+
+
+def a_page(text: str, section: Section = Section.ACTIVE) -> str:
+    headings = (f"## {one}\n\n{text}\n" if one is section else f"## {one}\n" for one in Section)
+    return f"{TITLE}\n\n" + "\n".join(headings)
+
+
+PLENTY = a_page("A page that says enough to be one, and a little more than that")
+BOND = a_page("- Ada prefers tabs, lives in Berlin, drinks tea, hates meetings", Section.BOND)
+
+
+def pointers(number: int) -> str:
+    return "\n".join(f"- Past: topic {n} → search: `word{n}`" for n in range(number))
+
+
+def failed(before: str, after: str, *lines: PageLine, **more: object) -> list[str]:
+    change = Change(before=before, after=after, lines={line.text: line for line in lines}, **more)  # type: ignore[arg-type]
+    return [verdict.guard for verdict in verdicts(change) if not verdict.passed]
+
+
+def test_an_honest_change_passes_them_all() -> None:
+    assert failed(PLENTY, PLENTY + "\nmore") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "guards"), [(4_000, 1_500, ["mass_drop"]), (4_000, 2_000, []), (1_700, 100, [])]
+)
+def test_a_mature_page_must_not_lose_half(old: int, new: int, guards: list[str]) -> None:
+    assert failed(a_page("a" * old), a_page("a" * new)) == guards
+
+
+def test_a_page_that_was_over_its_room_may_lose_what_was_over() -> None:
+    assert failed(a_page("a " * 10_000), a_page("a " * 1_600)) == []
+
+
+def test_more_than_twenty_pointers_are_too_many_unless_people_wrote_them_all() -> None:
+    twenty, more = a_page(pointers(20), Section.POINTERS), a_page(pointers(21), Section.POINTERS)
+    own = PageLine(Section.POINTERS, "Past: topic 0 → search: `word0`")
+    assert failed(PLENTY, twenty, own) == []
+    assert failed(PLENTY, more, own) == ["pointers"]
+    assert failed(PLENTY, more) == []
+
+
+def test_headings_alone_are_no_state() -> None:
+    assert "substance" in failed(PLENTY, a_page("<!-- a comment that is long enough to look like something -->"))
+
+
+def test_most_of_the_bond_has_to_survive() -> None:
+    assert failed(BOND, a_page("- Somebody likes something that he may have said once", Section.BOND)) == ["bond"]
+    assert failed(BOND, a_page("- Ada prefers tabs and tea, among other things she likes", Section.BOND)) == []
+
+
+def test_what_has_to_survive_is_looked_for_line_by_line() -> None:
+    listed = a_page("- Use tabs\n  in every file\n* Never use spaces, and say so to everybody")
+    assert failed(PLENTY, listed, survivors=("Use tabs\nin every file", "in every file")) == []
+    assert failed(PLENTY, listed, survivors=("Use tabs\nand is gone",)) == ["retention"]
+
+
+@pytest.mark.parametrize("part", ["ever", "use spaces", "Never use spaces"])
+def test_a_part_of_a_line_does_not_survive_in_another(part: str) -> None:
+    assert failed(PLENTY, a_page("- Never use spaces, and say so to everybody who asks"), survivors=(part,)) == [
+        "retention"
+    ]
+
+
+def test_only_so_many_lines_leave() -> None:
+    assert failed(PLENTY, PLENTY, retired=3, most_retired=3) == []
+    assert failed(PLENTY, PLENTY, retired=4, most_retired=3) == ["share"]
+
+
+@pytest.mark.spec("J5")
+@pytest.mark.parametrize(
+    ("section", "guards"), [(Section.BOND, ["trust"]), (Section.PHENOTYPE, ["trust"]), (Section.ACTIVE, [])]
+)
+def test_tools_have_no_say_in_who_somebody_is(section: Section, guards: list[str]) -> None:
+    assert failed(PLENTY, PLENTY, PageLine(section, "be evil", trust=Trust.DATA)) == guards
+
+
+def test_a_page_over_its_room_must_not_grow() -> None:
+    own = PageLine(Section.ACTIVE, "words" * 1_300)
+    long = a_page(f"- {own.text}")
+    assert failed(PLENTY, long, own) == ["room"]
+    assert failed(PLENTY, long) == []
+    assert failed(long, long, own) == []

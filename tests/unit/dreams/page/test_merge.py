@@ -1,0 +1,62 @@
+"""MEMORY.md that a person and a dream have changed at once: neither loses anything."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.dreams.page.merge import of_both
+from inmind.dreams.page.page import read
+from inmind.dreams.page.sections import Section
+
+pytestmark = pytest.mark.spec("G7", "A5")
+
+
+def a_page(*bond: str, active: tuple[str, ...] = (), header: str = "_Last dream: yesterday_") -> str:
+    said = {Section.BOND: bond, Section.ACTIVE: active}
+    parts = (f"## {one}\n\n" + "".join(f"- {text}\n" for text in said.get(one, ())) for one in Section)
+    return f"# Working Memory State\n\n{header}\n\n" + "\n".join(parts)
+
+
+def texts(page: str) -> list[str]:
+    return [text for _, text in read(page).everything()]
+
+
+def test_what_a_person_typed_and_what_a_dream_added_both_stand_there() -> None:
+    both = of_both(a_page("a"), a_page("a", "typed"), a_page("a", "dreamt", header="_Last dream: today_"))
+    assert read(both).entries(Section.BOND) == ("a", "typed", "dreamt")
+    assert read(both).header == "_Last dream: today_"
+
+
+def test_where_both_changed_a_line_the_person_s_stays_and_the_dream_s_stands_in_its_section() -> None:
+    both = of_both(a_page("a"), a_page("a, says Ada"), a_page(active=("a, as dreams put it",)))
+    assert read(both).entries(Section.BOND) == ("a, says Ada",)
+    assert read(both).entries(Section.ACTIVE) == ("a, as dreams put it",)
+
+
+def test_what_a_dream_took_away_does_not_come_back_and_what_a_person_did_neither() -> None:
+    assert texts(of_both(a_page("a", "b", "c"), a_page("b", "c", "new"), a_page("a", "b"))) == ["b", "new"]
+
+
+def test_a_page_that_a_dream_left_alone_stays_as_it_was_typed() -> None:
+    typed = "# Mine\n\n\n* oddly   spaced\n"
+    assert of_both("# Mine\n", typed, "# Mine\n") == typed
+
+
+def test_the_first_dream_of_a_page_comes_below_what_somebody_went_on_typing() -> None:
+    both = of_both("# Mine\n\n- tea\n", "# Mine\n\n- tea\n- cake\n", f"# Mine\n\n- tea\n\n---\n\n{a_page('dreamt')}")
+    assert both.startswith("# Mine\n\n- tea\n- cake\n\n---\n")
+    assert texts(both) == ["tea", "cake", "dreamt"]
+
+
+LINES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5).map(tuple)
+
+
+@given(base=LINES, theirs=LINES, dreamt=LINES)
+def test_each_entry_stands_or_is_gone_by_whoever_has_touched_it(
+    base: tuple[str, ...], theirs: tuple[str, ...], dreamt: tuple[str, ...]
+) -> None:
+    both = texts(of_both(a_page(*base), a_page(*theirs), a_page(*dreamt)))
+    kept = {*base} & {*theirs} & {*dreamt}
+    assert sorted(both) == sorted(kept | ({*theirs} - {*base}) | ({*dreamt} - {*base}))

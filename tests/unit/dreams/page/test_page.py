@@ -1,0 +1,149 @@
+"""MEMORY.md as people leave it: read without losing a word, and written again as it was."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from builders import WHEN
+
+from inmind.dreams.page.page import Page, Part, header, read, said, written
+from inmind.dreams.page.sections import Section
+
+pytestmark = pytest.mark.spec("G4")
+
+PAGE = """\
+# Working Memory State
+
+_Last dream: 2026-03-12T16:00:00Z | Mood: calm_
+
+## The Bond
+
+- Prefers tabs over spaces
+- Works from Berlin
+
+## Active Context
+
+- The deadline is March 20
+"""
+
+
+def test_a_page_of_a_dream_is_read_with_its_sections() -> None:
+    page = read(PAGE)
+    assert page.header == "_Last dream: 2026-03-12T16:00:00Z | Mood: calm_"
+    assert page.entries(Section.BOND) == ("Prefers tabs over spaces", "Works from Berlin")
+    assert page.entries(Section.NICHE) == ()
+    assert written(page) == PAGE
+
+
+def test_headings_of_older_pages_mean_the_same_sections() -> None:
+    older = PAGE.replace("## The Bond", "## The Bond (Oxytocin-Weighted)")
+    assert read(older).entries(Section.BOND) == read(PAGE).entries(Section.BOND)
+    assert written(read(older)) == older
+
+
+def test_a_section_that_stands_there_twice_says_both() -> None:
+    assert read(PAGE + "\n## The Bond\n\n- Is called Ada\n").entries(Section.BOND)[-1] == "Is called Ada"
+
+
+def test_what_stands_above_the_title_comes_out_byte_for_byte() -> None:
+    above = "\ufeff# My notes\r\n\r\n\r\n  * odd   spacing\r\n---\r\n"
+    page = read(above + PAGE)
+    assert page.above == above
+    assert written(page) == above + PAGE
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "hello", "# My notes\n- a\n", "```\n# Working Memory State\n```\n"])
+def test_a_page_without_a_state_is_all_people_s(text: str) -> None:
+    assert read(text) == Page(above=text)
+
+
+@pytest.mark.parametrize(
+    ("without", "says"), [("# Working Memory State\n\n", "calm"), (PAGE[: PAGE.index("## The Bond")], "")]
+)
+def test_a_state_whose_title_somebody_took_away_is_still_one(without: str, says: str) -> None:
+    page = read("Mine.\n\n" + PAGE.replace(without, ""))
+    assert (page.above, page.title) == ("Mine.\n\n", "")
+    assert says in page.header
+    assert page.entries(Section.ACTIVE) == ("The deadline is March 20",)
+
+
+def test_windows_ends_of_lines_change_nothing_of_what_is_said() -> None:
+    assert list(read(PAGE.replace("\n", "\r\n")).everything()) == list(read(PAGE).everything())
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "- an item\n  that goes on\n\n  behind a blank line",
+        "- an item\n  ```\n  # no heading\n\n  - no item\n  ```",
+        "1. numbered",
+        "A paragraph\nof two lines",
+        "```python\n# no heading\n\nx = 1\n```",
+        "~~~~\n```\n## The Niche\n~~~~",
+        "- an item\n  - with one below it",
+        "项目：部署在周五",
+    ],
+)
+def test_one_entry_is_one_entry(entry: str) -> None:
+    page = read(f"{PAGE}\n{entry}\n\n- the next\n")
+    assert page.parts[-1].entries[1:] == (entry, "- the next")
+    assert entry in written(page)
+
+
+def test_a_fence_that_nobody_closes_hides_nothing() -> None:
+    page = read(PAGE.replace("- Works from Berlin", "```\nWorks from Berlin"))
+    assert page.entries(Section.ACTIVE) == ("The deadline is March 20",)
+
+
+def test_a_comment_that_nobody_closes_hides_nothing_before_the_next() -> None:
+    page = read("<!-- todo\n- tea\n\n<!-- closed -->\n- cake\n")
+    assert [text for _, text in page.everything()] == ["<!-- todo", "tea", "cake"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "what"),
+    [
+        ("- Prefers tabs", "Prefers tabs"),
+        ("  12) Prefers tabs", "Prefers tabs"),
+        ("* one\n  two\n    three", "one\ntwo\n  three"),
+        ("A friend - an old one", "A friend - an old one"),
+        ("- - dashes", "- dashes"),
+        ("<!-- nothing\nat all -->", ""),
+        ("<!-- first --> said <!-- last -->", "<!-- first --> said <!-- last -->"),
+        ("---", ""),
+        ("-", ""),
+    ],
+)
+def test_an_entry_says_what_stands_behind_its_mark(entry: str, what: str) -> None:
+    assert said(entry) == what
+
+
+def test_people_s_headings_and_what_stands_above_belong_to_no_section() -> None:
+    page = read(f"- above\n\n{PAGE}\n## Projects\n\n- a shop\n")
+    assert [text for section, text in page.everything() if section is None] == ["above", "a shop"]
+
+
+def test_items_stand_line_by_line_and_paragraphs_apart() -> None:
+    page = Page(parts=(Part("## The Bond", ("- a", "- b", "c", "- d")),))
+    assert written(page) == "## The Bond\n\n- a\n- b\n\nc\n\n- d\n"
+
+
+@pytest.mark.parametrize(
+    ("mood", "line"),
+    [
+        ("calm", "_Last dream: 2026-01-01T00:00:00Z | Mood: calm_"),
+        ("", "_Last dream: 2026-01-01T00:00:00Z_"),
+        ("a_b\n## The Bond", "_Last dream: 2026-01-01T00:00:00Z | Mood: a b ## The Bond_"),
+    ],
+)
+def test_the_header_is_one_line_whatever_the_mood(mood: str, line: str) -> None:
+    assert header(WHEN, mood) == line
+    assert read(f"{line}\n").header == line
+
+
+def test_a_page_of_openings_alone_is_read_in_no_time() -> None:
+    text = "# Working Memory State\n" + "```a\n~~~b\n<!-- c\n" * 20_000
+    began = time.process_time()
+    assert written(read(text))
+    assert time.process_time() - began < 2

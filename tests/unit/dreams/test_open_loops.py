@@ -1,0 +1,182 @@
+"""What was asked for or promised, and whether it is still open."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from builders import WHEN
+
+from inmind.core.events.base import Trust
+from inmind.dreams.activity import Spoke, Used
+from inmind.dreams.open_loops import closed, open_loops, told_in
+from inmind.dreams.turns import SOON
+
+pytestmark = pytest.mark.spec("G3")
+
+MINUTE = timedelta(minutes=1)
+PASSPORT = "Remind me to renew the passport."
+
+
+def said(
+    role: str, text: str = "", *, session: str = "s", tool: str = "", about: str = "", failed: bool = False
+) -> Spoke:
+    own = {"user": Trust.PERSON, "assistant": Trust.AGENT}.get(role, Trust.DATA)
+    used = (Used(tool=tool, arguments=about, failed=failed),) if tool else ()
+    return Spoke(id=f"session/{session}#1", session=session, at=WHEN, role=role, text=text, used=used, trust=own)
+
+
+def user(text: str, *, session: str = "s") -> Spoke:
+    return said("user", text, session=session)
+
+
+def assistant(text: str, *, session: str = "s") -> Spoke:
+    return said("assistant", text, session=session)
+
+
+def left(*talk: Spoke, after: timedelta = timedelta()) -> list[str]:
+    return [loop.text for loop in open_loops(talk, WHEN + after)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PASSPORT,
+        "Can you remind me to send the invoice to Ben tomorrow?",
+        "能不能提醒我周五交房租？",
+        "Don’t let me forget to call the dentist.",
+        "TODO: order the tiles for the bathroom",
+        "- [ ] order the tiles for the bathroom",
+        "We still need to order the tiles.",
+        "The budget for the bathroom is still open.",
+        "Let's finish the bathroom plan next week.",
+        "I'll send you the measurements tomorrow.",
+        "提醒我周五交房租。",
+        "待办：给浴室订瓷砖",
+        "浴室的瓷砖还没订好，还需要联系供应商。",
+    ],
+)
+def test_what_a_user_asks_for_or_means_to_do_is_open(text: str) -> None:
+    assert left(user(f"It rained all day.\n{text}"), assistant("I see.")) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I'll send you the measurements tomorrow.", "We still need to order the tiles.", "我明天会把报告发给你。"],
+)
+def test_what_the_assistant_promises_is_open(text: str) -> None:
+    assert left(user("Hello there"), assistant(text)) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'll be in Berlin tomorrow.",
+        "I'll see you tomorrow at the harbour.",
+        "I'll do it later.",
+        "You reminded me to renew the passport.",
+        "Did I ask you to remind me to renew the passport?",
+        'He said "remind me to renew the passport".',
+        "My boss told me to remember to renew the passport.",
+        "If we still need to order tiles, that is fine.",
+        "You don't need to remind me to renew the passport.",
+        "I still like the old bathroom tiles.",
+        "我还没吃饭。",
+        "如果还需要联系供应商，那也没关系。",
+        "> remind me to renew the passport",
+    ],
+)
+def test_what_only_sounds_like_it_is_not(text: str) -> None:
+    assert left(user(text), assistant("I see.")) == []
+
+
+def test_how_things_stand_is_no_promise() -> None:
+    assert left(user("Where is it?"), assistant("Your order of tiles is still pending.")) == []
+
+
+def test_what_a_tool_says_is_nothing_to_be_done() -> None:
+    assert left(said("tool", PASSPORT)) == []
+
+
+def test_advice_of_the_assistant_is_no_promise() -> None:
+    assert left(user("Hello there"), assistant("Don't forget to renew the passport.")) == []
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        [assistant("Done, the reminder is set.")],
+        [assistant("I've added it to your calendar.")],
+        [assistant("Sure."), user("I renewed the passport today.")],
+        [assistant("Sure."), user("The passport thing, renew and all, is done.", session="t")],
+        [assistant("Sure."), user("Never mind the passport, no need to renew it.")],
+        [assistant("Sure."), said("tool", tool="create_reminder", about='{"text": "renew passport"}')],
+    ],
+    ids=["done", "added", "past", "elsewhere", "never mind", "a tool"],
+)
+def test_what_somebody_has_done_or_called_off_is_closed(talk: list[Spoke]) -> None:
+    assert left(user(PASSPORT), *talk) == []
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        [assistant("Sure, I will.")],
+        [assistant("Sure."), user("I paid the rent, that is done.")],
+        [assistant("Sure."), user("What did I say about it?"), assistant("I've added the rent to your list.")],
+        [assistant("Sure."), said("tool", "renew passport", tool="web_search", about='{"q": "renew passport"}')],
+        [assistant("Sure."), said("tool", tool="create_reminder", about='{"text": "renew passport"}', failed=True)],
+        [assistant("Sure."), said("tool", "The passport was renewed, all done.")],
+        [assistant("Done.", session="t")],
+    ],
+    ids=["agreed", "another", "a later turn", "only read", "failed", "what a tool says", "another session"],
+)
+def test_what_nobody_has_done_stays_open(talk: list[Spoke]) -> None:
+    assert left(user(PASSPORT), *talk) == [PASSPORT]
+
+
+def test_what_was_done_before_it_was_asked_for_closes_nothing() -> None:
+    assert left(user("I renewed the passport, done."), user(PASSPORT), assistant("Sure.")) == [PASSPORT]
+
+
+def test_it_is_done_in_chinese_too() -> None:
+    asked = user("提醒我周五交房租。")
+    assert left(asked, assistant("好。"), user("周五的房租已经交了。")) == []
+    assert left(asked, assistant("已经帮你设置好了。")) == []
+
+
+def test_a_request_that_a_session_ends_with_is_open_once_there_was_time_to_begin() -> None:
+    assert left(user("Write a test for the parser"), after=SOON) == ["Write a test for the parser"]
+    assert left(user("Could you water the plants?"), after=SOON) == ["Could you water the plants?"]
+    assert left(user("Write a test for the parser"), after=SOON - MINUTE) == []
+    assert left(user("Write a test for the parser"), assistant("On it."), after=SOON) == []
+    assert left(user("Thanks, that was great"), after=SOON) == []
+
+
+# -- on the page -------------------------------------------------------------------------------------------
+
+
+def lines(*talk: Spoke) -> list[str]:
+    return [loop.told for loop in open_loops(talk, WHEN)]
+
+
+@pytest.mark.parametrize("text", [PASSPORT, "提醒我周五交房租。"])
+def test_a_loop_is_known_again_by_its_line(text: str) -> None:
+    (line,) = lines(user(text))
+    assert told_in(line) == text
+    assert told_in(text) == ""
+
+
+def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else() -> None:
+    both = lines(user(PASSPORT), user("We still need to order the tiles."))
+    passport, _ = both
+    assert closed(both, [user("I renewed the passport today.", session="t")]) == (passport,)
+    assert closed(both, [said("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (passport,)
+    assert closed(both, [user("I paid the rent, that is done."), assistant("Done.")]) == ()
+    assert closed(["The passport was renewed"], [user("I renewed the passport today.")]) == ()
+
+
+def test_what_somebody_says_not_to_have_done_is_still_open() -> None:
+    (loop,) = open_loops([user("Remind me to send the invoice to Ben.")], WHEN + SOON)
+    assert closed([loop.told], [user("I haven't sent the invoice to Ben yet.")]) == ()
+    assert closed([loop.told], [user("I sent the invoice to Ben.")]) == (loop.told,)

@@ -1,0 +1,48 @@
+"""What a model makes of what tools have said is marked as that, whichever edit it makes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dream_builders import a_line, a_material, a_note
+
+from inmind.core.events.base import Trust
+from inmind.dreams.page.edits import Add, Rewrite
+from inmind.dreams.parse_answer import answered
+from inmind.dreams.prompt_labels import labelled
+
+pytestmark = pytest.mark.spec("G12", "J5")
+
+MARKED = a_line('(from a tool) "Build 77 failed on Monday"', trust=Trust.DATA)
+OWN = a_line("The build is watched by Ben")
+MATERIAL = a_material([MARKED, OWN], notes=(a_note("Build 77 failed", trust=Trust.DATA), a_note("Ben is on leave")))
+LABELS = labelled(MATERIAL)
+L = {line.text: label for label, line in LABELS.lines.items()}
+
+
+def line_made(**edit: Any) -> str:
+    made = answered(json.dumps({"edits": [{"section": "Active Context", "sources": [], **edit}]}), LABELS)
+    assert not made.refused
+    (one,) = made.edits
+    assert isinstance(one, Add | Rewrite)
+    return one.text
+
+
+def test_a_line_that_is_added_or_said_anew_of_what_a_tool_said_is_marked_alike() -> None:
+    text, marked = "Build 77 failed and is watched by Ben", '(from a tool) "Build 77 failed and is watched by Ben"'
+    sources = {"text": text, "sources": ["N1", "N2"]}
+    assert line_made(op="add", **sources) == marked
+    assert line_made(op="rewrite", lines=[L[OWN.text]], **sources) == marked
+
+
+def test_of_a_line_of_a_tool_another_is_made_that_is_marked_once() -> None:
+    marked = '(from a tool) "On Monday, Build 77 failed"'
+    for text in ("On Monday, Build 77 failed", marked):
+        assert line_made(op="rewrite", lines=[L[MARKED.text]], text=text) == marked
+
+
+def test_what_no_tool_has_said_is_not_marked() -> None:
+    text = "The build is watched by Ben, who is on leave"
+    assert line_made(op="rewrite", lines=[L[OWN.text]], text=text, sources=["N2"]) == text

@@ -1,0 +1,145 @@
+"""Which sentences want to be answered, which names somebody says, and which replies do not know."""
+
+from __future__ import annotations
+
+import pytest
+from builders import WHEN
+
+from inmind.dreams.activity import Spoke
+from inmind.dreams.names import names_in
+from inmind.dreams.questions import left_open, questions_in
+
+pytestmark = pytest.mark.spec("G3", "G5")
+
+
+def asked(text: str) -> list[str]:
+    return [*questions_in(Spoke(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When does the ferry to Brodick leave?",
+        "Where is Brodick?",
+        "how do I rotate the TLS certificate",
+        "Can you tell me when the shop opens?",
+        "Could you remind me what the wifi password of the office is?",
+        "Would you recommend the harbour pub to my sister?",
+        "你能告诉我轮渡几点开吗？",
+        "Do you know which dentist my sister recommended?",
+        "I wonder how many tickets are left",
+        "码头在哪里？",
+        "请问轮渡几点开",
+        "我妹妹推荐的牙医是谁？",
+        "轮渡周日开吗",
+    ],
+)
+def test_what_somebody_wants_to_know_is_a_question_in_their_own_words(question: str) -> None:
+    assert asked(f"It rained all day. {question}") == [question]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "How are you?",
+        "hello?",
+        "Hey, how's it going?",
+        "right?",
+        "You said it leaves at nine, right?",
+        "Who knows?",
+        "What could possibly go wrong?",
+        "Isn't that great?",
+        "How cool is that ferry?",
+        "Does that make sense?",
+        "What happened?",
+        "What do you mean?",
+        "Can you fix the header?",
+        "Could you write a test for the parser?",
+        "Can you remind me to send the invoice to Ben tomorrow?",
+        "Would you please water the plants on Sunday?",
+        "Also, could you call the dentist?",
+        "Would you mind closing the harbour window?",
+        "Can I speak to a human about the ferry?",
+        "Is there someone else I can speak to about the ferry?",
+        "能不能帮我给花浇水？",
+        "你可以提醒我周五交房租吗？",
+        "麻烦你给牙医打个电话好不好？",
+        'She asked "where is the ferry?"',
+        "I love the ferry.",
+        "> where is the ferry?",
+        "```\nwhere is the ferry?\n```",
+        "where is " + "the ferry " * 60 + "?",
+        "好吗？",
+        "九点开船，对吧？",
+        "难道我不知道轮渡吗？",
+        "帮我写一封邮件好吗？",
+        "我喜欢轮渡。",
+    ],
+)
+def test_what_is_asked_for_company_or_asks_for_a_deed_wants_no_answer(said: str) -> None:
+    assert asked(said) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I don't know.",
+        "I’m not sure.",
+        "Sorry, I couldn't find anything about that ferry.",
+        "I couldn't find it, but I can search the web if you like.",
+        "Unfortunately I don't have any information on that.",
+        "There is no record of it.",
+        "抱歉，我不知道。",
+        "没有找到相关记录。",
+        "我不确定，不过我可以帮你查一下。",
+    ],
+)
+def test_a_reply_that_does_not_know_leaves_the_question_open(reply: str) -> None:
+    assert left_open(reply) == (True, "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "It leaves at nine.",
+        "I don't know the exact hour, but ferries usually leave at nine.",
+        "I don't know about you, but I would take the ferry.",
+        "If you don't know the port, ask the captain.",
+        "The captain said that he did not know.",
+        "不确定，但是一般九点开船。",
+        "九点开船。",
+    ],
+)
+def test_a_reply_that_knows_something_all_the_same_is_an_answer(reply: str) -> None:
+    assert left_open(reply) == (False, reply)
+
+
+def test_what_a_reply_knows_beside_is_told_apart() -> None:
+    assert left_open("I don't know when it leaves. The port is in Ardrossan.") == (True, "The port is in Ardrossan.")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("My friend Maria Lopez is visiting on Friday", ["Maria Lopez"]),
+        ("I talked to Bob about Kubernetes and the Harbor Café", ["Bob", "Kubernetes", "Harbor Café"]),
+        ("Yesterday I went to San Francisco with Dr. Smith", ["San Francisco", "Smith"]),
+        ("PostgreSQL is fine, and so is Next.js", ["PostgreSQL", "Next.js"]),
+        ("We met Last Friday, and Bob Monday", ["Bob"]),
+        ("we read The Name of the Wind", ["Name of the Wind"]),
+        ("my sister's dog likes Rex's toy", ["Rex"]),
+        ("我有个朋友叫王小明，他喜欢《三体》", ["王小明", "三体"]),
+        ("Never deploy on Fridays, and hardly ever in Sept", []),
+        ("my French and Polish are fine", []),
+        ("Adding Kubernetes took a day", ["Kubernetes"]),
+        ("Bob left. Everything is fine", []),
+        ("I think I'm fine in May, thanks", []),
+        ("WHY IS THIS BROKEN", []),
+        ("Ten Ways To Cook An Egg", []),
+        ("see https://Example.com/Foo or ask a@B.com", []),
+        ("这个叫什么，我叫王小明", []),
+        ("> Kubernetes and Bob", []),
+    ],
+)
+def test_a_name_is_told_by_how_it_is_spelt(text: str, names: list[str]) -> None:
+    assert names_in(text) == names

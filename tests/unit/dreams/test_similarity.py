@@ -1,0 +1,45 @@
+"""Which texts say nearly the same: against a plain model that holds each against each, and as sentences."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.dreams.similarity import ALIKE, MOST_HELD, groups, likeness
+
+pytestmark = pytest.mark.spec("G3")
+
+SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=6), max_size=MOST_HELD)
+
+
+def a_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def test_what_shares_most_of_its_words_is_one_group_in_its_order() -> None:
+    sets = [a_set("ada likes green tea"), a_set("the ferry is late"), a_set("ada likes green tea now")]
+    assert groups(sets) == [[0, 2], [1]]
+
+
+def test_what_has_no_words_is_in_no_group() -> None:
+    assert groups([a_set(""), a_set("tea"), a_set("")]) == [[1]]
+
+
+@given(SETS)
+def test_every_text_with_words_is_in_one_group(sets: list[frozenset[str]]) -> None:
+    assert sorted(place for group in groups(sets) for place in group) == [n for n, one in enumerate(sets) if one]
+
+
+@given(SETS)
+def test_each_is_like_the_first_of_its_group(sets: list[frozenset[str]]) -> None:
+    assert all(likeness(sets[group[0]], sets[place]) >= ALIKE for group in groups(sets) for place in group)
+
+
+@given(SETS)
+def test_the_first_of_two_groups_are_not_alike(sets: list[frozenset[str]]) -> None:
+    """What is found under its rarest words is all that there is to be found."""
+    firsts = [sets[group[0]] for group in groups(sets)]
+    assert all(likeness(one, other) < ALIKE for one, other in combinations(firsts, 2))

@@ -1,0 +1,175 @@
+"""What was done again and again, counted over dreams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from builders import WHEN
+
+from inmind.core.events.base import Trust
+from inmind.core.events.dreams import LearnedSkill
+from inmind.dreams.activity import Lived, Spoke, Used
+from inmind.dreams.skills import LEAST, MOST, confidence, emerging, skills, told
+
+pytestmark = pytest.mark.spec("G3", "G5")
+
+DAY = timedelta(days=1)
+
+
+def user(text: str, *, turn: int = 1, session: str = "s", trust: Trust = Trust.PERSON) -> Spoke:
+    at = WHEN + timedelta(minutes=turn)
+    return Spoke(id=f"session/{session}#{turn}0", session=session, at=at, role="user", text=text, trust=trust)
+
+
+def used(*tools: str, turn: int = 1, session: str = "s") -> list[Spoke]:
+    """Calls and their outcomes, as a conversation has them; a tool with an exclamation mark fails."""
+    at, place = WHEN + timedelta(minutes=turn), f"session/{session}#{turn}"
+    outcomes = [Used(tool=tool.rstrip("!"), failed=tool.endswith("!")) for tool in tools]
+    called = [Used(tool=one.tool) for one in outcomes]
+    calls = Spoke(id=f"{place}1", session=session, at=at, role="assistant", used=tuple(called), trust=Trust.AGENT)
+    return [
+        calls,
+        *(
+            Spoke(id=f"{place}{n}", session=session, at=at, role="tool", used=(one,), trust=Trust.DATA)
+            for n, one in enumerate(outcomes, 2)
+        ),
+    ]
+
+
+def replied(text: str = "Done.", *, turn: int = 1, session: str = "s") -> Spoke:
+    at = WHEN + timedelta(minutes=turn)
+    return Spoke(
+        id=f"session/{session}#{turn}9", session=session, at=at, role="assistant", text=text, trust=Trust.AGENT
+    )
+
+
+def a_turn(request: str, *tools: str, turn: int = 1) -> list[Spoke]:
+    return [user(request, turn=turn), *used(*tools, turn=turn), replied(turn=turn)]
+
+
+def found(*talk: Spoke, before: Sequence[LearnedSkill] = ()) -> dict[str, tuple[int, int]]:
+    known = skills(Lived(talk=talk), before, WHEN + DAY)
+    return {skill.name: (skill.occurrences, skill.succeeded) for skill in known}
+
+
+def a_skill(name: str, occurrences: int, succeeded: int | None = None, *, days_ago: float = 0) -> LearnedSkill:
+    done = occurrences if succeeded is None else succeeded
+    return LearnedSkill(name, occurrences, done, (WHEN - days_ago * DAY).isoformat())
+
+
+def test_a_call_and_its_outcome_are_one_use_of_a_tool() -> None:
+    assert found(*used("search", "edit")) == {"search > edit": (1, 1)}
+
+
+def test_tools_that_were_observed_outside_the_conversation_count() -> None:
+    observed = [one for one in used("search", "edit") if one.role == "tool"]
+    assert found(*observed) == {"search > edit": (1, 1)}
+
+
+def test_rows_of_two_three_and_four_tools_are_counted_and_no_longer_ones() -> None:
+    rows = {name.count(">") + 1 for name in found(*used("a", "b", "c", "d", "e", "f"))}
+    assert rows == {2, 3, 4}
+
+
+def test_a_tool_used_several_times_over_is_one_step() -> None:
+    assert found(*used("search", "edit", "edit", "edit")) == {"search > edit": (1, 1)}
+
+
+def test_a_row_is_counted_once_in_a_turn() -> None:
+    assert found(*used("edit", "test", "edit", "test"))["edit > test"] == (1, 1)
+
+
+def test_a_row_does_not_go_on_into_the_next_turn() -> None:
+    talk = [*used("search", turn=1), user("go on", turn=2), *used("edit", turn=2)]
+    assert found(*talk) == {}
+
+
+def test_a_row_does_not_go_over_from_one_session_to_another() -> None:
+    assert found(*used("search", session="s"), *used("edit", session="t")) == {}
+
+
+def test_a_row_whose_last_call_failed_came_to_no_good_end() -> None:
+    assert found(*used("edit", "test!")) == {"edit > test": (1, 0)}
+    assert found(*used("edit!", "test")) == {"edit > test": (1, 1)}
+
+
+def test_of_the_same_call_several_times_over_the_last_one_counts() -> None:
+    assert found(*used("edit", "test!", "test")) == {"edit > test": (1, 1)}
+
+
+def test_tasks_that_begin_alike_are_one_task() -> None:
+    talk = [*a_turn("Refactor the auth module", turn=1), *a_turn("please refactor the payment modules", turn=2)]
+    assert found(*talk) == {"refactor module": (2, 2)}
+
+
+def test_a_task_whose_last_call_failed_came_to_no_good_end() -> None:
+    assert found(*a_turn("Refactor the auth module", "edit", "test!"))["refactor module"] == (1, 0)
+
+
+def test_what_nobody_has_begun_to_do_is_not_done() -> None:
+    assert found(user("Refactor the auth module")) == {}
+
+
+def test_only_people_ask_for_something() -> None:
+    assert found(user("Refactor the auth module", trust=Trust.DATA), replied()) == {}
+
+
+def test_counts_go_on_from_the_dreams_before() -> None:
+    before = [a_skill("refactor module", 4, 3), a_skill("edit > test", 2, 2)]
+    assert found(*a_turn("Refactor the auth module"), before=before) == {
+        "refactor module": (5, 4),
+        "edit > test": (2, 2),
+    }
+
+
+def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
+    talk = [one for turn in range(1, 8) for one in a_turn("Fix the roof", turn=turn)]
+    (skill,) = skills(Lived(talk=tuple(talk)), [], WHEN + DAY)
+    assert skill.last == (WHEN + timedelta(minutes=7)).isoformat()
+    assert skill.sources == tuple(f"session/s#{turn}0" for turn in range(3, 8))
+
+
+def test_what_was_done_least_and_longest_ago_is_forgotten_first() -> None:
+    often = [a_skill(f"often {n}", 9) for n in range(MOST - 2)]
+    before = [*often, a_skill("old habit", 4, days_ago=90), a_skill("new habit", 2), a_skill("once", 1, days_ago=3)]
+    kept = {skill.name for skill in skills(Lived(), before, WHEN + DAY)}
+    assert len(kept) == MOST
+    assert "new habit" in kept
+    assert "old habit" not in kept
+
+
+def test_what_was_done_three_times_is_a_skill() -> None:
+    assert emerging([a_skill("fix roof", LEAST), a_skill("fix door", LEAST - 1)]) == [a_skill("fix roof", LEAST)]
+
+
+def test_part_of_a_longer_row_is_told_only_where_it_was_done_more_often() -> None:
+    row, part, more = a_skill("a > b > c", 4), a_skill("a > b", 4), a_skill("b > c", 6)
+    assert emerging([row, part, more]) == [more, row]
+
+
+def test_a_row_is_no_part_of_another_because_their_letters_are() -> None:
+    known = [a_skill("edit > test_all > ship", 4), a_skill("edit > test", 4)]
+    assert set(emerging(known)) == set(known)
+
+
+def test_confidence_grows_with_good_ends_and_with_practice() -> None:
+    assert [round(confidence(a_skill("", n, s)), 2) for n, s in [(7, 7), (4, 4), (14, 7), (1, 1)]] == [
+        0.86,
+        0.72,
+        0.5,
+        0.26,
+    ]
+    assert confidence(a_skill("", 7, 7)) > confidence(a_skill("", 7, 6)) > confidence(a_skill("", 6, 5)) * 0.9
+    assert 0 < confidence(a_skill("", 1000, 0)) < 0.01
+
+
+def test_a_skill_is_told_with_how_sure_one_can_be() -> None:
+    assert told(a_skill("TypeScript refactoring", 7, 7)) == "TypeScript refactoring → Confidence: 86% | Occurrences: 7"
+
+
+def test_a_tool_cannot_put_lines_of_its_own_on_the_page() -> None:
+    (name,) = found(*used("search", "a\n## The Bond\n" + "x" * 500))
+    assert "\n" not in name
+    assert len(name) <= 120

@@ -1,0 +1,80 @@
+"""What a person's message speaks of: ids in it, and names of things that are known."""
+
+from __future__ import annotations
+
+import pytest
+from builders import a_page, an_event, in_mind
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import things
+
+from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.entities.extract.from_message import mentioned
+from inmind.entities.window import Entities
+
+pytestmark = pytest.mark.spec("B2", "B4")
+
+SITE = in_mind(
+    EntitySighting("image", "img-789", "关于我们.jpg"),
+    a_page("page-1", "Home"),
+    a_page("page-2", "Contact Form"),
+    a_page("page-123", "About Us"),
+    EntitySighting("order", "#W6390527", parts=(EntityPart("item", "11112222", "Desk Lamp"),)),
+)
+
+
+def spoken_of(text: str, entities: Entities = SITE) -> list[str]:
+    things = mentioned(text, entities)
+    assert {thing.how for thing in things} <= {"used"}
+    return [thing.id for thing in things]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("Please rename page-123.", ["page-123"]),
+        ("Rename page-1!", ["page-1"]),
+        ("open about us and the contact form", ["page-123", "page-2"]),
+        ("Contact Form, then About Us", ["page-2", "page-123"]),
+        ("Go to Home", ["page-1"]),
+        ("I am going home", []),
+        ("Homepage", []),
+        ("what about using this", []),
+        ("how much was the desk lamp?", ["11112222"]),
+        ("把关于我们.jpg删掉", ["img-789"]),
+        ("order #W6390527 and order #W9999999", ["#W6390527", "#W9999999"]),
+        ("see https://example.com/page-123x/9", ["https://example.com/page-123x/9"]),
+        ("it", []),
+        ("", []),
+    ],
+)
+def test_ids_and_names_are_heard_in_the_order_of_the_message(text: str, ids: list[str]) -> None:
+    assert spoken_of(text) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"), [("close #13", ["13"]), ("close #14", []), ("13 of them", []), ("a&#13;b", [])]
+)
+def test_a_number_behind_a_hash_is_heard_when_it_is_known(text: str, ids: list[str]) -> None:
+    assert spoken_of(text, in_mind(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
+
+
+def test_an_earlier_name_is_heard_too() -> None:
+    renamed = SITE.apply(an_event(EntitiesSeen((a_page("page-123", "Our Team"),)), 9))
+    assert spoken_of("bring back About Us", renamed) == ["page-123"]
+
+
+def test_what_left_the_window_is_heard() -> None:
+    entities = SITE.without(SITE.overflow(1))
+    assert spoken_of("What about the Contact Form?", entities) == ["page-2"]
+
+
+def test_an_id_that_is_known_has_the_type_it_is_known_by() -> None:
+    after = SITE.apply(an_event(EntitiesSeen(mentioned("and page-2 again", SITE)), 9))
+    assert next((e.type, e.id) for e in after) == ("page", "page-2")
+    assert len(after) == len(SITE)
+
+
+@given(st.text(max_size=200), st.lists(things(), max_size=6))
+def test_no_message_makes_listening_fail(text: str, seen: list[EntitySighting]) -> None:
+    assert all(thing.id for thing in mentioned(text, in_mind(*seen)))

@@ -1,0 +1,820 @@
+"""Which things a tool's outcome is about: every shape of a result, every convention of a name, and what is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from builders import seen_by
+
+from inmind import Entity
+from inmind.core.events.entities import EntityPart, EntitySighting
+from inmind.core.events.session import ToolObserved
+from inmind.entities.config import EntityRules
+from inmind.entities.entity import MOST_PARTS
+from inmind.entities.extract.from_result import MOST_USED, things_of
+from inmind.entities.extract.records import MOST_RECORDS
+from inmind.errors import ExtractorFailed
+
+ABOUT = {"id": "page-123", "title": "About Us", "slug": "about"}
+HOME = {"id": "page-456", "title": "Home"}
+BOTH = [ABOUT, HOME]
+
+
+def said(things: tuple[EntitySighting, ...]) -> list[tuple[str, str, str]]:
+    return [(thing.type, thing.id, thing.name) for thing in things]
+
+
+def parts(thing: EntitySighting) -> list[tuple[str, str, str]]:
+    return [(part.type, part.id, part.name) for part in thing.parts]
+
+
+ONE = [("page", "page-123", "About Us")]
+TWO = [*ONE, ("page", "page-456", "Home")]
+
+# -- shapes ------------------------------------------------------------------------------------------------
+
+OF_ONE: dict[str, Any] = {
+    "under its type": {"success": True, "page": ABOUT},
+    "bare": ABOUT,
+    "result": {"result": ABOUT},
+    "data": {"data": ABOUT},
+    "response": {"response": ABOUT},
+    "under its type in a wrapper": {"status": "ok", "data": {"page": ABOUT}},
+    "wrappers in wrappers": {"response": {"result": {"data": ABOUT}}},
+    "json": json.dumps(ABOUT),
+    "json with space around": f"\n  {json.dumps(ABOUT, indent=2)}\n",
+    "json twice": json.dumps(json.dumps(ABOUT)),
+    "json under a wrapper": {"result": json.dumps(ABOUT)},
+    "json:api": {"data": {"type": "pages", "id": "page-123", "attributes": {"title": "About Us"}}},
+    "graphql": {"data": {"page": ABOUT}},
+    "content": [{"type": "text", "text": json.dumps(ABOUT)}],
+    "mcp": {"content": [{"type": "text", "text": json.dumps(ABOUT)}], "isError": False},
+    "mcp as json": json.dumps({"content": [{"type": "text", "text": json.dumps(ABOUT)}], "isError": False}),
+    "structured": {"content": [{"type": "text", "text": "Here it is."}], "structuredContent": ABOUT},
+    "yaml": "id: page-123\ntitle: About Us\nviews: 12\n",
+    "yaml under its type": "page:\n  id: page-123\n  title: 'About Us'\n",
+    "python": repr({"id": "page-123", "title": "About Us", "live": True, "parent": None}),
+}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("shape", OF_ONE)
+def test_one_thing_is_found_in_every_shape(shape: str) -> None:
+    assert said(seen_by("get_page", OF_ONE[shape])) == ONE
+
+
+OF_TWO: dict[str, Any] = {
+    "bare": BOTH,
+    "plural": {"pages": BOTH},
+    "matches": {"matches": BOTH},
+    "results": {"results": BOTH, "total": 2},
+    "items": {"items": BOTH, "next": None},
+    "data": {"data": BOTH},
+    "list of lists": [[ABOUT], [HOME]],
+    "each under its type": [{"page": ABOUT}, {"page": HOME}],
+    "plural in a wrapper": {"result": {"pages": BOTH}},
+    "edges": {"edges": [{"cursor": "YXJyYXk6MA1", "node": ABOUT}, {"node": HOME}]},
+    "edges of a field": {"data": {"pages": {"edges": [{"node": ABOUT}, {"node": HOME}], "pageInfo": {"next": True}}}},
+    "nodes": {"data": {"pages": {"nodes": BOTH}}},
+    "json:api": {"data": [{"type": "pages", "id": p["id"], "attributes": {"title": p["title"]}} for p in BOTH]},
+    "json": json.dumps({"pages": BOTH}),
+    "a block for each": [{"type": "text", "text": json.dumps(page)} for page in BOTH],
+    "yaml": "- id: page-123\n  title: About Us\n- id: page-456\n  title: Home\n",
+    "yaml under a key": "pages:\n- id: page-123\n  title: About Us\n- id: page-456\n  title: Home\n",
+    "python": repr(BOTH),
+    "by id": {"page-123": {"title": "About Us"}, "page-456": {"title": "Home"}},
+}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("shape", OF_TWO)
+def test_a_list_is_found_in_every_shape_in_its_order(shape: str) -> None:
+    things = seen_by("list_pages", OF_TWO[shape])
+    assert said(things) == TWO
+    assert {thing.how for thing in things} == {"listed"}
+
+
+@pytest.mark.spec("B4")
+def test_a_created_page_and_a_search_and_a_heading_are_read_as_their_tools_answer() -> None:
+    """The three examples that the design began with."""
+    assert said(seen_by("cms_createPage", {"success": True, "page": ABOUT})) == ONE
+    found = {"matches": [{"id": f"img-{n}", "filename": f"{name}.jpg"} for n, name in enumerate("abcde", start=1)]}
+    images = seen_by("cms_searchImages", found)
+    assert said(images) == [("image", "img-1", "a.jpg"), ("image", "img-2", "b.jpg"), ("image", "img-3", "c.jpg")]
+    section = seen_by("cms_getSectionContent", {"section": {"id": "sec-456", "heading": "Welcome"}})
+    assert said(section) == [("section", "sec-456", "Welcome")]
+
+
+@pytest.mark.spec("B4")
+def test_at_most_three_of_a_list_are_things_and_the_others_ride_with_the_first() -> None:
+    many = [{"id": f"page-{n}00", "title": f"Page {n}"} for n in range(1, 6)]
+    first, *others = seen_by("list_pages", {"pages": many})
+    assert [thing.id for thing in others] == ["page-200", "page-300"]
+    assert first.parts == (
+        EntityPart("page", "page-400", "Page 4", beside=True),
+        EntityPart("page", "page-500", "Page 5", beside=True),
+    )
+
+
+@pytest.mark.spec("B4", "B5")
+def test_how_many_of_a_list_are_things_is_the_hosts_choice() -> None:
+    rules = EntityRules(from_one_list=1)
+    [first] = seen_by("list_pages", BOTH, rules=rules)
+    assert parts(first) == [("page", "page-456", "Home")]
+
+
+@pytest.mark.spec("B4")
+def test_lists_of_different_things_each_bring_their_best() -> None:
+    things = seen_by("search", {"pages": BOTH, "images": [{"id": "img-900", "filename": "hero.jpg"}]})
+    assert said(things) == [*TWO, ("image", "img-900", "hero.jpg")]
+
+
+@pytest.mark.spec("B4")
+def test_a_list_of_names_is_a_list_of_things_where_the_tool_speaks_of_many() -> None:
+    assert said(seen_by("get_channels", ["general", "random"])) == [
+        ("channel", "general", ""),
+        ("channel", "random", ""),
+    ]
+    assert said(seen_by("get_channels", "- general\n- random\n")) == [
+        ("channel", "general", ""),
+        ("channel", "random", ""),
+    ]
+    assert seen_by("get_answer", ["general", "random"]) == ()
+
+
+@pytest.mark.spec("B4")
+def test_ids_by_their_names_are_things_with_names() -> None:
+    things = seen_by("list_product_types", {"Lamp": "9523456873", "Desk": "4760268021", "Mug": "6942241102"})
+    assert said(things)[0] == ("product", "9523456873", "Lamp")
+
+
+@pytest.mark.spec("B4")
+def test_telephone_numbers_by_their_names_are_none() -> None:
+    assert seen_by("get_phone_numbers", {"Ada": "5551234567", "Bob": "5557654321", "Cyd": "5550001111"}) == ()
+
+
+@pytest.mark.spec("B4")
+def test_yaml_as_tools_print_it_is_read() -> None:
+    printed = (
+        "- id_: '34'\n"
+        "  sender: emma@example.com\n"
+        "  subject: Update on\n"
+        "    the project\n"
+        "  body: 'Dear all,\n"
+        "\n"
+        "    it is: well.'\n"
+        "  shared_with:\n"
+        "    kate@example.com: rw\n"
+        "- id_: '35'\n"
+        "  subject: Lunch\n"
+    )
+    first, second = seen_by("get_emails", printed)
+    assert said((first, second)) == [("email", "34", "Update on the project"), ("email", "35", "Lunch")]
+    assert [part.id for part in first.parts] == ["emma@example.com", "kate@example.com"]
+
+
+@pytest.mark.spec("B4")
+def test_a_bare_id_is_what_the_tool_is_about() -> None:
+    assert said(seen_by("create_page", "page-123")) == [("page", "page-123", "")]
+
+
+@pytest.mark.spec("B4")
+def test_ids_among_words_are_found_with_the_types_that_the_words_say() -> None:
+    [page] = seen_by("publish_site", "Created page page-123 in collection coll_900.")
+    assert (page.type, page.id, parts(page)) == ("page", "page-123", [("collection", "coll_900", "")])
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("words", ["OK", "", "Done.", "There are 12 pages, the newest of 2024-05-01.", "7 results"])
+def test_words_without_ids_are_about_nothing(words: str) -> None:
+    assert seen_by("check_site", words) == ()
+
+
+# -- types -------------------------------------------------------------------------------------------------
+
+TOOLS = (
+    "cms_createPage create_page createPage CreatePage pages.list pages/list cms.pages.get mcp__cms__get-page "
+    "mcp__cms__getPage get-page page_get GET_PAGES functions.get_page list_pages_by_author getPageById v1_get_page"
+).split()
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_type_comes_from_the_tools_name_in_every_convention(tool: str) -> None:
+    assert said(seen_by(tool, {"id": "x-1", "title": "About Us"})) == [("page", "x-1", "About Us")]
+
+
+@pytest.mark.spec("B4")
+def test_a_things_own_type_is_believed_before_the_tool_and_the_tool_before_the_key() -> None:
+    assert said(seen_by("get_page", {"type": "post", "id": "x-1"})) == [("post", "x-1", "")]
+    assert said(seen_by("get_invoice", {"document": {"id": "x-1"}})) == [("invoice", "x-1", "")]
+    assert said(seen_by("search", {"document": {"id": "x-1"}})) == [("document", "x-1", "")]
+    assert said(seen_by("fetch", {"__typename": "BlogPost", "id": "x-1"})) == [("blog_post", "x-1", "")]
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    ("key", "type"),
+    [("entries", "entry"), ("categories", "category"), ("media", "media"), ("people", "person"), ("boxes", "box")],
+)
+def test_the_key_of_a_list_is_read_as_an_english_plural(key: str, type: str) -> None:
+    assert [thing.type for thing in seen_by("search", {key: [{"id": "x-1"}, {"id": "x-2"}]})] == [type, type]
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("tool", ["run", "execute", "invoke", "call_tool"])
+def test_a_tool_that_only_runs_something_says_nothing_of_types(tool: str) -> None:
+    assert [thing.type for thing in seen_by(tool, {"categories": [{"id": "x-1"}]})] == ["category"]
+
+
+@pytest.mark.spec("B5")
+def test_a_host_can_say_which_nouns_mean_its_type() -> None:
+    rules = EntityRules(types={"customer": ["client", "account_holder"]})
+    assert said(seen_by("get_client", {"id": "c-1", "name": "Ada"}, rules=rules)) == [("customer", "c-1", "Ada")]
+    [note] = seen_by("get_note", {"id": "n-1", "account_holder_id": "c-1"}, rules=rules)
+    assert (note.parent, parts(note)) == (("customer", "c-1"), [("customer", "c-1", "")])
+
+
+# -- ids and names -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("key", ["id", "uuid", "_id", "key", "pageId", "page_id", "ID", "Id", "pageUUID", "guid"])
+def test_every_key_that_says_id_does(key: str) -> None:
+    assert said(seen_by("get_page", {"title": "About Us", key: "x-1"})) == [("page", "x-1", "About Us")]
+
+
+@pytest.mark.spec("B4")
+def test_a_number_is_an_id_where_the_key_says_so() -> None:
+    [page] = seen_by("get_page", {"id": 7, "owner_id": 12, "views": 1204, "price": 20240501})
+    assert (page.id, parts(page)) == ("7", [("owner", "12", "")])
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("value", [None, "", "  ", True, 1.5, [], {}, "x" * 500, "two\nlines"])
+def test_what_no_id_can_be_is_none_under_any_key(value: Any) -> None:
+    assert all(thing.id == "p-1" for thing in seen_by("get_page", {"page": {"id": "p-1"}, "author": {"id": value}}))
+    assert [part.id for thing in seen_by("get_page", {"id": "p-1", "author_id": value}) for part in thing.parts] == []
+
+
+NAMES = ["title", "name", "heading", "label", "subject", "filename", "slug", "email"]
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("place", range(len(NAMES)))
+def test_a_name_is_the_first_of_these_that_there_is(place: int) -> None:
+    value = {name: f"the {name}" for name in reversed(NAMES[place:])}
+    [thing] = seen_by("get_page", {"id": "p-1", **value})
+    assert thing.name == f"the {NAMES[place]}"
+
+
+@pytest.mark.spec("B4")
+def test_an_empty_name_is_passed_over_and_a_long_one_is_cut_and_all_are_one_line() -> None:
+    [thing] = seen_by("get_page", {"id": "p-1", "title": "  ", "name": "About\n  Us\u2028now"})
+    assert thing.name == "About Us now"
+    [thing] = seen_by("get_page", {"id": "p-1", "title": "word " * 100})
+    assert 0 < len(thing.name) <= 80
+
+
+@pytest.mark.spec("B4")
+def test_a_person_is_called_by_both_names() -> None:
+    [user] = seen_by("get_user", {"user_id": "u-1", "name": {"first_name": "Mei", "last_name": "Kovacs"}})
+    assert user.name == "Mei Kovacs"
+
+
+@pytest.mark.spec("B2", "B4")
+def test_ids_inside_a_thing_are_its_parts_with_the_types_that_their_keys_give_them() -> None:
+    order = {
+        "order_id": "#W6390527",
+        "user_id": "mei_kovacs_8020",
+        "items": [{"name": "Desk Lamp", "item_id": "8384507844", "product_id": "6817146515", "price": 153.23}],
+        "payment_history": [{"payment_method_id": "paypal_7644869", "amount": 153.23}],
+        "address": {"zip": "28236", "address1": "317 Elm Street"},
+    }
+    [thing] = seen_by("get_order_details", order, {"order_id": "#W6390527"})
+    assert (thing.type, thing.id, thing.parent) == ("order", "#W6390527", ("user", "mei_kovacs_8020"))
+    assert parts(thing) == [
+        ("user", "mei_kovacs_8020", ""),
+        ("item", "8384507844", "Desk Lamp"),
+        ("product", "6817146515", ""),
+        ("payment_method", "paypal_7644869", ""),
+    ]
+
+
+@pytest.mark.spec("B4")
+def test_dictionary_keys_that_are_ids_are_parts() -> None:
+    [user] = seen_by("get_user", {"user_id": "u-1", "payment_methods": {"paypal_7644869": {"source": "paypal"}}})
+    assert parts(user) == [("payment_method", "paypal_7644869", "")]
+
+
+@pytest.mark.spec("B4")
+def test_the_key_of_a_pair_of_key_and_value_is_no_id() -> None:
+    [page] = seen_by("get_page", {"id": "page-123", "properties": [{"key": "colour", "value": "red"}]})
+    assert page.parts == ()
+
+
+# -- what is no id -----------------------------------------------------------------------------------------
+
+NO_IDS = {
+    "price": "19.99",
+    "total": "$120",
+    "amount": "USD450",
+    "discount": "12%",
+    "date": "2024-05-01",
+    "created": "2024-05-01T10:00:00Z",
+    "month": "May-2024",
+    "time": "10:30pm",
+    "count": "12",
+    "stock": "40000",
+    "size": "1080x720",
+    "weight": "12kg",
+    "screen": "27-inch",
+    "version": "v1.2.3",
+    "agent": "python3",
+    "model": "Boeing737",
+    "ip": "10.0.0.1",
+    "phone": "+1-555-123-4567",
+    "contact": "555-123-4567",
+    "call": "5551234567",
+    "fax_number": "A5551234567",
+    "colour": "#ff00aa",
+    "background": "#fff",
+    "zip": "94107",
+    "postal_code": "SW1A1AA",
+    "address": "742 Evergreen Terrace, Springfield 90210",
+    "mime": "video/mp4",
+    "encoding": "utf-8",
+    "error_code": "E1234",
+    "room_number": "1204",
+    "quarter": "Q3-2024",
+    "seat": "12A",
+    "card_number": "4111111111111111",
+}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("key", NO_IDS)
+def test_numbers_and_measures_and_dates_are_no_ids(key: str) -> None:
+    [thing] = seen_by("get_thing", {"id": "thing-123", key: NO_IDS[key]})
+    assert thing.parts == ()
+
+
+@pytest.mark.spec("B4")
+def test_numbers_and_measures_and_dates_are_no_ids_in_running_text() -> None:
+    note = (
+        "Call 555-123-4567 or +1 (555) 123 4567 by 2024-05-01 10:30pm. It costs $19.99 or 20 EUR for 12kg, 1080x720, "
+        "colour #ff00aa, v2.3.4, 40% off, zip 94107, room 1204, chapter 7, page 12, 3rd floor, since 2019, covid-19."
+    )
+    assert seen_by("read_note", note) == ()
+    [thing] = seen_by("get_note", {"id": "note-123", "text": note})
+    assert thing.parts == ()
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("value", ["2024-05-01", "12kg", "19.99", "94107", "5551234567", "v1.2.3"])
+def test_the_same_values_are_ids_where_the_key_says_so(value: str) -> None:
+    [thing] = seen_by("get_thing", {"id": "thing-123", "release_id": value})
+    assert parts(thing) == [("release", value, "")]
+
+
+SECRETS = {
+    "token": "tok_9a8b7c6d",
+    "api_key": "key_12345678",
+    "apiKey": "key_12345678",
+    "access_key_id": "ABCD1234EFGH",
+    "private_key": "abc123def456",
+    "client_secret": "abc123def456",
+    "password": "hunter2222",
+    "authorization": "Bearer abc123def456",
+    "session_token": "ab12cd34ef56",
+    "token_id": "ab12cd34ef56",
+    "cookie": "sid_ab12cd34",
+    "note": "sk-proj-abcdef1234567890abcd",
+    "text": "Use ghp_16C7e42F292c6912E7710c838347Ae178B4a for this, or AKIAIOSFODNN7EXAMPLE.",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc123",
+    "value": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc123",
+}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("key", SECRETS)
+def test_secrets_are_never_kept(key: str) -> None:
+    [thing] = seen_by("get_thing", {"id": "thing-123", key: SECRETS[key]}, {key: SECRETS[key]})
+    assert (thing.id, thing.parts) == ("thing-123", ())
+
+
+@pytest.mark.spec("B4")
+def test_a_secret_is_no_thing_either() -> None:
+    assert seen_by("create_token", {"token": "tok_9a8b7c6d"}) == ()
+    assert seen_by("create_token", {"api_key": "sk-proj-abcdef1234567890abcd"}) == ()
+    assert seen_by("create_token", "ghp_16C7e42F292c6912E7710c838347Ae178B4a") == ()
+    assert seen_by("create_token", {"id": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}) == ()
+
+
+# -- arguments ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("result", [{"success": True}, "OK", None, [], True, ""])
+@pytest.mark.parametrize(
+    "arguments", [{"page_id": "page-9"}, {"pageId": "page-9"}, {"id": "page-9"}, '{"id": "page-9"}']
+)
+def test_ids_that_are_only_in_the_arguments_count_too(result: Any, arguments: Any) -> None:
+    [thing] = seen_by("publish_page", result, arguments)
+    assert (thing.type, thing.id) == ("page", "page-9")
+
+
+@pytest.mark.spec("B4")
+def test_arguments_name_what_was_made_and_what_it_was_made_in() -> None:
+    [page] = seen_by("create_page", {"id": "page-123"}, {"title": "About Us", "collection_id": "coll-9"})[:1]
+    assert (page.name, page.parent, page.action) == ("About Us", ("collection", "coll-9"), "create")
+
+
+@pytest.mark.spec("B4")
+def test_what_is_looked_for_is_not_what_the_first_hit_is_called() -> None:
+    [page] = seen_by("search_pages", [{"id": "page-123"}], {"title": "About"})
+    assert page.name == ""
+
+
+@pytest.mark.spec("B4")
+def test_a_result_describes_what_the_arguments_name_when_it_has_no_id_itself() -> None:
+    [user] = seen_by("get_user_details", {"name": "Mei", "orders": ["#W6390527"]}, {"user_id": "mei_8020"})
+    assert (user.type, user.id, user.name, parts(user)) == ("user", "mei_8020", "Mei", [("order", "#W6390527", "")])
+
+
+@pytest.mark.spec("B4")
+def test_other_ids_of_the_arguments_were_used() -> None:
+    order, *used = seen_by("get_order", {"order_id": "#W1234567"}, {"order_id": "#W1234567", "shop_id": "shop-9"})
+    assert (order.id, order.how) == ("#W1234567", "seen")
+    assert [(thing.id, thing.how) for thing in used] == [("shop-9", "used")]
+
+
+@pytest.mark.spec("B2", "B4")
+def test_words_say_nothing_of_what_the_tool_is_not_about() -> None:
+    """Its items were used, and ride with their order; nobody has opened them."""
+    things = seen_by("exchange", "OK", {"item_ids": ["8384507844", "8538875209"]})
+    assert [(thing.id, thing.how) for thing in things] == [("8384507844", "used"), ("8538875209", "used")]
+
+
+# -- failed calls ------------------------------------------------------------------------------------------
+
+FAILURES: list[Any] = [
+    {"error": "not allowed", "page": ABOUT},
+    {"error": {"code": 403}, "id": "page-123"},
+    {"success": False, "page": ABOUT},
+    {"ok": False, "id": "page-123"},
+    {"status": "error", "id": "page-123"},
+    {"status": 404, "id": "page-123"},
+    {"errors": [{"message": "no such page"}], "data": None},
+    {"errors": [{"message": "no such page"}], "data": {"page": None}},
+    {"isError": True, "content": [{"type": "text", "text": "page-123"}]},
+    [{"type": "text", "text": "Error: page-123 is locked"}],
+    json.dumps({"error": "not allowed", "page_id": "page-123"}),
+    json.dumps({"isError": True, "content": [{"type": "text", "text": "page-123"}]}),
+    "Error: page page-123 is locked",
+    "error - page-123",
+    "Failed to open page-123",
+    "Traceback (most recent call last):\n  page-123",
+    "Page page-123 not found",
+    "No such page: page-123",
+    "Page page-123 does not exist.",
+    "Permission denied for page-123",
+    "错误：页面 page-123",
+]
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("result", FAILURES, ids=str)
+def test_a_failed_call_adds_nothing(result: Any) -> None:
+    assert seen_by("get_page", result, {"page_id": "page-123"}) == ()
+
+
+@pytest.mark.spec("B4")
+def test_a_call_that_the_host_calls_failed_adds_nothing() -> None:
+    assert things_of(ToolObserved("get_page", {"page_id": "page-123"}, ABOUT, error=True)) == ()
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"error": None, "id": "page-123"},
+        {"error": False, "id": "page-123"},
+        {"error": "", "id": "page-123"},
+        {"errors": [], "data": {"page": {"id": "page-123"}}},
+        {"errors": [{"message": "one field"}], "data": {"page": {"id": "page-123"}}},
+        {"id": "page-123", "title": "Error: page not found"},
+        '{"id": "page-123", "title": "Page not found"}',
+        "id: page-123\ntitle: Page not found",
+        {"status": "failed", "id": "page-123", "title": "Nightly build", "at": "12:00"},
+        {"status": 200, "id": "page-123"},
+        "This is page-123, which says: not found. " + "And it says much else. " * 20,
+        "Page one was not found," + " " * 300 + "but page-123 was.",
+    ],
+    ids=str,
+)
+def test_what_only_speaks_of_failure_has_not_failed(result: Any) -> None:
+    assert [thing.id for thing in seen_by("get_page", result)] == ["page-123"]
+
+
+# -- deleting ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("delete_page", {"page_id": "page-123"}, {"success": True}),
+        ("cms_deletePage", {"pageId": "page-123"}, "OK"),
+        ("pages.delete", {"id": "page-123"}, None),
+        ("mcp__cms__remove-page", {"id": "page-123"}, ""),
+        ("delete_page", {}, {"deleted": True, "id": "page-123"}),
+        ("trash_page", {"id": "page-123"}, {"page": ABOUT}),
+    ],
+)
+def test_a_delete_is_a_tombstone(tool: str, arguments: Any, result: Any) -> None:
+    [thing] = seen_by(tool, result, arguments)
+    assert (thing.type, thing.id, thing.how) == ("page", "page-123", "deleted")
+
+
+@pytest.mark.spec("B4")
+def test_what_a_delete_happened_in_was_only_used() -> None:
+    things = seen_by("cms_removeSection", {"success": True}, {"pageId": "page-123", "sectionId": "sec-456"})
+    assert [(thing.type, thing.how) for thing in things] == [("page", "used"), ("section", "deleted")]
+
+
+@pytest.mark.spec("B4")
+def test_several_can_be_deleted_at_once() -> None:
+    things = seen_by("delete_pages", {"deleted": ["page-123", "page-456"]}, {"ids": ["page-123", "page-456"]})
+    assert [(thing.id, thing.how) for thing in things] == [("page-123", "deleted"), ("page-456", "deleted")]
+
+
+# -- registration ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B5")
+def test_a_host_can_say_which_keys_hold_ids() -> None:
+    rules = EntityRules(id_keys={"matricule": "employee"})
+    assert said(seen_by("lookup", {"matricule": "0042", "name": "Ada"}, rules=rules)) == [("employee", "0042", "Ada")]
+    [team] = seen_by("get_team", {"id": "t-1", "members": [{"matricule": "0042"}]}, rules=rules)
+    assert parts(team) == [("employee", "0042", "")]
+    assert said(seen_by("promote", "OK", {"matricule": "0042"}, rules=rules)) == [("employee", "0042", "")]
+
+
+@pytest.mark.spec("B5")
+def test_a_hosts_extractor_answers_instead_of_ours_for_the_tools_of_its_pattern() -> None:
+    rules = EntityRules(extractors={"crm_*": lambda outcome: [Entity(outcome.result["nr"], "lead", "Acme")]})
+    assert said(seen_by("crm_get", {"nr": "L1", "id": "other-1"}, rules=rules)) == [("lead", "L1", "Acme")]
+    assert said(seen_by("get_page", ABOUT, rules=rules)) == ONE
+    assert things_of(ToolObserved("crm_get", {}, {"nr": "L1"}, error=True), rules) == ()
+
+
+def raising(outcome: ToolObserved) -> list[Any]:
+    return [outcome.result["nowhere"]]
+
+
+WRONG: dict[str, Callable[[ToolObserved], Any]] = {
+    "raises": raising,
+    "nothing": lambda _: None,
+    "strings": lambda _: ["page-123"],
+    "no id": lambda _: [{"type": "page", "id": ""}],
+    "two lines": lambda _: [{"type": "page", "id": "p\n1"}],
+    "no iterable": lambda _: 7,
+}
+
+
+@pytest.mark.spec("B5")
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_extractor_that_fails_is_named(wrong: str) -> None:
+    with pytest.raises(ExtractorFailed) as failure:
+        seen_by("crm_get", {"id": "x-1"}, rules=EntityRules(extractors={"crm_*": WRONG[wrong]}))
+    assert failure.value.code == "EXTRACTOR_FAILED"
+    assert "crm_*" in str(failure.value)
+    assert "crm_get" in str(failure.value)
+
+
+# -- large results -----------------------------------------------------------------------------------------
+
+LARGE: dict[str, Callable[[], Any]] = {
+    "keys": lambda: {f"key_{n}": n for n in range(50_000)},
+    "id keys": lambda: {f"k{n}_id": n for n in range(50_000)},
+    "objects by id": lambda: {f"page-{n}x": {"a": 1} for n in range(50_000)},
+    "ids by name": lambda: {f"name {n}": f"id{n:08}x" for n in range(50_000)},
+    "lists": lambda: {f"group{n}s": [{"id": f"x-{n}-1"}, {"id": f"x-{n}-2"}] for n in range(50_000)},
+    "texts of JSON": lambda: {f"k{n}": f'{{"id": "x-{n}"}}' for n in range(50_000)},
+    "ids": lambda: {"ids": [f"page-{n}x" for n in range(100_000)]},
+    "spaces": lambda: " " * 1_000_000,
+    "lines": lambda: "\n" * 1_000_000,
+    "dashes": lambda: "- " * 50_000 + "x",
+    "colons": lambda: "a:" * 500_000,
+    "quotes": lambda: "'\"" * 500_000,
+}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("tool", ["list_pages", "get_page", "delete_pages"])
+@pytest.mark.parametrize("large", LARGE)
+def test_of_a_large_result_a_part_is_looked_at_and_a_few_things_are_taken(large: str, tool: str) -> None:
+    """Would hang, not fail, if it were looked at whole; the limits are for what is stored."""
+    value = LARGE[large]()
+    things = seen_by(tool, value, value)
+    assert len(things) <= MOST_RECORDS + MOST_USED
+    assert all(len(thing.parts) <= MOST_PARTS for thing in things)
+
+
+@pytest.mark.spec("B4")
+def test_a_text_with_a_name_on_each_line_is_a_list_where_the_tool_speaks_of_many() -> None:
+    answer = "Hotel Names: Le Marais Boutique\nGood Night\nCity Hub\nLuxury Palace\n"
+    first, *_ = seen = seen_by("get_all_hotels_in_city", answer)
+    assert [thing.id for thing in seen] == ["Le Marais Boutique", "Good Night", "City Hub"]
+    assert EntityPart("hotel", "Luxury Palace", beside=True) in first.parts
+    assert seen_by("get_weather", "Sunny\nWarm\n") == ()
+
+
+@pytest.mark.spec("B4")
+def test_what_is_asked_for_by_name_goes_by_its_name() -> None:
+    answer = {"City Hub": "Rating: 4.2", "Good Night": "Rating: 3.9"}
+    seen = seen_by("get_rating_reviews_for_hotels", answer, {"hotel_names": ["City Hub", "Good Night"]})
+    assert said(seen) == [("hotel", "City Hub", ""), ("hotel", "Good Night", "")]
+    [channel] = seen_by("read_channel_messages", [{"sender": "Alice", "body": "hi"}], {"channel": "general"})
+    assert (channel.type, channel.id, channel.parts) == ("channel", "general", (EntityPart("sender", "Alice"),))
+    assert said(seen_by("send_mail", "sent", {"first_name": "Ada", "title": "Hello", "body": "Dear all"})) == []
+    assert said(seen_by("modify_address", "done", {"address1": "Elm Street", "address2": "Suite 872"})) == []
+
+
+@pytest.mark.spec("B4")
+def test_what_is_said_around_an_object_is_looked_through() -> None:
+    pod = {"kind": "Pod", "metadata": {"name": "web-1", "uid": "6f9-aa12-0b"}}
+    assert said(seen_by("kubectl_get", {"items": [pod]})) == [("pod", "6f9-aa12-0b", "web-1")]
+    assert said(seen_by("list_issues", [{"number": 42, "title": "Bug"}])) == [("issue", "42", "Bug")]
+    assert said(seen_by("get_issue", {"issueKey": "SHOP-12"})) == [("issue", "SHOP-12", "")]
+    [issue] = seen_by("get_issue", {"id": 1, "number": 1347, "title": "Bug"})
+    assert (issue.id, issue.parts) == ("1", (EntityPart("number", "1347"),))
+    [closed] = seen_by("close_issue", "done", {"issue_number": 1347})
+    assert (closed.type, closed.id) == ("issue", "1347")
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("kind", [{"id": 3, "name": "Switch"}, ["Hotel", "Place"], 7, None])
+def test_a_type_that_is_no_word_is_no_type(kind: Any) -> None:
+    assert said(seen_by("get_device", {"id": "d-100", "name": "sw", "type": kind})) == [("device", "d-100", "sw")]
+
+
+@pytest.mark.spec("B4")
+def test_what_an_object_is_does_not_depend_on_its_neighbours() -> None:
+    one, other = {"id": "", "page_id": "p-100", "name": "A"}, {"id": "p-500", "page_id": "p-200", "name": "B"}
+    assert {t.id for t in seen_by("list_pages", [one, other])} == {t.id for t in seen_by("list_pages", [other, one])}
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Could not delete page-1: it is locked by Bob",
+        "You do not have permission to delete this page.",
+        "Rate limit exceeded, try again later",
+        "Are you sure? Call again with confirm=true",
+        "Queued for approval",
+        "无法删除页面",
+        {"deleted": False},
+        {"deletedCount": 0},
+        {"dry_run": True, "would_delete": 1},
+        False,
+    ],
+)
+def test_what_was_not_deleted_is_not_dead(answer: Any) -> None:
+    assert all(thing.how != "deleted" for thing in seen_by("delete_page", answer, {"page_id": "page-1"}))
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("remove_tag", {"page_id": "page-1", "tag": "x"}),
+        ("remove_label_from_issue", {"issue_id": "i-100", "label": "bug"}),
+        ("delete_page_draft", {"page_id": "page-1"}),
+        ("remove_product_from_cart", {"product_id": "p-100", "cart_id": "c-100"}),
+    ],
+)
+def test_only_what_the_verb_is_done_to_dies(tool: str, arguments: Any) -> None:
+    dead = {thing.id for thing in seen_by(tool, {"success": True}, arguments) if thing.how == "deleted"}
+    assert dead.isdisjoint(value for key, value in arguments.items() if key.endswith("_id"))
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize("answer", [{"detail": "Not found."}, {"errors": [{"message": "x"}]}, {"code": 404}, [], None])
+def test_what_was_not_found_proves_no_id(answer: Any) -> None:
+    assert seen_by("get_page", answer, {"page_id": "page-99999"}) == ()
+
+
+@pytest.mark.spec("B4")
+def test_a_search_in_a_place_is_about_what_it_found() -> None:
+    hits = {"pages": [{"id": "page-1", "title": "A"}, {"id": "page-2", "title": "B"}]}
+    assert said(seen_by("cms_search", hits, {"siteId": "site-77"}))[0] == ("page", "page-1", "A")
+    assert said(
+        seen_by("jira_search", {"issues": [{"id": "10002", "key": "OPS-142", "fields": {"summary": "TLS"}}]})
+    ) == [("issue", "OPS-142", "TLS")]
+
+
+@pytest.mark.spec("B4")
+def test_names_are_found_in_any_spelling_and_never_hold_what_cannot_be_shown() -> None:
+    for given in ({"Name": "Acme"}, {"accountName": "Acme"}, {"NAME": "Acme"}, {"name": "Ac\x00me\ud800"}):
+        assert said(seen_by("get_account", {"Id": "001A", **given})) == [("account", "001A", "Acme")]
+    assert said(seen_by("get_user", {"id": 7, "firstName": "Ada", "lastName": "Byron"})) == [("user", "7", "Ada Byron")]
+
+
+@pytest.mark.spec("B4")
+def test_a_file_name_that_is_the_name_of_a_thing_is_no_thing_beside_it() -> None:
+    [image] = seen_by("get_image", {"id": "img-1", "filename": "team.jpg"})
+    assert (image.name, image.parts) == ("team.jpg", ())
+
+
+@pytest.mark.spec("B2", "B4")
+def test_what_a_long_list_held_and_was_not_taken_is_counted() -> None:
+    first, *_ = seen_by("list_pages", {"pages": [{"id": f"p-{n:05}"} for n in range(5_000)]})
+    assert first.more + len(first.parts) + 3 >= 4_900
+    [order] = seen_by("get_order", {"order_id": "#W1000000", "items": [{"item_id": f"i-{n:05}"} for n in range(300)]})
+    assert order.more + len(order.parts) == 300
+
+
+@pytest.mark.spec("B4")
+def test_an_id_of_another_thing_does_not_take_the_place_of_what_was_asked_for() -> None:
+    answer = {"name": "Mug", "category_id": "cat-100", "tags": ["blue"]}
+    [product, *_] = seen_by("get_product", answer, {"product_id": "p-100"})
+    assert (product.type, product.id, product.name) == ("product", "p-100", "Mug")
+    assert EntityPart("category", "cat-100") in product.parts
+
+
+@pytest.mark.spec("B4")
+def test_the_bare_answer_of_a_tool_that_creates_is_the_id_of_what_it_made() -> None:
+    for answer in ("page-42", 42, "42", "Page created successfully with ID: 42"):
+        [page] = seen_by("create_page", answer, {"title": "Foo"})
+        assert (page.type, page.name) == ("page", "Foo")
+        assert page.id in ("page-42", "42")
+    assert seen_by("create_page", "2024-05-17") == ()
+    assert seen_by("count_pages", 42) == ()
+    assert seen_by("transfer_money", "100") == ()
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    ("tool", "answer"),
+    [
+        ("list_orders", "id,name,total\n17,Ann,5\n18,Bob,6\n"),
+        ("list_orders", "| id | name |\n|---|---|\n| x | Ann |\n"),
+        ("get_logs", "starting server\nlistening\nready"),
+        ("run_tests", "collected 5 items\n5 passed in 1s"),
+        ("get_comments", "great post\nthanks\n+1"),
+        ("get_lyrics", "Hello darkness my old friend\nI've come to talk with you again"),
+    ],
+)
+def test_lines_that_are_no_names_are_no_things(tool: str, answer: str) -> None:
+    assert seen_by(tool, answer) == ()
+
+
+@pytest.mark.spec("B4")
+def test_a_word_that_is_far_too_long_is_no_id() -> None:
+    assert all(
+        len(thing.id) < 200 for thing in seen_by("run_report", "Done. session_id=" + "a1b2" * 100 + " ok, thanks")
+    )
+    assert seen_by("get_order", '{"id": ' + "9" * 5000 + "}") == ()
+
+
+@pytest.mark.spec("B4")
+def test_an_id_in_yaml_keeps_its_zeros() -> None:
+    assert said(seen_by("get_order", "order_id: 007\nstatus: open"))[0][:2] == ("order", "007")
+
+
+@pytest.mark.spec("B4")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"results": [{"id": "page-1", "success": True}, {"id": "page-2", "success": False, "error": "locked"}]},
+        {"deleted": ["page-1"], "failed": ["page-2"]},
+        {"deleted": ["page-1"]},
+    ],
+)
+def test_of_several_only_those_die_that_were_deleted(answer: Any) -> None:
+    things = seen_by("delete_pages", answer, {"page_ids": ["page-1", "page-2"]})
+    assert {thing.id for thing in things if thing.how == "deleted"} == {"page-1"}
+
+
+@pytest.mark.spec("B4")
+def test_an_issue_that_goes_by_its_number_is_one() -> None:
+    issue = {"id": 1983457234, "number": 42, "title": "Crash"}
+    assert [thing.id for thing in seen_by("github_get_issue", issue, {"issue_number": 42})] == ["1983457234"]
+
+
+@pytest.mark.spec("B4")
+def test_what_something_was_taken_out_of_is_what_the_answer_is_about() -> None:
+    cart = {"cart": {"id": "cart-9", "items": [{"id": "item-4", "name": "Cup"}]}}
+    first, *_ = seen_by("remove_item_from_cart", cart, {"cart_id": "cart-9", "item_id": "item-3"})
+    assert (first.type, first.id, first.parts) == ("cart", "cart-9", (EntityPart("item", "item-4", "Cup"),))
+
+
+@pytest.mark.spec("B4")
+def test_the_heading_of_a_table_is_no_cue() -> None:
+    assert all(t.id != "IMAGE" for t in seen_by("docker_ps", "CONTAINER ID   IMAGE   STATUS\n3f4e5d6c7b8a   web   up"))

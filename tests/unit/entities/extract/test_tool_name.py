@@ -1,0 +1,78 @@
+"""What a tool's name says: the verb, the nouns, whether it takes something away."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.entities.extract.tool_name import tool_named
+
+pytestmark = pytest.mark.spec("B4")
+
+
+@pytest.mark.parametrize(
+    ("name", "verb", "type"),
+    [
+        ("cms_createPage", "create", "page"),
+        ("pages.list", "list", "page"),
+        ("mcp__cms__get-page", "get", "page"),
+        ("find_user_id_by_email", "find", "user"),
+        ("get_order_details", "get", "order"),
+        ("list_all_product_types", "list", "product"),
+        ("exchange_delivered_order_items", "exchange", "item"),
+        ("modify_user_address", "modify", "address"),
+        ("send_direct_message", "send", "message"),
+        ("get_payment_method", "get", "payment_method"),
+        ("book_flight", "book", "flight"),
+        ("cancel_reservation", "cancel", "reservation"),
+        ("get_book", "get", "book"),
+        ("search_direct_flight", "search", "flight"),
+        ("update_entries", "update", "entry"),
+        ("calculate", "calculate", ""),
+        ("think", "", "think"),
+        ("", "", ""),
+        ("执行", "", "执行"),
+    ],
+)
+def test_a_name_says_what_is_done_and_to_what(name: str, verb: str, type: str) -> None:
+    tool = tool_named(name)
+    assert (tool.verb, tool.type) == (verb, type)
+
+
+def test_a_plural_noun_says_that_there_may_be_many() -> None:
+    assert tool_named("list_pages").many
+    assert not tool_named("get_page").many
+
+
+@pytest.mark.parametrize("name", ["merge_pr", "get_issue", "mcp__git__update-issue"])
+def test_a_tool_may_be_about_one_thing(name: str) -> None:
+    assert tool_named(name).about_one
+
+
+@pytest.mark.parametrize("name", ["list_prs", "create_issue", "book_room", "order_item", "think", ""])
+def test_a_tool_that_makes_or_lists_is_about_as_many_as_it_is_told(name: str) -> None:
+    assert not tool_named(name).about_one
+
+
+@pytest.mark.parametrize("name", ["delete_page", "remove_item", "pages.destroy", "trash-page", "rm_file"])
+def test_a_verb_that_takes_away_deletes(name: str) -> None:
+    assert tool_named(name).deletes
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["get_deleted_pages", "cancel_order", "undelete_page", "archive_page", "removeItemFromCart"],
+)
+def test_what_can_still_be_looked_at_is_not_deleted(name: str) -> None:
+    assert not tool_named(name).deletes
+
+
+@pytest.mark.parametrize(("name", "names"), [("create_page", True), ("rename_page", True), ("search_pages", False)])
+def test_only_a_tool_that_makes_or_changes_says_what_a_thing_is_called(name: str, names: bool) -> None:
+    assert tool_named(name).names is names
+
+
+@given(st.text(max_size=60))
+def test_any_name_can_be_asked(name: str) -> None:
+    assert all(tool_named(name).types)

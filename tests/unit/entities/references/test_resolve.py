@@ -1,0 +1,837 @@
+"""What "it" means, in English and Chinese, and when to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from builders import an_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.entities.config import EntityRules
+from inmind.entities.entity import MOST_PARTS, Entity
+from inmind.entities.references.candidates import MOST_CANDIDATES
+from inmind.entities.references.resolve import MOST_TEXT, resolve
+from inmind.entities.references.result import Resolution
+from inmind.entities.window import Entities
+
+pytestmark = pytest.mark.spec("B7")
+
+
+def in_mind(*events: list[EntitySighting]) -> Entities:
+    """A window after these sightings, the newest last; each list is one event, its best match first."""
+    entities = Entities()
+    for seq, things in enumerate(events, start=1):
+        entities = entities.apply(an_event(EntitiesSeen(tuple(things)), seq))
+    return entities
+
+
+def a(type: str, name: str, id: str = "", *, action: str = "", parts: tuple[EntityPart, ...] = ()) -> EntitySighting:
+    return EntitySighting(type, id or f"{type}:{name}", name, action=action, parts=parts)
+
+
+def deleted(type: str, name: str) -> EntitySighting:
+    return EntitySighting(type, f"{type}:{name}", how="deleted", action="delete")
+
+
+ABOUT, CONTACT, HOME = a("page", "About Us"), a("page", "Contact"), a("page", "Home")
+HERO = a("section", "Hero")
+IMAGES = [a("image", "mountain.jpg"), a("image", "river.jpg"), a("image", "lake.jpg")]
+LAMP, DESK = EntityPart("item", "11112222", "Desk Lamp"), EntityPart("item", "33334444", "Standing Desk")
+ORDER = a("order", "", "#W123", parts=(LAMP, DESK))
+SITE = in_mind([ORDER], IMAGES, [CONTACT], [HERO], [ABOUT])
+"""Most recent first: About Us, Hero, Contact, three images of one search, an order with two items."""
+
+
+def meant(text: str, entities: Entities = SITE) -> list[str]:
+    """The names of what a text resolves to; what is asked, when it asks."""
+    answer = resolve(text, entities)
+    if answer.verdict == "ambiguous":
+        return ["?", *(candidate.entity.name for candidate in answer.candidates)]
+    return [entity.name for entity in answer.entities]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Now add a hero section to it", ["About Us"]),
+        ("Delete that page", ["About Us"]),
+        ("what is its title?", ["About Us"]),
+        ("publish this one", ["About Us"]),
+        ("the section", ["Hero"]),
+        ("the other page", ["Contact"]),
+        ("the second image", ["river.jpg"]),
+        ("the first two images", ["mountain.jpg", "river.jpg"]),
+        ("the last picture", ["lake.jpg"]),
+        ("number 3 of the images", ["lake.jpg"]),
+        ("publish both pages", ["About Us", "Contact"]),
+        ("all three images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("delete these images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("open the previous one", ["Contact"]),
+        ("no, the one before that", ["Contact"]),
+        ("the earlier page", ["Contact"]),
+    ],
+)
+def test_a_reference_means_what_a_listener_would_take_it_for(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("把它发布", ["About Us"]),
+        ("给它添加一个英雄区块", ["About Us"]),
+        ("删除这个页面", ["About Us"]),
+        ("把该页面改名", ["About Us"]),
+        ("那个章节", ["Hero"]),
+        ("另一个页面", ["Contact"]),
+        ("打开第二张图片", ["river.jpg"]),
+        ("前两张图片", ["mountain.jpg", "river.jpg"]),
+        ("最后一张图片", ["lake.jpg"]),
+        ("倒数第二张图片", ["river.jpg"]),
+        ("两个页面都发布", ["About Us", "Contact"]),
+        ("删除这些图片", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("所有图片", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("上一个", ["Contact"]),
+        ("之前那个页面", ["Contact"]),
+        ("这个订单的商品", ["#W123"]),
+        ("把它移到Contact页面", ["About Us"]),
+        ("从About Us页面删除它", ["Hero"]),
+        ("那個頁面", ["About Us"]),
+        ("第二張圖片", ["river.jpg"]),
+        ("图片2", ["river.jpg"]),
+        ("头一张图", ["mountain.jpg"]),
+        ("打开前者", ["mountain.jpg"]),
+    ],
+)
+def test_the_same_in_chinese(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("open about us", ["About Us"]),
+        ("the About page", ["About Us"]),
+        ("the about page's title", ["About Us"]),
+        ("edit 'Contact'", ["Contact"]),
+        ("use mountain as the background", ["mountain.jpg"]),
+        ("open the Conatct page", ["Contact"]),
+        ("cancel W123", ["#W123"]),
+        ("return the desk lamp", ["Desk Lamp"]),
+        ("return the lamp", ["Desk Lamp"]),
+        ("return 11112222, please", ["Desk Lamp"]),
+        ("delete mountain.jpg and lake.jpg", ["mountain.jpg", "lake.jpg"]),
+    ],
+)
+def test_names_and_ids_are_found_whole_in_part_and_misspelt(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("打开关于我们", ["关于我们"]), ("关于页面的标题", ["关于我们"]), ("联系方式那个页面", ["联系方式"])],
+)
+def test_chinese_names_are_found_without_spaces(text: str, names: list[str]) -> None:
+    assert meant(text, in_mind([a("page", "联系方式")], [a("page", "关于我们")], [a("page", "首页")])) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "What's the weather?",
+        "Create a page",
+        "create a new page called Contact",
+        "I think that we are done",
+        "That's all, thanks",
+        "That's great",
+        "do it again",
+        "is that OK?",
+        "新建一个页面",
+        "新建一个叫Contact的页面",
+        "今天天气怎么样",
+    ],
+)
+def test_a_text_that_refers_to_nothing_resolves_to_nothing(text: str) -> None:
+    answer = resolve(text, SITE)
+    assert (answer.verdict, answer.entities, answer.question) == ("none", (), "")
+    assert answer.why
+
+
+def test_things_that_were_made_one_by_one_are_meant_together() -> None:
+    made = in_mind([HOME], [a("page", "One", action="create")], [a("page", "Two", action="create")])
+    assert meant("publish them", made) == ["Two", "One"]
+    assert meant("publish them", in_mind(IMAGES, [HOME])) == ["mountain.jpg", "river.jpg", "lake.jpg"]
+    assert meant("what is their address", in_mind([a("hotel", "Ritz")], [a("hotel", "Astoria")])) == ["Astoria"]
+
+
+@pytest.mark.parametrize(
+    "text", ["rename it to Contact", "change the title of the page to Contact", "call it Contact", "把它改名为Contact"]
+)
+def test_a_new_name_is_no_reference(text: str) -> None:
+    assert meant(text) == ["About Us"]
+
+
+def test_a_page_that_nobody_knows_is_not_the_page_at_hand() -> None:
+    assert meant("open the pricing page") == ["?", "About Us", "Contact"]
+    assert meant("pay that invoice") == []
+
+
+def test_an_earlier_name_still_finds_a_thing() -> None:
+    renamed = in_mind([a("page", "About Us", "p1")], [a("page", "Our Team", "p1")], [HOME])
+    answer = resolve("open About Us", renamed)
+    assert answer.entity is not None
+    assert (answer.entity.id, answer.entity.name) == ("p1", "Our Team")
+    assert "before" in answer.why
+
+
+def test_a_part_is_answered_as_an_entity_inside_its_thing() -> None:
+    part = resolve("the standing desk", SITE).entity
+    assert part is not None
+    assert (part.type, part.id, part.parent) == ("item", "33334444", ("order", "#W123"))
+
+
+def test_the_items_of_an_order_are_meant_by_their_noun() -> None:
+    assert meant("return the items") == ["Desk Lamp", "Standing Desk"]
+    assert meant("return the item") == ["?", "Desk Lamp", "Standing Desk"]
+
+
+def test_a_type_of_two_words_is_meant_by_both_and_by_the_last() -> None:
+    wallet = in_mind([a("payment_method", "Visa")], [HOME])
+    assert meant("remove that payment method", wallet) == ["Visa"]
+    assert meant("remove that method", wallet) == ["Visa"]
+
+
+def test_a_host_says_what_else_its_types_are_called() -> None:
+    rules = EntityRules(types={"vessel": ["boat"]})
+    assert (
+        resolve("where is that boat", in_mind([a("vessel", "Aurora")], [HOME]), rules=rules).entities[0].name
+        == "Aurora"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("remind me on the 3rd", []),
+        ("it is on the second shelf", ["About Us"]),
+        ("publish each page", ["About Us", "Contact"]),
+        ("what is its price?", ["About Us"]),
+        ("the image you found", ["mountain.jpg"]),
+        ("do it", []),
+        ("it's broken", ["About Us"]),
+        ("put it at the top", ["About Us"]),
+        ("the ones on the left", ["?", "mountain.jpg", "river.jpg", "lake.jpg"]),
+        ("the page that I want", ["About Us"]),
+        ("Is that in stock?", ["About Us"]),
+        ("a page that has images", []),
+        ("both invoices", []),
+    ],
+)
+def test_words_that_look_like_references_are_told_apart(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+class TestSeveralReferencesInOneText:
+    def test_a_name_says_more_than_a_pronoun(self) -> None:
+        assert meant("I like it. Go to the Contact page") == ["Contact"]
+
+    def test_what_the_verb_is_done_to_is_the_answer_and_where_it_goes_is_exposed(self) -> None:
+        answer = resolve("move it to the Contact page", SITE)
+        assert answer.entity is not None
+        assert answer.entity.name == "About Us"
+        assert [(r.text, r.entity and r.entity.name) for r in answer.references] == [
+            ("it", "About Us"),
+            ("the Contact page", "Contact"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("delete it from the About page", ["Hero"]),
+            ("put that image on the about page", ["mountain.jpg"]),
+            ("is it on the Contact page?", ["About Us"]),
+        ],
+    )
+    def test_what_a_thing_is_taken_from_or_put_on_is_not_the_answer(self, text: str, names: list[str]) -> None:
+        assert meant(text) == names
+
+    def test_it_is_asked_about_when_only_the_place_it_is_in_is_known(self) -> None:
+        assert meant("delete it from the About page", in_mind([ABOUT])) == ["?", "About Us"]
+
+    def test_in_chinese_too_what_a_thing_is_added_to_is_not_of_its_own_type(self) -> None:
+        assert meant("给它加一张图片", in_mind([ABOUT], IMAGES[:1])) == ["About Us"]
+
+    def test_a_pronoun_does_not_mean_what_its_own_sentence_names(self) -> None:
+        answer = resolve("add it to the About page", SITE)
+        assert [r.entity and r.entity.name for r in answer.references] == ["Hero", "About Us"]
+
+    def test_a_pronoun_takes_up_what_the_clause_before_it_named(self) -> None:
+        answer = resolve("Open Contact and rename it", SITE)
+        assert [r.entity and r.entity.name for r in answer.references] == ["Contact", "Contact"]
+
+    def test_what_a_thing_is_added_to_is_not_of_its_own_type(self) -> None:
+        assert meant("add another section to it", in_mind([ABOUT], [HERO])) == ["About Us"]
+
+    def test_what_a_preposition_leads_to_is_not_what_a_text_is_about(self) -> None:
+        assert meant("delete the images from the About page") == ["mountain.jpg", "river.jpg", "lake.jpg"]
+        assert meant("replace mountain.jpg with the third image") == ["mountain.jpg"]
+
+    def test_joined_references_are_meant_together(self) -> None:
+        jackets = in_mind([a("jacket", "gray"), a("jacket", "red and white"), a("jacket", "black")])
+        assert meant("I'll take the gray one and the red and white one.", jackets) == ["gray", "red and white"]
+
+
+class TestTheDead:
+    def test_it_is_the_only_other_of_its_type_after_a_deletion(self) -> None:
+        answer = resolve("rename it", in_mind([HERO], [CONTACT], [ABOUT], [deleted("page", "About Us")]))
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+        assert answer.confidence < 0.6
+        assert "deleted" in answer.why
+
+    def test_which_one_is_asked_when_several_are_left(self) -> None:
+        left = in_mind([HOME], [CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert meant("rename it", left) == ["?", "Contact", "Home"]
+        assert meant("rename that page", left) == ["?", "Contact", "Home"]
+
+    def test_another_type_is_asked_about_and_not_guessed(self) -> None:
+        assert meant("rename it", in_mind([HERO], [ABOUT], [deleted("page", "About Us")])) == ["?", "Hero"]
+
+    def test_nothing_is_meant_when_nothing_is_left(self) -> None:
+        assert resolve("rename it", in_mind([ABOUT], [deleted("page", "About Us")])).verdict == "none"
+
+    def test_what_was_seen_since_is_it_again(self) -> None:
+        assert meant("rename it", in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")], [HOME])) == ["Home"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "restore it",
+            "bring it back",
+            "bring that page back",
+            "undelete that page",
+            "the deleted page",
+            "the page I just deleted",
+            "删除的那个页面",
+            "恢复它",
+        ],
+    )
+    def test_words_that_speak_of_death_mean_the_dead(self, text: str) -> None:
+        entities = in_mind([ABOUT], [CONTACT], [deleted("page", "Contact")], [deleted("page", "About Us")], [HOME])
+        assert meant(text, entities) == ["About Us"]
+
+    @pytest.mark.parametrize("text", ["undo that", "undo it", "撤销它"])
+    def test_undoing_means_what_was_just_deleted_and_nothing_that_was_deleted_before(self, text: str) -> None:
+        gone = in_mind([CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert meant(text, gone) == ["About Us"]
+        assert meant(text, gone.apply(an_event(EntitiesSeen((HOME,)), 4))) == ["Home"]
+
+    def test_a_name_finds_the_dead_and_says_so(self) -> None:
+        answer = resolve("open Contact", in_mind([CONTACT], [ABOUT], [deleted("page", "Contact")]))
+        assert answer.entity is not None
+        assert answer.entity.deleted
+        assert "deleted" in answer.why
+
+    def test_of_two_with_one_name_the_living_is_meant(self) -> None:
+        entities = in_mind(
+            [a("page", "Draft", "p1"), a("page", "Draft", "p2")], [EntitySighting("page", "p1", how="deleted")]
+        )
+        answer = resolve("open Draft", entities)
+        assert answer.entity is not None
+        assert answer.entity.id == "p2"
+
+
+def used(type: str, name: str) -> EntitySighting:
+    return EntitySighting(type, f"{type}:{name}", how="used")
+
+
+class TestPlacesInAList:
+    """People count in the list that they saw, whatever became of it since."""
+
+    @pytest.mark.parametrize("touched", [*IMAGES, *(used("image", image.name) for image in IMAGES)], ids=str)
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("the first image", ["mountain.jpg"]),
+            ("the second image", ["river.jpg"]),
+            ("the third one", ["lake.jpg"]),
+            ("the last two images", ["river.jpg", "lake.jpg"]),
+            ("第二张图片", ["river.jpg"]),
+            ("all three images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+            ("delete these images", ["mountain.jpg", "river.jpg", "lake.jpg"]),
+        ],
+    )
+    def test_they_stay_when_something_of_it_was_opened_or_named(
+        self, touched: EntitySighting, text: str, names: list[str]
+    ) -> None:
+        assert meant(text, in_mind(IMAGES, [touched])) == names
+
+    def test_what_was_used_is_it_all_the_same(self) -> None:
+        entities = in_mind(IMAGES, [IMAGES[1]])
+        assert meant("open it", entities) == ["river.jpg"]
+        assert resolve("open it", entities).confidence == 0.9
+
+    def test_two_of_a_list_that_are_named_in_another_order_make_no_new_list(self) -> None:
+        entities = in_mind(IMAGES, [used("image", "lake.jpg"), used("image", "mountain.jpg")])
+        assert meant("the second image", entities) == ["river.jpg"]
+
+    def test_two_that_no_list_had_are_counted_as_they_were_named(self) -> None:
+        entities = in_mind([HOME], [used("page", "X"), used("page", "Y")])
+        assert [entity.id for entity in resolve("the second page", entities).entities] == ["page:Y"]
+
+    def test_a_newer_list_of_the_type_is_the_one_to_count_in(self) -> None:
+        assert meant("the second image", in_mind(IMAGES, [IMAGES[2], IMAGES[0]])) == ["mountain.jpg"]
+        assert meant("the second image", in_mind(IMAGES, [ABOUT, CONTACT])) == ["river.jpg"]
+        assert meant("the second one", in_mind(IMAGES, [ABOUT, CONTACT])) == ["Contact"]
+
+    def test_words_that_describe_count_what_they_fit(self) -> None:
+        shirts = [a("shirt", "red plain"), a("shirt", "blue"), a("shirt", "red striped")]
+        assert meant("the second red shirt", in_mind(shirts, [shirts[2]])) == ["red striped"]
+
+    def test_what_rides_beside_a_list_keeps_its_place_when_it_is_used(self) -> None:
+        rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", beside=True) for n in range(4, 9))
+        long = [a("image", "mountain.jpg", parts=rest), *IMAGES[1:]]
+        for touched in (EntitySighting("image", "img-6", how="used"), EntitySighting("image", "img-6", "6.jpg")):
+            entities = in_mind(long, [touched])
+            assert meant("the fifth image", entities) == ["5.jpg"]
+            assert meant("the sixth image", entities) == ["6.jpg"]
+        assert resolve("open it", in_mind(long, [EntitySighting("image", "img-6", "6.jpg")])).confidence == 0.9
+
+    def test_the_items_of_an_order_keep_their_places_when_one_is_used_or_looked_at(self) -> None:
+        for touched in (EntitySighting("item", DESK.id, how="used"), EntitySighting("item", DESK.id, DESK.name)):
+            entities = in_mind([ORDER], [touched])
+            assert meant("return the first item", entities) == ["Desk Lamp"]
+            assert meant("return the second item", entities) == ["Standing Desk"]
+
+    def test_two_orders_have_each_their_own_first_item(self) -> None:
+        other = a("order", "", "#W456", parts=(DESK, LAMP))
+        assert meant("return the first item", in_mind([ORDER], [other])) == ["Standing Desk"]
+        again = [EntitySighting("order", "#W123", how="used")], [EntitySighting("item", DESK.id, how="used")]
+        assert meant("return the first item", in_mind([ORDER], [other], *again)) == ["Desk Lamp"]
+
+    def test_what_a_thing_holds_is_not_them_when_one_of_it_was_looked_at(self) -> None:
+        customer = a("user", "Ada", "ada_1", parts=(EntityPart("order", "#W123"), EntityPart("order", "#W456")))
+        assert meant("cancel them", in_mind([customer], [ORDER])) == ["#W123"]
+        assert meant("cancel the second order", in_mind([customer], [ORDER])) == ["#W456"]
+
+    def test_what_has_another_place_without_the_dead_is_asked_about(self) -> None:
+        entities = in_mind(IMAGES, [deleted("image", "river.jpg")])
+        assert meant("the first image", entities) == ["mountain.jpg"]
+        assert meant("the second image", entities) == ["?", "lake.jpg"]
+        assert meant("the third image", entities) == ["lake.jpg"]
+        entities = in_mind(IMAGES, [deleted("image", "mountain.jpg")])
+        assert meant("the second image", entities) == ["?", "river.jpg", "lake.jpg"]
+        assert meant("the last image", entities) == ["lake.jpg"]
+        assert '"mountain.jpg" of the last list was deleted' in resolve("the second image", entities).why
+
+    def test_what_rode_beside_a_list_and_died_has_its_place_too(self) -> None:
+        rest = tuple(EntityPart("image", f"image:{n}.jpg", f"{n}.jpg", beside=True) for n in (4, 5, 6))
+        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]], [deleted("image", "5.jpg")])
+        assert meant("the fourth image", entities) == ["4.jpg"]
+        assert meant("the fifth image", entities) == ["?", "6.jpg"]
+
+    def test_the_last_one_may_be_the_last_that_was_used(self) -> None:
+        assert meant("the last image", in_mind(IMAGES)) == ["lake.jpg"]
+        assert meant("the last image", in_mind(IMAGES, [IMAGES[1]])) == ["?", "river.jpg", "lake.jpg"]
+        assert meant("the last image", in_mind(IMAGES, [IMAGES[2]])) == ["lake.jpg"]
+        assert resolve("the last page", in_mind([ABOUT], [CONTACT])).why == "the most recent"
+
+    def test_those_that_came_together_are_of_one_age_though_one_was_used(self) -> None:
+        assert meant("the oldest page", in_mind([ABOUT, CONTACT], [ABOUT])) == ["?", "Contact", "About Us"]
+
+    def test_what_is_no_longer_in_mind_is_asked_about(self) -> None:
+        left = in_mind(IMAGES, [IMAGES[1]])
+        left = left.without([entity for entity in left if entity.name != "river.jpg"])
+        assert meant("the second image", left) == ["river.jpg"]
+        assert meant("the third image", left) == ["?", "lake.jpg"]
+        assert meant("delete these images", left) == ["river.jpg"]
+
+    def test_a_list_whose_type_becomes_known_is_still_the_list(self) -> None:
+        nameless = [EntitySighting("reference", f"id-{n}00", how="used") for n in (1, 2)]
+        entities = in_mind(nameless, [a("page", "Two", "id-200")])
+        assert meant("the second one", entities) == ["Two"]
+
+
+class TestNumbers:
+    """Ids that are counted up from one say nothing by themselves."""
+
+    PRS = in_mind([a("pr", "Fix login", "12"), a("pr", "Bump deps", "13")])
+
+    @pytest.mark.parametrize("text", ["close #13", "close PR 13", "close PR #13", "is #13 done?"])
+    def test_a_hash_or_the_type_makes_a_number_an_id(self, text: str) -> None:
+        assert meant(text, self.PRS) == ["Bump deps"]
+
+    @pytest.mark.parametrize("text", ["wait 13 minutes", "add 13 more", "color #131313", "see C#13"])
+    def test_a_bare_number_is_none(self, text: str) -> None:
+        assert meant(text, self.PRS) == []
+
+    def test_a_number_of_three_digits_is_one_too_and_so_is_what_rides_beside_a_list(self) -> None:
+        rest = (EntityPart("pr", "125", "Add docs", beside=True),)
+        entities = in_mind([EntitySighting("pr", "112", "Fix login", how="listed", parts=rest)])
+        assert meant("merge PR 125", entities) == meant("merge #125", entities) == ["Add docs"]
+
+    def test_what_was_never_seen_is_said_to_be(self) -> None:
+        assert resolve("close #14", self.PRS).why == "#14 was never seen"
+
+    def test_the_number_of_what_was_deleted_is_no_place_in_the_list(self) -> None:
+        entities = in_mind([a("pr", name, id) for id, name in (("2", "Fix login"), ("3", "Bump deps"), ("4", "Docs"))])
+        entities = entities.apply(an_event(EntitiesSeen((EntitySighting("pr", "3", how="deleted"),)), 9))
+        answer = resolve("close PR 3", entities)
+        assert (answer.verdict, answer.why) == ("none", '"Bump deps" was deleted')
+
+    def test_the_third_image_is_no_order_with_that_number(self) -> None:
+        entities = in_mind([a("order", "Lamps", "3")], IMAGES)
+        assert meant("open image #3", entities) == ["lake.jpg"]
+        assert meant("open #3", entities) == ["Lamps"]
+
+
+class TestDoubt:
+    def test_a_search_makes_its_best_match_it_with_less_confidence(self) -> None:
+        listed, alone = in_mind([ABOUT, CONTACT]), in_mind([CONTACT], [ABOUT])
+        assert meant("open it", listed) == meant("open it", alone) == ["About Us"]
+        assert resolve("open it", listed).confidence < resolve("open it", alone).confidence
+
+    def test_of_a_short_list_which_was_all_in_view_it_is_less_sure_than_of_a_long_one_and_says_why(self) -> None:
+        rest = (EntityPart("image", "img-4", "delta.jpg", beside=True),)
+        short, long = in_mind(IMAGES), in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        for text in ("open it", "open that image", "打开它"):
+            assert meant(text, short) == meant(text, long) == ["mountain.jpg"]
+            assert resolve(text, short).confidence < resolve(text, long).confidence
+            assert "any of them would fit" in resolve(text, short).why
+
+    def test_the_page_after_a_list_of_pages_is_asked_about(self) -> None:
+        answer = resolve("open the page", in_mind([ABOUT, CONTACT]))
+        assert answer.question == "Which page: About Us or Contact?"
+        assert answer.entity is None
+
+    def test_a_chinese_text_is_asked_back_in_chinese(self) -> None:
+        assert resolve("打开页面", in_mind([ABOUT, CONTACT])).question == "是哪个页面：「About Us」还是「Contact」？"
+
+    def test_part_of_several_names_is_asked_about(self) -> None:
+        blogs = in_mind([a("post", "Winter Sale 2023")], [a("post", "Winter Sale 2024")])
+        answer = resolve("publish the winter sale post", blogs)
+        assert answer.question == "Which post: Winter Sale 2024 or Winter Sale 2023?"
+        assert meant("publish the winter sale 2023 post", blogs) == ["Winter Sale 2023"]
+
+    def test_the_same_name_twice_is_told_apart_by_id_when_asking_and_by_the_noun_beside_it(self) -> None:
+        twins = in_mind([a("page", "News", "p1")], [a("post", "News", "b1")])
+        assert resolve("open News", twins).question == "Which one: News (post b1) or News (page p1)?"
+        assert [entity.id for entity in resolve("open the News page", twins).entities] == ["p1"]
+
+    def test_names_that_differ_in_capitals_alone_are_told_apart_by_type(self) -> None:
+        alike = in_mind([a("project", "apollo", "apollo")], [a("customer", "Apollo", "c1")])
+        assert resolve("open apollo", alike).question == "Which one: Apollo (customer c1) or apollo (project)?"
+
+    def test_the_noun_beside_a_name_says_more_than_how_much_of_the_name_was_said(self) -> None:
+        mail = EntityPart("email", "ops@acme.com")
+        accounts = in_mind([a("account", "Acme Corp International", "acc_1", parts=(mail,))])
+        assert [entity.id for entity in resolve("open Acme account", accounts).entities] == ["acc_1"]
+
+    def test_both_of_three_are_asked_about(self) -> None:
+        three = in_mind([HOME], [CONTACT], [ABOUT])
+        assert meant("delete both pages", three) == ["?", "About Us", "Contact", "Home"]
+        assert meant("两个页面都删除", three) == ["?", "About Us", "Contact", "Home"]
+
+    def test_the_other_one_of_three_is_asked_about(self) -> None:
+        assert meant("the other image") == ["?", "river.jpg", "lake.jpg"]
+        assert meant("the other two images") == ["river.jpg", "lake.jpg"]
+
+    def test_a_place_that_the_list_does_not_have_is_nothing(self) -> None:
+        answer = resolve("the ninth image", SITE)
+        assert answer.verdict == "none"
+        assert "only 3" in answer.why
+
+    def test_a_long_list_can_be_counted_beyond_the_things_it_brought_in(self) -> None:
+        rest = (EntityPart("image", "img-4", "delta.jpg", beside=True),)
+        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        assert meant("the fourth image", entities) == ["delta.jpg"]
+        for text in ("delete every image", "delete all images", "删除所有图片"):
+            assert meant(text, entities) == ["mountain.jpg", "river.jpg", "lake.jpg", "delta.jpg"]
+
+    @pytest.mark.parametrize("text", ["the last image", "delete all images", "delete these images", "最后一张图片"])
+    def test_the_end_of_a_list_that_was_cut_is_asked_about(self, text: str) -> None:
+        rest = tuple(EntityPart("image", f"img-{n}", f"{n}.jpg", beside=True) for n in range(MOST_PARTS + 1))
+        entities = in_mind([a("image", "mountain.jpg", parts=rest), *IMAGES[1:]])
+        assert entities[0].parts_left_out
+        assert resolve(text, entities).verdict == "ambiguous"
+
+    @pytest.mark.parametrize(
+        "text", ["删除产品页面", "删除定价页面", "删除Pricing页面", "删除 pricing 页面", "删除那个产品页面"]
+    )
+    def test_chinese_words_that_describe_and_fit_nothing_are_asked_about(self, text: str) -> None:
+        assert meant(text, in_mind([a("page", "首页")])) == ["?", "首页"]
+
+    @pytest.mark.parametrize("text", ["删除页面", "请帮我打开页面", "检查一下页面", "刚打开的页面", "我的页面"])
+    def test_a_chinese_verb_is_no_description(self, text: str) -> None:
+        assert meant(text, in_mind([a("page", "首页")])) == ["首页"]
+
+    def test_chinese_words_that_are_in_a_name_describe_it(self) -> None:
+        assert meant("删除产品页面", in_mind([a("page", "产品列表")], [a("page", "首页")])) == ["产品列表"]
+
+
+class TestWhatIsSaidNotToBeMeant:
+    @pytest.mark.parametrize("text", ["not that page", "neither of them", "not Contact", "不是这个", "不要这个页面"])
+    def test_it_is_not_meant(self, text: str) -> None:
+        answer = resolve(text, SITE)
+        assert (answer.verdict, answer.entities) == ("none", ())
+        assert "not to be meant" in answer.why
+
+    def test_the_rest_of_them_is(self) -> None:
+        assert meant("delete all images except the first one") == ["river.jpg", "lake.jpg"]
+        assert meant("delete all pages except Contact") == ["About Us"]
+        assert meant("not that page, the other one") == ["Contact"]
+
+    def test_a_question_whether_it_is_the_one_is_no_denial(self) -> None:
+        assert meant("是不是这个页面") == ["About Us"]
+
+
+class TestByAge:
+    PAGES = in_mind([HOME], [CONTACT], [ABOUT])
+
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("the first page", ["Home"]),
+            ("the second page", ["Contact"]),
+            ("the first page I opened", ["Home"]),
+            ("the page I made first", ["Home"]),
+            ("the oldest page", ["Home"]),
+            ("the newest page", ["About Us"]),
+            ("the latest page", ["About Us"]),
+            ("the most recent page", ["About Us"]),
+            ("the last page I opened", ["About Us"]),
+        ],
+    )
+    def test_without_a_list_things_are_counted_by_when_they_were_first_seen(self, text: str, names: list[str]) -> None:
+        assert meant(text, self.PAGES) == names
+
+    def test_the_newest_is_asked_about_when_an_older_one_was_used_since(self) -> None:
+        early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+        home = Entity("p1", "page", "Home", first_seen=early, last_seen=late)
+        team = Entity("p2", "page", "Team", first_seen=late, last_seen=late)
+        assert meant("the newest page", Entities((home, team))) == ["?", "Home", "Team"]
+        assert meant("the oldest page", Entities((home, team))) == ["Home"]
+
+    def test_which_came_first_is_asked_of_those_that_came_together(self) -> None:
+        assert meant("the oldest image") == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
+
+
+class TestANounWithANumber:
+    @pytest.mark.parametrize("text", ["image 3", "open image #3", "the image 3", "image number 3"])
+    def test_it_is_a_place_in_the_list(self, text: str) -> None:
+        assert meant(text) == ["lake.jpg"]
+
+    def test_it_is_an_id_if_a_thing_has_it(self) -> None:
+        pages = in_mind([a("page", "Home", "2"), a("page", "Team", "1")])
+        assert meant("delete page 1", pages) == ["Team"]
+        assert resolve("delete page 1", pages).references[0].kind == "id"
+
+    def test_it_is_asked_about_where_there_is_no_list(self) -> None:
+        assert meant("page 1") == ["?", "About Us", "Contact"]
+
+
+class TestWhatWasSaidBefore:
+    def test_it_is_what_the_assistant_just_named(self) -> None:
+        answer = resolve("Yes, open it", in_mind([ABOUT, CONTACT]), after="How about the Contact page?")
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+
+    def test_a_choice_is_counted_in_the_order_it_was_offered(self) -> None:
+        answer = resolve("the first one", SITE, after="Which page: Contact or About Us?")
+        assert answer.entity is not None
+        assert answer.entity.name == "Contact"
+
+
+class TestDeepMemory:
+    def test_it_is_asked_only_when_nothing_in_mind_fits(self) -> None:
+        asked: list[str] = []
+
+        def deep() -> Iterator[Entity]:
+            asked.append("asked")
+            yield Entity("p9", "page", "Pricing")
+
+        assert resolve("open Contact", SITE, deep=deep()).verdict == "resolved"
+        assert asked == []
+        answer = resolve("open Pricing", SITE, deep=deep())
+        assert asked == ["asked"]
+        assert answer.entity is not None
+        assert answer.entity.id == "p9"
+        assert answer.confidence < 0.9
+        assert "deep memory" in answer.why
+
+    def test_a_description_that_fits_nothing_in_mind_is_looked_for_there_before_asking(self) -> None:
+        deep = [Entity("p9", "page", "Pricing")]
+        answer = resolve("open the pricing page", SITE, deep=deep)
+        assert answer.entities == tuple(deep)
+
+    @pytest.mark.parametrize("text", ["delete the page", "delete that page", "删除页面", "the first page"])
+    def test_what_goes_by_its_type_alone_is_found_there_and_asked_about(self, text: str) -> None:
+        one, two = Entity("p8", "page", "Pricing"), Entity("p9", "page", "Team")
+        entities = in_mind([ABOUT], [deleted("page", "About Us")])
+        for deep in ([one], [one, two]):
+            answer = resolve(text, entities, deep=deep)
+            assert answer.verdict == "ambiguous"
+            assert [candidate.entity for candidate in answer.candidates] == deep
+            assert "deep memory" in answer.why
+            assert "in mind" not in answer.why
+
+    @pytest.mark.parametrize("text", ["restore it", "restore the deleted page"])
+    def test_the_dead_that_are_out_of_mind_are_found_there_and_asked_about(self, text: str) -> None:
+        gone = Entity("p9", "page", "Pricing", deleted=True)
+        answer = resolve(text, SITE, deep=[gone])
+        assert answer.question == "Do you mean Pricing?"
+        assert resolve(text, SITE).verdict == "ambiguous"
+
+    def test_a_pronoun_never_means_what_is_not_in_mind(self) -> None:
+        assert resolve("open it", Entities(), deep=[Entity("p9", "page", "Pricing")]).verdict == "none"
+
+
+def test_an_answer_reads_as_a_sentence() -> None:
+    assert str(resolve("open Contact", SITE)) == 'page:Contact, "Contact" (90%: "Contact" is its name)'
+    assert str(resolve("hello", SITE)) == "nothing (nothing in it refers to a thing)"
+
+
+SCRAPS = st.sampled_from(
+    "it that the this these both all other first second last two one page pages image section About Contact Us and "
+    "a an restore deleted before not except undo oldest newest 3 rename to , . 's #W123 \udcff “ \" "
+    "它 这个 第二 张 图片 页面 另一个 都 删除 的 那 两个".split()
+)
+
+
+@given(
+    text=st.one_of(st.text(), st.lists(SCRAPS, max_size=20).map(" ".join), st.lists(SCRAPS, max_size=20).map("".join))
+)
+def test_any_text_has_an_answer_that_holds_together(text: str) -> None:
+    held(resolve(text, SITE, after=text, deep=SITE))
+
+
+def held(answer: Resolution) -> None:
+    assert 0 <= answer.confidence <= 1
+    assert len(answer.candidates) <= MOST_CANDIDATES
+    assert (answer.verdict == "resolved") == bool(answer.entities)
+    assert (answer.verdict == "ambiguous") == bool(answer.question)
+    assert answer.why
+    assert str(answer)
+    confidences = [candidate.confidence for candidate in answer.candidates]
+    assert confidences == sorted(confidences, reverse=True)
+    for reference in answer.references:
+        assert answer.text[slice(*reference.span)] == reference.text
+
+
+@pytest.mark.parametrize(
+    "scrap",
+    [
+        "it ",
+        "the ",
+        "第二",
+        "rename ",
+        "a page ",
+        "Contact ",
+        '"',
+        "this that ",
+        "另一",
+        "\n",
+        "汉",
+        "not ",
+        "ok that ",
+    ],
+)
+def test_of_a_huge_text_only_the_beginning_is_looked_at(scrap: str) -> None:
+    huge = scrap * (100_000 // len(scrap))
+    assert resolve(huge, SITE).references == resolve(huge[:MOST_TEXT], SITE).references
+
+
+def test_what_was_there_and_is_gone_is_said() -> None:
+    answer = resolve("rename the page", in_mind([ABOUT], [deleted("page", "About Us")]))
+    assert (answer.verdict, answer.why) == ("none", '"About Us" was deleted, and no other page is known')
+
+
+class TestWhatIsLeftOut:
+    PAGES = in_mind([a("page", "Team")], [HOME])
+
+    @pytest.mark.parametrize(
+        "text", ["every page but the home one", "publish all pages but Home", "all pages but for Home"]
+    )
+    def test_all_but_one_are_those_others(self, text: str) -> None:
+        assert meant(text, self.PAGES) == ["Team"]
+
+    def test_any_but_one_is_not_that_one(self) -> None:
+        assert meant("any page but the home one", self.PAGES) == []
+
+    def test_a_new_sentence_after_but_leaves_nothing_out(self) -> None:
+        assert "Home" in meant("I like every page but the home one is slow", self.PAGES)
+
+    @pytest.mark.parametrize("text", ["that one, not the first", "not the first, that one"])
+    def test_what_was_just_ruled_out_is_asked_about(self, text: str) -> None:
+        assert meant(text, in_mind(IMAGES)) == ["?", "river.jpg", "lake.jpg"]
+
+    def test_nothing_is_meant_when_the_only_one_is_ruled_out(self) -> None:
+        assert meant("that one, not the Home page", in_mind([HOME])) == []
+
+
+class TestAChineseNounThatNobodyKnows:
+    @pytest.mark.parametrize(
+        "text", ["退那个台灯", "那件衣服", "没有那个意思", "那些台灯", "把那个台灯退了", "那个台灯的价格"]
+    )
+    def test_it_means_nothing_behind_a_demonstrative(self, text: str) -> None:
+        answer = resolve(text, SITE)
+        assert (answer.verdict, answer.entities) == ("none", ())
+        assert "is known" in answer.why
+
+    @pytest.mark.parametrize(
+        "text", ["删除那个", "那个很好看", "这个怎么样", "把这个打印出来", "这个发布一下", "那个删了吧", "这个可以吗"]
+    )
+    def test_a_verb_or_an_adjective_is_no_noun(self, text: str) -> None:
+        assert meant(text) == ["About Us"]
+
+    def test_it_is_told_whole(self) -> None:
+        assert resolve("那个功能不错", SITE).why == "no 功能 is known"
+
+    def test_a_name_behind_it_is_a_name(self) -> None:
+        assert meant("退那个台灯", in_mind([a("item", "台灯")], [HOME])) == ["台灯"]
+
+    def test_what_describes_is_looked_for_in_names(self) -> None:
+        coats = in_mind([a("coat", "红色"), a("coat", "蓝色")], [HOME])
+        assert meant("要那件蓝色的", coats) == ["蓝色"]
+        assert meant("要那件绿色的", in_mind([ABOUT])) == ["?", "About Us"]
+
+
+@pytest.mark.parametrize(
+    "text", ["关于我们页面", "打开关于我们页面", "打开设置页面", "删除联系我们页面", "那个定价页面"]
+)
+def test_chinese_words_that_could_be_a_name_are_not_dropped(text: str) -> None:
+    assert meant(text, in_mind([ABOUT], [CONTACT])) == ["?", "Contact", "About Us"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("把第一张图放到 About Us 页面", ["mountain.jpg"]),
+        ("把第一张图放到About Us页面", ["mountain.jpg"]),
+        ("把第一张图设为 About Us 页面的封面", ["mountain.jpg"]),
+        ("把 Contact 页面的标题改掉", ["Contact"]),
+    ],
+)
+def test_what_ba_marks_is_what_it_is_about(text: str, names: list[str]) -> None:
+    assert meant(text) == names
+
+
+def test_the_target_of_ba_stays_among_the_references() -> None:
+    answer = resolve("把第一张图放到 About Us 页面", SITE)
+    assert [r.entity and r.entity.name for r in answer.references] == ["mountain.jpg", "About Us"]
+
+
+@pytest.mark.parametrize("text", ["the previous one", "上一个"])
+def test_the_previous_one_is_not_in_the_list_that_was_just_shown(text: str) -> None:
+    assert meant(text, in_mind(IMAGES)) == ["?", "mountain.jpg", "river.jpg", "lake.jpg"]
+    assert meant(text, in_mind([a("image", "sea.jpg")], IMAGES)) == ["sea.jpg"]
+
+
+def test_an_id_that_was_never_seen_is_said() -> None:
+    answer = resolve("delete page-99", SITE)
+    assert (answer.verdict, answer.why) == ("none", "page-99 was never seen")

@@ -1,0 +1,37 @@
+"""Slips of a hand, counted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.entities.edit_distance import slips
+
+words = st.text(alphabet="abc#1", max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [("about", "about", 0), ("about", "abuot", 1), ("W123", "#W123", 1), ("kitten", "sitting", 3), ("", "ab", 2)],
+)
+def test_each_slip_counts_once(one: str, other: str, count: int) -> None:
+    assert slips(one, other, most=5) == count
+
+
+@given(one=words, other=words, most=st.integers(0, 4))
+def test_a_narrow_band_tells_the_same_as_a_wide_one_up_to_its_limit(one: str, other: str, most: int) -> None:
+    assert slips(one, other, most=most) == min(slips(one, other, most=20), most + 1)
+
+
+@given(one=words, other=words)
+def test_it_is_as_far_there_as_back(one: str, other: str) -> None:
+    assert slips(one, other, most=9) == slips(other, one, most=9)
+    assert (slips(one, other, most=9) == 0) == (one == other)
+
+
+@given(word=st.text(alphabet="abc", min_size=2, max_size=8), place=st.integers(0, 6))
+def test_a_swap_of_neighbours_is_one_slip(word: str, place: int) -> None:
+    at = place % (len(word) - 1)
+    swapped = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    assert slips(word, swapped, most=2) == int(word != swapped)

@@ -1,0 +1,341 @@
+"""Which ids in a call were seen before, and which an unknown one may have been meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from builders import an_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.entities import EntitiesLeft, EntitiesSeen, EntityPart, EntitySighting
+from inmind.entities.grounding import MOST_COMPARED, MOST_NEAREST, CallCheck, Told, check_call
+from inmind.entities.window import Entities
+
+pytestmark = pytest.mark.spec("B8")
+
+LAMP = EntityPart("item", "11112222", "Desk Lamp")
+ORDER = EntitySighting("order", "#W2378156", parts=(LAMP,))
+USER = EntitySighting("user", "yusuf_rossi_9620", "Yusuf Rossi")
+PAGE = EntitySighting("page", "page-123", "About Us")
+GONE = EntitySighting("page", "page-666", "Old News")
+
+
+def in_mind(*things: EntitySighting) -> Entities:
+    return Entities().apply(an_event(EntitiesSeen(things)))
+
+
+SHOP = in_mind(ORDER, USER, PAGE)
+
+
+def checked(arguments: Any, entities: Entities = SHOP, tool: str = "update_order", **known: Any) -> CallCheck:
+    return check_call(tool, arguments, entities, **known)
+
+
+def standing(arguments: Any, entities: Entities = SHOP, **known: Any) -> str:
+    [finding] = checked(arguments, entities, **known).findings
+    return finding.standing
+
+
+def never() -> Any:
+    raise AssertionError("nobody had to ask")
+
+
+def told(**words: str) -> Callable[[], Told]:
+    return lambda: Told(**words)
+
+
+def test_an_id_in_mind_is_held_as_a_thing_and_as_a_part() -> None:
+    check = checked({"order_id": "#W2378156", "item_ids": ["11112222"]}, told=never, elsewhere=never)
+    assert [(f.path, f.standing) for f in check.findings] == [("order_id", "held"), ("item_ids[0]", "held")]
+    assert check.ok
+
+
+def test_an_id_that_left_the_window_is_known() -> None:
+    left = SHOP.apply(an_event(EntitiesLeft((ORDER,)), 2))
+    assert standing({"order_id": "#W2378156"}, left, told=never, elsewhere=never) == "known"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"people": "cancel #W9999999 please"}, "was said by a person"),
+        ({"people": "cancel W9999999 please"}, "was said by a person"),
+        ({"operator": "the example order is #W9999999"}, "was said by the operator"),
+        ({"tools": '{"note": "see #W9999999."}'}, "stands in what a tool answered"),
+    ],
+    ids=["a person", "a person who leaves out the #", "the operator", "a tool"],
+)
+def test_an_id_that_was_only_said_is_heard_and_the_finding_says_from_whom(words: dict[str, str], why: str) -> None:
+    [finding] = checked({"order_id": "#W9999999"}, told=told(**words)).findings
+    assert (finding.standing, finding.why) == ("heard", f"#W9999999 {why}")
+
+
+@pytest.mark.parametrize("whose", ["people", "operator", "tools"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("#W639052", "order #W6390527"), ("39052", "order #W6390527"), ("838450784", '"item_id": "8384507844"')],
+)
+def test_a_piece_of_what_was_said_was_not_said(given: str, said: str, whose: str) -> None:
+    assert standing({"order_id": given}, told=told(**{whose: said})) == "unknown"
+
+
+@pytest.mark.parametrize("given", ["90210", 42, "Desk", "olivedo"])
+def test_a_small_number_or_a_name_is_heard_from_people_and_not_from_tools(given: str | int) -> None:
+    said = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
+    assert standing({"item_id": given}, told=told(tools=said)) == "unknown"
+    assert standing({"item_id": given}, told=told(people=said)) == "heard"
+    assert standing({"item_id": given}, told=told(operator=said)) == "heard"
+
+
+@pytest.mark.parametrize("given", ["call", "people", "about"])
+def test_any_word_of_a_sentence_is_no_id(given: str) -> None:
+    assert standing({"item_id": given}, told=told(people="We call 42 people about it")) == "unknown"
+
+
+def test_a_long_number_is_heard_from_tools_too() -> None:
+    assert standing({"item_id": "8384507844"}, told=told(tools="8384507844 is in stock")) == "heard"
+
+
+def test_words_and_other_sessions_are_asked_last_and_once() -> None:
+    asked: list[str] = []
+
+    def words() -> Told:
+        asked.append("words")
+        return Told(people="#W5555555")
+
+    def elsewhere() -> list[Entities]:
+        asked.append("elsewhere")
+        return [in_mind(PAGE), in_mind(EntitySighting("order", "#W9999999"))]
+
+    def check(arguments: Any) -> list[str]:
+        return [f.standing for f in checked(arguments, told=words, elsewhere=elsewhere).findings]
+
+    assert check({"order_id": "#W2378156"}) == ["held"]
+    assert asked == []
+    assert check({"order_id": "#W5555555"}) == ["heard"]
+    assert asked == ["words"]
+    assert check({"order_ids": ["#W9999999", "#W8888888"], "user_id": "nobody_1"}) == [
+        "elsewhere",
+        "unknown",
+        "unknown",
+    ]
+    assert asked == ["words", "words", "elsewhere"]
+
+
+SEVENS = in_mind(
+    EntitySighting("page", "7", "Home"), EntitySighting("section", "hero", parts=(EntityPart("item", "42"),))
+)
+
+
+@pytest.mark.parametrize("out", [False, True], ids=["in mind", "beyond"])
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ({"page_id": 7}, True),
+        ({"landing_page_id": 7}, True),
+        ({"parent_id": 7}, True),
+        ({"user_id": 7}, False),
+        ({"section_id": "hero"}, True),
+        ({"block_id": "hero"}, True),
+        ({"user_id": "hero"}, False),
+        ({"product_id": 42}, True),
+        ({"order_id": 42}, False),
+    ],
+    ids=str,
+)
+def test_what_many_things_go_by_counts_with_its_type(arguments: dict[str, Any], meant: bool, out: bool) -> None:
+    left = EntitiesLeft((EntitySighting("page", "7"), EntitySighting("section", "hero")))
+    entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
+    [finding] = checked(arguments, entities, tool="update_page").findings
+    assert finding.standing == (("known" if out else "held") if meant else "unknown")
+    seen = standing(arguments, Entities(), tool="update_page", elsewhere=lambda: [entities])
+    assert seen == ("elsewhere" if meant else "unknown")
+
+
+def test_a_small_number_of_another_type_is_said_to_be_one() -> None:
+    [finding] = checked({"user_id": 7}, SEVENS, tool="get_user").unknown
+    assert finding.why == "7 was seen as a page, not as a user"
+
+
+def test_two_things_with_one_small_number_are_told_apart() -> None:
+    entities = in_mind(EntitySighting("page", "7", "Home")).apply(
+        an_event(EntitiesSeen((EntitySighting("order", "7", how="deleted"),)), 2)
+    )
+    assert standing({"page_id": 7}, entities) == "held"
+    assert standing({"order_id": 7}, entities) == "deleted"
+    assert standing({"user_id": 7}, entities) == "unknown"
+
+
+def test_who_fills_a_role_goes_by_the_id_of_a_user() -> None:
+    assert standing({"assignee_id": 3}, in_mind(EntitySighting("user", "3", "Ada"))) == "held"
+
+
+def test_a_tool_without_a_noun_says_no_type() -> None:
+    assert standing({"id": 7}, SEVENS, tool="approve") == "held"
+    assert standing({"id": 7}, SEVENS, tool="get_user") == "unknown"
+
+
+def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
+    check = checked({"order_id": "#X0000001"})
+    assert not check.ok
+    assert [finding.id for finding in check.unknown] == ["#X0000001"]
+    assert check.unknown[0].nearest == ()
+    assert "never seen" in str(check)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ({"order_id": "W2378156"}, "#W2378156"),
+        ({"order_id": "#w2378156"}, "#W2378156"),
+        ({"order_id": "#W2387156"}, "#W2378156"),
+        ({"order_id": "#W237815"}, "#W2378156"),
+        ({"order_id": "order-W2378156"}, "#W2378156"),
+        ({"user_id": "yusuf_rosi_9620"}, "yusuf_rossi_9620"),
+        ({"user_id": "Yusuf Rossi"}, "yusuf_rossi_9620"),
+        ({"page_id": "page_123"}, "page-123"),
+    ],
+    ids=["prefix", "case", "swapped", "too short", "its type in front", "letter left out", "name for id", "separator"],
+)
+def test_the_id_that_was_meant_is_the_nearest(arguments: dict[str, str], meant: str) -> None:
+    [finding] = checked(arguments).unknown
+    assert finding.nearest[0].id == meant
+    assert meant in finding.why
+
+
+@pytest.mark.parametrize("given", ["W2378156", "#w2378156", "w2378156"])
+def test_another_spelling_of_what_a_tool_showed_is_unknown_though_a_person_used_it(given: str) -> None:
+    shown = EntitySighting("order", "#W2378156", action="get")
+    many = [EntitySighting("order", f"#V{n:07}") for n in range(MOST_COMPARED)]
+    entities = in_mind(shown).apply(an_event(EntitiesSeen(tuple(many)), 2))
+    [finding] = checked({"order_id": given}, entities, told=told(people=f"cancel {given}")).unknown
+    assert finding.nearest[0].id == "#W2378156"
+
+
+def test_a_short_id_in_small_letters_has_the_right_one_as_its_nearest() -> None:
+    [finding] = checked({"order_id": "#w2"}, in_mind(EntitySighting("order", "#W2"))).unknown
+    assert finding.nearest[0].id == "#W2"
+
+
+def test_a_number_that_a_person_wrote_with_a_hash_may_be_used_without() -> None:
+    mentioned = in_mind(EntitySighting("issue", "#1234", how="used"))
+    assert standing({"issue_id": 1234}, mentioned, told=told(people="close issue #1234")) == "heard"
+
+
+def test_of_two_as_near_the_one_of_the_right_type_comes_first() -> None:
+    entities = in_mind(EntitySighting("invoice", "A-1002"), EntitySighting("order", "A-1003"))
+    [finding] = checked({"order_id": "A-1001"}, entities).unknown
+    assert [part.id for part in finding.nearest] == ["A-1003", "A-1002"]
+
+
+def test_a_deleted_thing_is_a_finding() -> None:
+    entities = in_mind(PAGE, GONE).apply(
+        an_event(EntitiesSeen((EntitySighting("page", "page-666", how="deleted"),)), 2)
+    )
+    check = checked({"page_id": "page-666"}, entities, tool="publish_page")
+    assert (check.findings[0].standing, check.ok) == ("deleted", False)
+    assert "Old News" in check.findings[0].why
+    assert check.unknown == ()
+
+
+def test_an_id_of_another_type_is_said_to_be() -> None:
+    [finding] = checked({"user_id": "#W2378156"}).findings
+    assert finding.standing == "held"
+    assert "another type: order, not user" in finding.why
+
+
+def test_a_key_that_names_a_role_is_no_other_type() -> None:
+    [finding] = checked({"assignee_id": "yusuf_rossi_9620"}).findings
+    assert finding.why == "yusuf_rossi_9620 is in mind"
+
+
+def test_a_path_may_be_new() -> None:
+    check = checked({"path": "src/new_module.py"}, tool="write_file")
+    assert (check.findings[0].standing, check.ok) == ("new", True)
+
+
+def test_an_address_may_be_new_and_is_called_by_its_article() -> None:
+    [finding] = checked({"user_id": "new@example.com"}).findings
+    assert (finding.standing, finding.why) == ("new", "new@example.com was never seen; an email may be new")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("create_page", {"id": "page-999"}, "new"),
+        ("cms_createPage", {"pageId": "page-999"}, "new"),
+        ("register_user", {"user_id": "ada_1"}, "new"),
+        ("add_user", {"id": "ada_1"}, "new"),
+        ("add_item", {"item_id": "99998888"}, "unknown"),
+        ("create_order", {"user_id": "nobody_1234"}, "unknown"),
+        ("create_order", {"items": [{"id": "99998888"}]}, "unknown"),
+        ("update_page", {"id": "page-999"}, "unknown"),
+        ("pay_invoice", {"request_id": "r-1234"}, "new"),
+        ("pay_invoice", {"client_request_id": "r-1234"}, "new"),
+        ("pay_invoice", {"idempotency_key": "r-1234"}, "new"),
+        ("approve_request", {"request_id": "r-1234"}, "unknown"),
+        ("create_order", {"client_order_id": "my-1"}, "new"),
+        ("placeOrder", {"newClientOrderId": "my-1"}, "new"),
+        ("cancel_order", {"client_order_id": "my-1"}, "unknown"),
+        ("create_order", {"client_id": "c-1234"}, "unknown"),
+    ],
+    ids=str,
+)
+def test_what_the_caller_chooses_may_be_new(tool: str, arguments: dict[str, Any], expected: str) -> None:
+    assert standing(arguments, tool=tool) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "number", "expected"),
+    [
+        ("merge_pr", 12, ["held"]),
+        ("merge_pr", "12", ["held"]),
+        ("merge_pr", 14, ["unknown"]),
+        ("list_prs", 14, []),
+        ("create_pr", 14, []),
+        ("order_item", 14, []),
+        ("get_page", 14, []),
+        ("roll", 14, []),
+    ],
+)
+def test_a_plain_number_is_an_id_where_it_says_which_one(tool: str, number: int | str, expected: list[str]) -> None:
+    entities = in_mind(EntitySighting("pr", "12", "Fix login"), EntitySighting("pr", "13", "Bump deps"))
+    assert [f.standing for f in checked({"number": number}, entities, tool=tool).findings] == expected
+
+
+def test_a_check_is_true_where_the_call_is_ok() -> None:
+    assert checked({"order_id": "#W2378156"})
+    assert not checked({"order_id": "#X0000001"})
+
+
+def test_a_call_without_ids_is_ok() -> None:
+    check = checked({"query": "lamps under 50 dollars", "limit": 10})
+    assert (check.findings, check.ok) == ((), True)
+    assert str(check) == "update_order: no ids among the arguments"
+
+
+def test_many_unknown_ids_beside_many_known_ones_end() -> None:
+    entities = in_mind(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
+    check = checked({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)
+    assert len(check.unknown) == 300
+    assert all(len(finding.nearest) <= MOST_NEAREST for finding in check.unknown)
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["id", "order_id", "user_ids", "path", "x"]), inner)
+    ),
+)
+WORDS = st.builds(Told, operator=st.text(), people=st.text(), tools=st.text())
+
+
+@given(arguments=JSON, tool=st.text(), words=WORDS)
+def test_any_arguments_get_an_answer(arguments: Any, tool: str, words: Told) -> None:
+    check = check_call(tool, arguments, SHOP, told=lambda: words)
+    assert str(check)
+    assert check.ok or check.unknown
+    assert all(finding.why for finding in check.findings)

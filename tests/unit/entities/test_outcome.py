@@ -1,0 +1,114 @@
+"""A call that failed is known by what its answer says of itself, and by nothing that it merely speaks of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.entities.outcome import failed
+from inmind.entities.parse_result import is_object
+
+pytestmark = pytest.mark.spec("B4", "F5")
+
+FAILURES: list[Any] = [
+    {"error": "permission denied"},
+    {"error": {"message": "quota", "code": 7}},
+    {"success": False},
+    {"ok": False, "reason": "locked"},
+    {"isError": True, "content": [{"type": "text", "text": "EACCES"}]},
+    {"status": "error", "message": "no"},
+    {"exit_code": 1, "stdout": "", "stderr": "boom"},
+    {"returncode": 2},
+    {"output": "context not found", "metadata": {"exit_code": 1}},
+]
+SUCCESSES: list[Any] = [
+    {"exit_code": 0, "stderr": "warning: error: is a word"},
+    {"exit_code": False},
+    {"error": None, "id": "page-1"},
+    {"orders": [{"id": "o-1", "status": "error"}, {"id": "o-2", "error": "declined"}]},
+    [{"id": "o-1", "status": "error", "exit_code": 1}],
+    {"id": "build-7", "branch": "main", "status": "failed", "exit_code": 1},
+    {"page": {"id": "p-1", "ok": False}},
+    {"data": {"page": {"id": "p-1"}}, "errors": [{"message": "no author"}]},
+]
+
+
+def as_content(value: Any) -> Any:
+    return [{"type": "text", "text": json.dumps(value)}]
+
+
+def as_mcp(value: Any) -> Any:
+    return json.dumps({"content": as_content(value)})
+
+
+WRITTEN: list[Callable[[Any], Any]] = [lambda value: value, json.dumps, repr, as_content, as_mcp]
+"""The ways in which one answer reaches us."""
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("answer", FAILURES)
+def test_a_failure_is_one_whichever_way_it_is_written_down(answer: Any, written: Callable[[Any], Any]) -> None:
+    assert failed(written(answer))
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("answer", SUCCESSES)
+def test_what_an_answer_holds_may_have_failed_and_the_call_has_not(answer: Any, written: Callable[[Any], Any]) -> None:
+    assert not failed(written(answer))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Exit code 1\nFAILED tests/x.py::y",
+        "Exit code: 127",
+        "Command exited with code 2",
+        "Process failed with exit status 1: no such file",
+        "<tool_use_error>String to replace not found in file.</tool_use_error>",
+        "<error>locked</error>",
+        "HTTP 500",
+        "HTTP/1.1 403 Forbidden",
+        "npm ERR! missing script: build",
+        "success: false\nmessage: disk full",
+    ],
+)
+def test_a_failure_in_words_is_told_by_how_it_begins(text: str) -> None:
+    assert failed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Exit code 0\nerror: a word in the output",
+        "Exit code: 0",
+        "exit codes 1 to 3 mean trouble",
+        "Status 3 of 4 is done",
+        "The code 1 stands for red.",
+        "HTTP 200",
+        "HTTP 404 pages are in errors.md",
+        "- <error> is the root of such a document",
+        "12 passed, 1 failed",
+    ],
+)
+def test_words_that_only_speak_of_failure_are_none(text: str) -> None:
+    assert not failed(text)
+
+
+@given(st.sampled_from([*FAILURES, *SUCCESSES]), st.lists(st.sampled_from([json.dumps, as_content]), max_size=3))
+def test_wrapping_an_answer_changes_nothing_about_it(answer: Any, wrappings: list[Callable[[Any], Any]]) -> None:
+    wrapped = answer
+    for written in wrappings:
+        wrapped = written(wrapped)
+    assert failed(wrapped) == failed(answer)
+
+
+@pytest.mark.parametrize("answer", [one for one in (*FAILURES, *SUCCESSES) if is_object(one)])
+def test_yaml_says_what_an_object_of_its_pairs_says(answer: dict[str, Any]) -> None:
+    plain = {key: value for key, value in answer.items() if not isinstance(value, dict | list)} | {"at": "noon"}
+    text = "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value)}" for key, value in plain.items())
+    assert failed(text) == failed(plain)

@@ -1,0 +1,115 @@
+"""What a tool answered, whichever way it was written down; and whether it says that it failed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import json_values
+
+from inmind.entities.outcome import failed
+from inmind.entities.parse_result import MOST_JSON, MOST_YAML, read
+
+pytestmark = pytest.mark.spec("B4")
+
+
+@given(json_values().filter(lambda value: isinstance(value, dict | list)))
+def test_json_in_a_string_is_what_it_was(value: Any) -> None:
+    assert read(json.dumps(value)) == read(value)
+
+
+PRINTED: list[tuple[str, Any]] = [
+    ("a: 1\nb: two", {"a": 1, "b": "two"}),
+    ("- a\n- b", ["a", "b"]),
+    ("- id: 1\n  tags:\n  - x\n  - y\n- id: 2\n  tags: []", [{"id": 1, "tags": ["x", "y"]}, {"id": 2, "tags": []}]),
+    ("a:\n  b:\n    c: true\nd: null", {"a": {"b": {"c": True}}, "d": None}),
+    ("a: 'it''s one\n\n  line'\nb: 2", {"a": "it's one  line", "b": 2}),
+    ('a: "x: y\\tz"\nb: 1.5', {"a": "x: y\tz", "b": 1.5}),
+    ("text: |\n  one\n  two\nid: p-1", {"text": "one\ntwo", "id": "p-1"}),
+    ("a plain: text that\n  goes on\nb: 1", {"a plain": "text that goes on", "b": 1}),
+    ("ada@example.com: rw\nbob@example.com: r", {"ada@example.com": "rw", "bob@example.com": "r"}),
+    ("'34': x\n'35': y", {"34": "x", "35": "y"}),
+    ("- - a\n  - b\n- - c", [["a", "b"], ["c"]]),
+    ("ids: [a, b]\nnone: {}", {"ids": ["a", "b"], "none": {}}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), PRINTED)
+def test_yaml_as_tools_print_it_is_read(text: str, value: Any) -> None:
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Dear Ada,\nI have: nothing to say.\nBye\n",
+        "The result is 12.",
+        "{not json",
+        "[1, 2",
+        '"unfinished',
+        "{}}",
+        "",
+        "\n",
+        "- ",
+        "Note: this is one sentence.\nAnd this is another one that is no pair.",
+    ],
+)
+def test_words_stay_words(prose: str) -> None:
+    assert read(prose) == prose
+
+
+def test_a_python_literal_is_read_and_nothing_is_run() -> None:
+    assert read("{'id': 'p-1', 'live': True, 'none': None}") == {"id": "p-1", "live": True, "none": None}
+    assert read("[print('x')]") == "[print('x')]"
+    assert read("{'a': b'bytes'}") == "{'a': b'bytes'}"
+
+
+def test_content_blocks_are_read_through() -> None:
+    assert read([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]) == "one\ntwo"
+    assert read([{"type": "text", "text": "[1]"}, {"type": "image", "data": "…"}]) == [1]
+    assert read({"content": [{"type": "text", "text": "{}"}], "structuredContent": {"id": "p-1"}}) == {"id": "p-1"}
+
+
+def test_an_object_that_only_looks_like_content_is_an_object() -> None:
+    sections = [{"type": "text", "text": "Hello", "id": "sec-1"}]
+    assert read(sections) == sections
+    page = {"id": "page-1", "content": [{"type": "text", "text": "Hello"}]}
+    assert read(page) == page
+
+
+def test_reading_stops_at_a_size_and_at_a_depth() -> None:
+    large = "[" + "1," * (MOST_JSON // 2) + "1]"
+    assert read(large) == large
+    assert read("a: 1\n" * MOST_YAML) == "a: 1\n" * MOST_YAML
+    nested: Any = "x"
+    for _ in range(12):
+        nested = json.dumps([{"type": "text", "text": nested}])
+    assert isinstance(read(nested), str)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000, "- " * 10_000 + "x"]
+)
+def test_what_is_too_deep_is_left_alone(text: str) -> None:
+    assert read(text) is not None
+
+
+@given(st.text())
+def test_no_text_makes_reading_fail(text: str) -> None:
+    read(text)
+    failed(text)
+
+
+@given(st.lists(st.sampled_from(["- ", "a:", " ", "  ", "\n", "'", '"', "|", "x", "1", "[", "]", "# ", "---", ": "])))
+def test_no_broken_yaml_makes_reading_fail(pieces: list[str]) -> None:
+    read("".join(pieces))
+
+
+def test_a_long_text_that_is_nearly_yaml_takes_no_longer_than_its_length() -> None:
+    """Would hang, not fail, if a line were looked at more than once for each line."""
+    read("a: 'open\n" + "b: still\n" * 20_000)
+    read("- 'open\n" * 20_000)
+    read(("a: " + " " * 50 + "b\n") * 3_000)

@@ -1,0 +1,165 @@
+"""The window as a host keeps it: every version comes back, and what does not fit is refused whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from builders import a_page, an_event, in_mind
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import things
+
+from inmind import Entity
+from inmind.core.events.entities import EntitiesRestored, EntityPart, EntitySighting
+from inmind.entities.entity import MOST_PARTS
+from inmind.entities.serialize import VERSION, deserialize, serialize, thing_from
+from inmind.entities.window import Entities
+from inmind.errors import InvalidInput
+
+pytestmark = pytest.mark.spec("B9")
+
+
+def restored(data: Any) -> Entities:
+    return Entities().apply(an_event(EntitiesRestored(deserialize(data))))
+
+
+def known(entities: Entities) -> list[tuple[Any, ...]]:
+    """All of a thing but when and by which event it came here."""
+    return [
+        (e.key, e.name, e.aliases, e.parent, e.action, e.deleted, e.pinned, e.parts, e.parts_left_out) for e in entities
+    ]
+
+
+@given(st.lists(things(), max_size=10))
+def test_what_was_serialized_comes_back_through_json(seen: list[EntitySighting]) -> None:
+    entities = in_mind(*seen)
+    data = json.loads(json.dumps(serialize(entities)))
+    assert data["version"] == VERSION
+    assert known(restored(data)) == known(entities)
+
+
+def test_what_was_only_listed_is_said_to_be_and_what_is_dead_is_dead() -> None:
+    listed, dead = a_page("page-1", how="listed"), a_page("page-2", how="listed")
+    entities = in_mind(listed, dead, a_page("page-2", how="deleted"), a_page("page-3"))
+    assert {thing.id: thing.how for thing in deserialize(serialize(entities))} == {
+        "page-1": "listed",
+        "page-2": "deleted",
+        "page-3": "seen",
+    }
+
+
+def test_the_parts_that_a_thing_has_no_place_for_are_still_counted() -> None:
+    items = tuple(EntityPart("item", f"item-{n}", beside=n % 2 == 1) for n in range(MOST_PARTS + 5))
+    entities = in_mind(EntitySighting("order", "#W1234567", parts=items))
+    assert entities[0].parts_left_out == 5
+    assert known(restored(serialize(entities))) == known(entities)
+
+
+@pytest.mark.parametrize("field", ["id", "type"])
+@pytest.mark.parametrize("hidden", ["\x00", "\x07", "\x1b", "\x7f", "\x9b"], ids=ascii)
+def test_control_characters_are_refused_in_what_a_thing_goes_by(field: str, hidden: str) -> None:
+    thing = {"id": "page-1", "type": "page", field: f"pa{hidden}ge"}
+    for refuse in (lambda: deserialize({"entities": [thing]}), lambda: thing_from(thing, "data.entities[0]")):
+        with pytest.raises(InvalidInput) as refused:
+            refuse()
+        assert refused.value.field == f"data.entities[0].{field}"
+    with pytest.raises(InvalidInput):
+        deserialize({"entities": [{"id": "x", "type": "page", "parts": [{"id": "y", "type": "item", field: hidden}]}]})
+
+
+def test_control_characters_are_left_out_of_what_a_thing_is_called() -> None:
+    names = {
+        "name": "Ho\x00me",
+        "aliases": ["St\x1bart", "\x07"],
+        "parts": [{"id": "i", "type": "item", "name": "L\x00"}],
+    }
+    [thing] = deserialize({"entities": [{"id": "page-1", "type": "page", **names}]})
+    assert (thing.name, thing.aliases, thing.parts) == ("Home", ("Start",), (EntityPart("item", "i", "L"),))
+
+
+def test_the_oldest_version_is_id_name_and_type() -> None:
+    data = {
+        "entities": [{"id": "page-123", "name": "About Us", "type": "page"}, {"id": "p-2", "type": "page"}],
+        "version": 1,
+    }
+    assert [(e.id, e.name) for e in restored(data)] == [("page-123", "About Us"), ("p-2", "p-2")]
+    del data["version"]
+    assert [e.id for e in restored(data)] == ["page-123", "p-2"]
+
+
+def test_an_id_may_have_been_a_number_and_what_is_there_twice_stands_where_it_first_stood() -> None:
+    things = deserialize(
+        {"entities": [{"id": 7, "type": "page", "name": "New"}, {"id": "7", "type": "page", "name": "Old"}]}
+    )
+    assert things == (EntitySighting("page", "7", "New"),)
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        (None, "data"),
+        ("[]", "data"),
+        ([], "data"),
+        ({"version": VERSION + 1, "entities": []}, "data.version"),
+        ({"version": 0, "entities": []}, "data.version"),
+        ({"version": "1", "entities": []}, "data.version"),
+        ({"version": True, "entities": []}, "data.version"),
+        ({"version": 1}, "data.entities"),
+        ({"entities": {"id": "x"}}, "data.entities"),
+        ({"entities": ["page-123"]}, "data.entities[0]"),
+        ({"entities": [{"type": "page"}]}, "data.entities[0].id"),
+        ({"entities": [{"id": "", "type": "page"}]}, "data.entities[0].id"),
+        ({"entities": [{"id": "x", "type": "page"}, {"id": "y"}]}, "data.entities[1].type"),
+        ({"entities": [{"id": "x\ny", "type": "page"}]}, "data.entities[0].id"),
+        ({"entities": [{"id": "x\u2028y", "type": "page"}]}, "data.entities[0].id"),
+        ({"entities": [{"id": "\ud800", "type": "page"}]}, "data.entities[0].id"),
+        ({"entities": [{"id": "x" * 501, "type": "page"}]}, "data.entities[0].id"),
+        ({"entities": [{"id": "x", "type": "page", "name": ["x"]}]}, "data.entities[0].name"),
+        ({"entities": [{"id": "x", "type": "page", "parent": "page"}]}, "data.entities[0].parent"),
+        ({"entities": [{"id": "x", "type": "page", "parent": ["page"]}]}, "data.entities[0].parent"),
+        ({"entities": [{"id": "x", "type": "page", "aliases": "Old"}]}, "data.entities[0].aliases"),
+        ({"entities": [{"id": "x", "type": "page", "aliases": [1.5]}]}, "data.entities[0].aliases"),
+        ({"entities": [{"id": "x", "type": "page", "parts": [7]}]}, "data.entities[0].parts[0]"),
+        ({"entities": [{"id": "x", "type": "page", "parts_left_out": -1}]}, "data.entities[0].parts_left_out"),
+        ({"entities": [{"id": "x", "type": "page", "parts_left_out": "2"}]}, "data.entities[0].parts_left_out"),
+        ({"entities": [{"id": "x", "type": "page", "parts": [{"id": "y"}]}]}, "data.entities[0].parts[0].type"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_by_field(data: Any, field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        deserialize(data)
+    assert refused.value.field == field
+
+
+def test_an_entity_that_a_host_hands_in_is_taken_with_all_that_it_says() -> None:
+    entity = Entity(
+        "p-1", "page", "New", aliases=("Old",), parent=("site", "s-1"), parts=(EntityPart("item", "i-1", "Lamp"),)
+    )
+    seen = thing_from(entity, "entity")
+    assert (seen.name, seen.aliases, seen.parent, seen.parts) == ("New", ("Old",), ("site", "s-1"), entity.parts)
+    assert thing_from({"id": "page-123", "type": "page", "name": "About Us"}, "entity") == a_page()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({"title": "Foo"}, "Foo"), ({"name": "Foo", "title": "Bar"}, "Foo"), ({"label": 7}, ""), ({}, "")],
+    ids=["title", "name and title", "no text", "none"],
+)
+def test_an_object_that_a_host_hands_in_has_its_name_under_any_usual_key(given: dict[str, Any], name: str) -> None:
+    assert thing_from({"id": "page-1", "type": "page", **given}, "entity").name == name
+
+
+def test_what_a_host_speaks_of_is_not_one_of_a_list() -> None:
+    assert thing_from(Entity("p-1", "page", listed=True), "entity").how == "seen"
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [Entity("", "page"), Entity("p\n1", "page"), Entity("p-1", ""), Entity("p-1", "page", aliases=("a\nb",))],
+)
+def test_an_entity_that_does_not_fit_is_refused(entity: Entity) -> None:
+    with pytest.raises(InvalidInput):
+        thing_from(entity, "entity")

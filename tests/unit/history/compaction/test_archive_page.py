@@ -1,0 +1,132 @@
+"""An archive has every message, complete and as it was said, at the lines that its stub names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from builders import a_call, a_line, a_result, assistant, user
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import said
+
+from inmind.core.encoding import digest_of, to_json
+from inmind.core.messages import Said
+from inmind.documents.document import MOST_BYTES, lines_read
+from inmind.history import ConversationEntry
+from inmind.history.compaction.archive_page import MOST_IN_PAGE, Page, free_path, pages
+
+PATH = "archive/001-orders.md"
+
+
+def entries(*wires: dict[str, Any]) -> list[ConversationEntry]:
+    return a_line(wires)[:]
+
+
+def an_entry(seq: int, one: Said) -> ConversationEntry:
+    return ConversationEntry(seq, f"session/s#{seq}", one.format, one.wire, digest_of(one.wire))
+
+
+def a_page(*wires: dict[str, Any], before: str = "") -> Page:
+    (page,) = pages(entries(*wires), title="Orders", path=PATH, before=before)
+    return page
+
+
+def lines_of(page: Page, seq: int) -> list[str]:
+    first, last = page.lines[seq]
+    return lines_read(page.text)[first - 1 : last]
+
+
+@pytest.mark.spec("E3")
+def test_a_page_says_what_it_is_and_then_every_message_under_its_number() -> None:
+    page = a_page(user("Where is it?"), a_call("c1", "get_order", '{"id": 7}'), a_result("c1", "shipped\ntoday"))
+    assert page.text == (
+        "# Orders\n\n3 messages\n\n"
+        "## 1: user\n\nWhere is it?\n\n"
+        '## 2: assistant\n\ncalls get_order (c1):\n{"id": 7}\n\n'
+        "## 3: tool\n\nanswers (c1):\nshipped\ntoday\n"
+    )
+
+
+@pytest.mark.spec("E3")
+def test_a_message_takes_the_lines_that_its_stub_names() -> None:
+    page = a_page(user("one\n\ntwo\n"), assistant(""), user("three"))
+    assert lines_of(page, 1) == ["## 1: user", "", "one", "", "two", ""]
+    assert lines_of(page, 3) == ["## 3: user", "", "three"]
+
+
+@pytest.mark.spec("E3")
+def test_what_is_no_text_is_there_as_it_came() -> None:
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}
+    assert to_json(picture) in a_page(picture).text
+
+
+@pytest.mark.spec("E3")
+def test_a_page_that_is_there_goes_on() -> None:
+    page = a_page(user("and this"), before="# Notes\n\nmine\n")
+    assert page.text.startswith("# Notes\n\nmine\n\n# Orders\n")
+    assert lines_of(page, 1) == ["## 1: user", "", "and this"]
+
+
+@pytest.mark.spec("E3")
+def test_a_long_conversation_goes_on_in_further_pages_and_loses_nothing() -> None:
+    halves = [user("a" * (MOST_IN_PAGE - 500)), user("长" * (MOST_IN_PAGE // 2))]
+    made = pages(entries(*halves), title="Orders", path=PATH)
+    assert [page.path for page in made] == [PATH, "archive/001-orders-2.md", "archive/001-orders-3.md"]
+    assert all(len(page.text.encode()) < MOST_BYTES for page in made)
+    assert "".join(page.text for page in made).count("长") == MOST_IN_PAGE // 2
+    assert "Goes on from archive/001-orders.md." in made[1].text
+
+
+@pytest.mark.spec("E3")
+@given(st.lists(said(), min_size=1, max_size=8))
+def test_every_line_that_is_named_begins_its_message(messages: list[Said]) -> None:
+    made = pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
+    (page,) = made
+    for number, one in enumerate(messages, start=1):
+        found = lines_of(page, 3 * number)
+        assert found[0] == f"## {3 * number}: {one.message.role}"
+        assert all(line in found for line in one.message.text.split("\n"))
+
+
+@pytest.mark.spec("F3")
+def test_archives_are_numbered_behind_those_there_are_and_named_by_what_they_are_about() -> None:
+    assert free_path("Add a hero section!", []) == "archive/001-add-a-hero-section.md"
+    assert (
+        free_path("关于 我们", ["archive/009-x.md", "archive/mine.md", "detail/900-y.md"]) == "archive/010-关于-我们.md"
+    )
+    assert free_path("…", ["archive/1000-x.md"]) == "archive/1001-conversation.md"
+
+
+@pytest.mark.spec("F3")
+@given(st.text(max_size=80))
+def test_whatever_it_is_about_its_name_is_a_plain_one(title: str) -> None:
+    name = free_path(title, []).removeprefix("archive/")
+    assert "/" not in name
+    assert not name.startswith(".")
+    assert len(name) <= 40
+
+
+SPELT = [
+    ("anthropic", {"role": "assistant", "content": "hello"}),
+    ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": "hello"}]}),
+    ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "shipped"}]}),
+    ("responses", {"role": "assistant", "content": "hello"}),
+    ("responses", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}),
+]
+
+
+@pytest.mark.spec("E3")
+@pytest.mark.parametrize(("format", "wire"), SPELT)
+def test_a_message_is_said_once_however_its_provider_spells_it(format: str, wire: dict[str, Any]) -> None:
+    (page,) = pages([ConversationEntry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH)
+    assert "as it came" not in page.text
+
+
+@pytest.mark.spec("E3")
+def test_a_piece_of_a_message_takes_its_last_line_too() -> None:
+    rows = "\n".join(f"row {number}" for number in range(MOST_IN_PAGE // 8))
+    made = pages(entries(user(rows)), title="Orders", path=PATH)
+    assert len(made) > 1
+    told = "".join(line for page in made for line in lines_of(page, 1))
+    assert told == f"## 1: user{rows}".replace("\n", "")

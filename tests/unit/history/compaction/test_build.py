@@ -1,0 +1,165 @@
+"""A compaction is one decision: the page, the stubs, what must survive, and the overview's own line about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from builders import a_call, a_result, an_event, assistant, user
+
+from inmind.core.events.base import Trust
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.session import Compacted, MessageAdded, RetainedItem
+from inmind.core.messages import FORMATS
+from inmind.core.tokens import estimator
+from inmind.documents.document import OVERVIEW, Document, Documents
+from inmind.documents.overview import template
+from inmind.documents.overview.event_log import Noted
+from inmind.errors import InvalidPath
+from inmind.history.compaction.build import Made, compaction
+from inmind.history.compaction.request import Wanted, archive_path
+from inmind.history.compaction.select import Leaving
+from inmind.history.compaction.spoken import spoken
+from inmind.history.history import History
+from inmind.history.token_meter import Meter
+
+METER = Meter(estimator())
+TALK = [
+    user("Move the shop. Never delete an order."),
+    a_call("c1", "list_orders"),
+    a_result("c1", '{"orders": [{"id": "order-7"}]}\n' + "row\n" * 300),
+    assistant("There are 300."),
+    user("And now?"),
+]
+
+
+def a_history(wires: Sequence[Mapping[str, Any]] = TALK) -> History:
+    history = History()
+    for seq, wire in enumerate(wires, start=1):
+        history = history.apply(an_event(MessageAdded(wire=wire), seq))
+    return history
+
+
+def made(
+    leaving: Leaving, history: History | None = None, *, pages: Mapping[str, str] | None = None, **wanted: Any
+) -> Made:
+    of = history or a_history()
+    texts = {OVERVIEW: template("en"), **(pages or {})}
+    documents = Documents({path: Document(text, 1, "session/s#1") for path, text in texts.items()})
+    said = [spoken(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in of.sent]
+    return compaction(
+        of, documents, said, leaving, Wanted(reason="asked", **wanted), noted=Noted(), language="en", meter=METER
+    )
+
+
+def compacted(one: Made) -> Compacted:
+    (what,) = [draft.payload for draft in one.drafts if isinstance(draft.payload, Compacted)]
+    return what
+
+
+def written(one: Made) -> dict[str, str]:
+    return {
+        draft.payload.path: draft.payload.text for draft in one.drafts if isinstance(draft.payload, DocumentWritten)
+    }
+
+
+WHOLE = Leaving(runs=((0, 1, 2, 3),))
+
+
+@pytest.mark.spec("E3")
+def test_what_leaves_is_on_a_page_and_the_overview_names_it() -> None:
+    one = made(WHOLE)
+    (path,) = compacted(one).archives
+    assert all(text in written(one)[path] for text in ("Move the shop.", "order-7", "There are 300."))
+    assert path in written(one)[OVERVIEW]
+    assert one.report.archives == (path,)
+
+
+@pytest.mark.spec("E3", "J5")
+def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
+    one = made(WHOLE)
+    upkeep = [draft.payload.upkeep for draft in one.drafts if isinstance(draft.payload, DocumentWritten)]
+    assert all(upkeep)
+    (event,) = (draft for draft in one.drafts if isinstance(draft.payload, Compacted))
+    assert event.trusted is Trust.DATA
+
+
+@pytest.mark.spec("E8")
+def test_what_must_survive_is_told_item_by_item_with_the_place_where_it_stands() -> None:
+    one = made(WHOLE, request=RetainedItem("request", "And now?", 5))
+    stand = {item.kind: item.where for item in one.report.items}
+    assert stand == {"goal": "memory", "request": "conversation"}
+    assert any("Never delete an order." in item.text for item in compacted(one).items)
+
+
+@pytest.mark.spec("E8")
+def test_a_rule_that_stands_in_what_is_still_sent_stands_there() -> None:
+    rule = "Never delete an order."
+    said_once = [user("Move the shop."), assistant("ok"), user(rule), assistant("ok"), user("And now?")]
+    for talk, where in ((said_once, "memory"), ([*said_once, assistant("ok"), user(rule)], "memory")):
+        one = made(WHOLE, a_history(talk))
+        assert [item.where for item in one.report.items if item.text == rule] == [where]
+        assert rule not in str(compacted(one).stubs)
+
+
+@pytest.mark.spec("E6")
+def test_a_tools_answer_leaves_and_its_call_does_not() -> None:
+    one = made(Leaving(outputs=frozenset([2])))
+    history = a_history().apply(an_event(compacted(one), 9))
+    assert [entry.seq for entry in history.sent] == [1, 2, 3, 4, 5]
+    assert [entry.stub for entry in history.sent] == [False, False, True, False, False]
+    assert history.sent[2].wire["tool_call_id"] == "c1"
+
+
+@pytest.mark.spec("B10")
+def test_an_id_that_would_stand_nowhere_is_named_in_the_stub() -> None:
+    one = made(WHOLE, ids=["order-7", "order-8"])
+    told = compacted(one).stubs[0].wires[0]["content"]
+    assert "order-7" in told
+    assert "order-8" not in told
+
+
+@pytest.mark.spec("E3")
+def test_the_report_counts_what_the_view_became_shorter_by() -> None:
+    history = a_history()
+    one = made(WHOLE)
+    after = history.apply(an_event(compacted(one), 9))
+    sizes = [sum(METER.message(entry) for entry in view.sent) for view in (history, after)]
+    assert one.report.tokens == sizes[0] - sizes[1] == compacted(one).tokens
+    assert one.report.messages == 4
+
+
+@pytest.mark.spec("E3")
+def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> None:
+    first = made(Leaving(outputs=frozenset([2])))
+    history = a_history().apply(an_event(compacted(first), 9))
+    second = made(WHOLE, history, pages=written(first))
+    (path,) = compacted(second).archives
+    assert "row\nrow" not in written(second)[path]
+    assert compacted(second).stubs[0].of == ((1, 4),)
+    assert compacted(first).archives[0] in compacted(second).stubs[0].wires[0]["content"]
+
+
+@pytest.mark.spec("E3", "E5")
+def test_a_stub_names_every_page_that_its_message_is_on() -> None:
+    history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *TALK])
+    what = compacted(made(Leaving(outputs=frozenset({2})), history))
+    assert len(what.archives) > 2
+    told = str(what.stubs[0].wires)
+    assert [path for path in what.archives if f"{path} from_line " not in told] == []
+
+
+@pytest.mark.spec("E3")
+def test_an_archive_goes_behind_what_stands_on_the_page_it_is_sent_to() -> None:
+    one = made(WHOLE, pages={"detail/log.md": "# Log\n\nmine\n"}, archive_to="detail/log.md")
+    assert written(one)["detail/log.md"].startswith("# Log\n\nmine\n")
+    assert "There are 300." in written(one)["detail/log.md"]
+
+
+@pytest.mark.spec("E3", "F2")
+@pytest.mark.parametrize("path", ["overview.md", "MEMORY.md", "detail/log.txt", "../log.md", "archive/", 7])
+def test_an_archive_goes_nowhere_else(path: object) -> None:
+    with pytest.raises(InvalidPath) as refused:
+        archive_path(path)
+    assert refused.value.field == "archive_to"

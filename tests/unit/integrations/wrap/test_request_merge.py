@@ -1,0 +1,40 @@
+"""What a host asks for beside the conversation, and what memory adds, as one request that a provider takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from builders import user
+
+from inmind.core.messages import AnthropicMessages, Head
+from inmind.integrations.wrap.request_merge import with_room_for_its_mark
+
+Json = dict[str, Any]
+
+MARK: Json = {"type": "ephemeral"}
+HOUR: Json = {"type": "ephemeral", "ttl": "1h"}
+
+
+def a_request(*messages: Json) -> Json:
+    return AnthropicMessages().request(Head(system=None, memory="MEMORY"), messages, None)
+
+
+def marks(body: Json) -> list[Json]:
+    """Those of the memory and of the messages, in their order."""
+    blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+    return [block["cache_control"] for block in blocks if "cache_control" in block]
+
+
+@pytest.mark.spec("D4", "D7")
+@pytest.mark.parametrize(("beside", "lasting"), [(None, MARK), (MARK, MARK), (HOUR, HOUR)])
+def test_our_marks_last_as_long_as_one_beside_the_messages(beside: Json | None, lasting: Json) -> None:
+    body = with_room_for_its_mark(a_request(user("hi")), {"cache_control": beside})
+    assert marks(body) == [lasting, lasting]
+
+
+@pytest.mark.spec("D4", "D7")
+def test_a_short_mark_beside_the_messages_shortens_none_of_ours() -> None:
+    prefill: Json = {"role": "assistant", "content": [{"type": "text", "text": "Sure,", "cache_control": HOUR}]}
+    body = with_room_for_its_mark(a_request(user("hi"), prefill), {"cache_control": MARK})
+    assert marks(body) == [HOUR, HOUR, HOUR]

@@ -1,0 +1,434 @@
+"""What a host is shown of a reply: all that it can use, at once, in a stream that its client would have given it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from provider import Asks, Says, asks, chunks, says, whole
+
+from inmind.core.messages import FORMATS, Call, Text
+from inmind.core.messages.replies import read_reply
+from inmind.integrations.wrap.visible import AnthropicShowing, ChatShowing, ResponsesShowing, Showing
+from inmind.integrations.wrap.visible.base import summed
+
+Json = dict[str, Any]
+
+FORMAT = pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
+NOTE = asks("memory_write", {"path": "detail/a", "text": "b"})
+LOOK = asks("memory_read", {"path": "detail/a"})
+PAGE = asks("get_page", {"id": "page-1"})
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith("memory_")
+
+
+def showing(format: str) -> Showing:
+    kinds = {"openai": ChatShowing, "responses": ResponsesShowing, "anthropic": AnthropicShowing}
+    return kinds[format](is_hidden)
+
+
+def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
+    """The stream that a host sees of these rounds."""
+    stage, seen = showing(format), list[Json]()
+    for number, reply in enumerate(rounds, start=1):
+        if number > 1:
+            stage.next_round()
+        for chunk in chunks(format, reply, number=number, **body):
+            before = copy.deepcopy(chunk)
+            seen += stage.take(chunk)
+            assert chunk == before
+    return seen + stage.end()
+
+
+def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
+    """What a host is handed of these rounds, where it does not stream."""
+    stage, reply = showing(format), Json()
+    for number, said in enumerate(rounds, start=1):
+        if number > 1:
+            stage.next_round()
+        given = whole(format, said, number=number, **body)
+        before = copy.deepcopy(given)
+        reply = stage.whole(given)
+        assert given == before
+    return reply
+
+
+def told(format: str, seen: Sequence[Json]) -> tuple[list[str], list[tuple[str, str]]]:
+    """The words and calls of a stream, as whoever gathers it would have them."""
+    parts = [part for wire in read_reply(seen, format=format).wires for part in FORMATS[format].read(wire).parts]
+    words = [word for part in parts if isinstance(part, Text) for word in part.text.split()]
+    return words, [(part.name, part.arguments) for part in parts if isinstance(part, Call)]
+
+
+def faults(format: str, seen: Sequence[Json]) -> list[str]:
+    """What would be wrong with a stream that says it is one reply."""
+    if format == "openai":
+        deltas = [choice["delta"] for chunk in seen for choice in chunk["choices"]]
+        ends = [choice["finish_reason"] for chunk in seen for choice in chunk["choices"]]
+        opened = [call["index"] for delta in deltas for call in delta.get("tool_calls") or () if call.get("id")]
+        return [
+            *(["several ids"] if len({chunk["id"] for chunk in seen}) > 1 else []),
+            *(
+                ["one role, first"]
+                if [bool(d.get("role")) for d in deltas] != [True] + [False] * (len(deltas) - 1)
+                else []
+            ),
+            *(["one end, last"] if [bool(end) for end in ends] != [False] * (len(ends) - 1) + [True] else []),
+            *(["gaps in the calls"] if opened != list(range(len(opened))) else []),
+        ]
+    kinds = [event["type"] for event in seen]
+    if format == "anthropic":
+        begun = [event["index"] for event in seen if event["type"] == "content_block_start"]
+        return [
+            *(["begins once"] if kinds.index("message_start") or kinds.count("message_start") > 1 else []),
+            *(
+                ["ends once"]
+                if kinds[-2:] != ["message_delta", "message_stop"] or kinds.count("message_stop") > 1
+                else []
+            ),
+            *(["gaps in the blocks"] if begun != list(range(len(begun))) else []),
+        ]
+    added = [event["output_index"] for event in seen if event["type"] == "response.output_item.added"]
+    done = [event["item"]["id"] for event in seen if event["type"] == "response.output_item.done"]
+    told = [event["response"] for event in seen if "response" in event]
+    return [
+        *(["begins once"] if kinds[:2] != ["response.created", "response.in_progress"] else []),
+        *(["several ids"] if len({response["id"] for response in told}) > 1 else []),
+        *(["ends once"] if kinds[-1] != "response.completed" or kinds.count("response.completed") > 1 else []),
+        *(["gaps in the items"] if added != list(range(len(added))) else []),
+        *(["other items at the end"] if [item["id"] for item in told[-1]["output"]] != done else []),
+        *(["gaps in the numbers"] if [event["sequence_number"] for event in seen] != list(range(len(seen))) else []),
+    ]
+
+
+def a_likely(word: str) -> Json:
+    return {"content": [{"token": word, "logprob": -0.1, "bytes": None, "top_logprobs": []}], "refusal": None}
+
+
+@pytest.mark.parametrize("last", [{"content": "lo"}, {"content": "lo", "tool_calls": None}])
+def test_words_that_come_with_the_end_are_as_likely_and_as_dear_as_they_were(last: Json) -> None:
+    named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    stage, seen = showing("openai"), list[Json]()
+    for delta, word, end in (({"role": "assistant", "content": "Hel"}, "Hel", None), (last, "lo", "stop")):
+        choice = {"index": 0, "delta": delta, "logprobs": a_likely(word), "finish_reason": end}
+        seen += stage.take({**named, "choices": [choice], "usage": usage if end else None})
+    seen += stage.end()
+    likely = [chunk["choices"][0]["logprobs"] for chunk in seen]
+    assert [one for one in likely if one] == [a_likely("Hel"), a_likely("lo")]
+    assert [chunk["usage"] for chunk in seen if chunk["usage"]] == [usage]
+    assert faults("openai", seen) == []
+
+
+def test_a_call_that_has_waited_tells_nothing_of_the_words_that_it_is_shown_with() -> None:
+    named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    stage, seen = showing("openai"), list[Json]()
+    opened = {"index": 0, "id": "a", "type": "function", "function": {"name": "get_page", "arguments": ""}}
+    argued = {"index": 0, "function": {"arguments": "{}"}}
+    for calls, word in (([opened], None), ([argued], "Now")):
+        choice = {"index": 0, "delta": {"content": word, "tool_calls": calls}, "finish_reason": None}
+        seen += stage.take({**named, "choices": [{**choice, "logprobs": a_likely(word) if word else None}]})
+    assert [bool(chunk["choices"][0]["logprobs"]) for chunk in seen] == [False, True]
+
+
+texts = st.text(st.sampled_from("abc xyz.\n✓"), max_size=30)
+arguments = st.sampled_from(["{}", '{"id": "page-1", "text": "a \\"word\\""}', '{"id": broken'])
+
+
+def calls(names: Sequence[str], arguments: st.SearchStrategy[str]) -> st.SearchStrategy[Asks]:
+    return st.builds(asks, st.sampled_from(names), arguments)
+
+
+@st.composite
+def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments) -> list[Says]:
+    """Rounds that ask only for memory, and one that ends them."""
+    ours, theirs = calls(["memory_read", "memory_write"], arguments), calls(["get_page", "deploy"], arguments)
+    rounds = [
+        says(draw(texts), *draw(st.lists(ours, min_size=1, max_size=3)), thinking=draw(texts))
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    mixed = draw(st.lists(st.one_of(ours, theirs), max_size=4))
+    return [*rounds, says(draw(texts), *mixed)]
+
+
+@pytest.mark.spec("D9")
+@FORMAT
+@given(rounds=conversations())
+def test_a_stream_of_many_rounds_is_one_well_formed_stream_with_all_words_and_no_hidden_call(
+    format: str, rounds: list[Says]
+) -> None:
+    seen = shown(format, rounds)
+    assert faults(format, seen) == []
+    words, made = told(format, seen)
+    assert "".join(words) == "".join("".join(reply.text.split()) for reply in rounds)
+    asked = [call for reply in rounds for call in reply.calls if not is_hidden(call.name)]
+    assert [name for name, _ in made] == [call.name for call in asked]
+    if format != "anthropic":  # whose arguments are parsed on the way
+        assert made == [(call.name, call.arguments) for call in asked]
+
+
+@FORMAT
+@given(rounds=conversations())
+def test_no_word_waits_for_a_later_one(format: str, rounds: list[Says]) -> None:
+    stage = showing(format)
+    for number, reply in enumerate(rounds, start=1):
+        if number > 1:
+            stage.next_round()
+        for chunk in chunks(format, reply, number=number):
+            seen = "".join(str(_word(format, out) or "") for out in stage.take(chunk))
+            assert seen.split() == str(_word(format, chunk) or "").split()
+
+
+def _word(format: str, chunk: Json) -> str | None:
+    if format == "openai":
+        return chunk["choices"][0]["delta"].get("content")
+    if format == "responses":
+        return chunk["delta"] if chunk["type"] == "response.output_text.delta" else None
+    return chunk.get("delta", {}).get("text")
+
+
+@FORMAT
+@given(rounds=conversations(arguments=st.just('{"id": "page-1"}')))
+def test_a_host_is_shown_the_same_whether_it_streams_or_not(format: str, rounds: list[Says]) -> None:
+    body = {"stream_options": {"include_usage": True}}
+    at_once, streamed = shown_whole(format, rounds, **body), shown(format, rounds, **body)
+    assert heard(format, at_once) == heard(format, streamed)
+    last: list[Json] = [chunk for chunk in streamed if chunk.get("choices") != []]
+    ends = {
+        "openai": lambda: (at_once["choices"][0]["finish_reason"], last[-1]["choices"][0]["finish_reason"]),
+        "responses": lambda: (at_once["output"], last[-1]["response"]["output"]),
+        "anthropic": lambda: (at_once["stop_reason"], last[-2]["delta"]["stop_reason"]),
+    }[format]()
+    assert ends[0] == ends[1]
+
+
+def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
+    reply = read_reply(said, format=format)
+    return reply.id, reply.usage, reply.whole, [FORMATS[format].read(wire) for wire in reply.wires]
+
+
+@FORMAT
+@given(rounds=conversations())
+def test_a_host_is_told_what_all_rounds_have_cost(format: str, rounds: list[Says]) -> None:
+    """Each round of this provider costs 100 tokens, of which 80 are cached, and answers with 10."""
+    body = {"stream_options": {"include_usage": True}}
+    for reply in (shown_whole(format, rounds, **body), shown(format, rounds, **body)):
+        usage = read_reply(reply, format=format).usage
+        assert usage is not None
+        each = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
+        assert each == (100 * len(rounds), 80 * len(rounds), 10 * len(rounds))
+
+
+@pytest.mark.parametrize("format", ["openai", "responses"])
+def test_what_makes_up_a_cost_adds_up_too(format: str) -> None:
+    usage = shown_whole(format, [says("", NOTE), says("Done.")])["usage"]
+    assert usage["total_tokens"] == 220
+    [(_, details)] = [
+        (name, value) for name, value in usage.items() if name in ("prompt_tokens_details", "input_tokens_details")
+    ]
+    assert details == {"cached_tokens": 160}
+
+
+def test_only_numbers_add_up() -> None:
+    before = {"tokens": 1, "tier": "standard", "own_key": True, "cost": {"eur": 0.25}, "cached": None, "searches": 2}
+    now = {"tokens": 2, "tier": "priority", "own_key": True, "cost": {"eur": 0.5}, "cached": 3}
+    both = {"tokens": 3, "tier": "priority", "own_key": True, "cost": {"eur": 0.75}, "cached": 3, "searches": 2}
+    assert summed(before, now) == both
+    assert (summed(None, now), summed(before, None)) == (now, before)
+
+
+def test_a_server_that_counts_nothing_or_sends_a_sign_of_life_is_passed_on() -> None:
+    stage = showing("anthropic")
+    assert stage.take({"type": "ping"}) == [{"type": "ping"}]
+    begun: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
+    ended: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    assert stage.take(begun) == [begun]
+    assert stage.take(ended) == []
+    assert (stage.end(), stage.paid) == ([ended], None)
+
+
+def test_rounds_of_chat_are_a_paragraph_apart() -> None:
+    rounds = [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")]
+    seen = shown("openai", rounds)
+    content = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in seen)
+    assert content == "Let me note that.\n\nDone.\n\nAnd more."
+    assert shown_whole("openai", rounds)["choices"][0]["message"]["content"] == content
+
+
+def test_citations_are_at_their_words() -> None:
+    def cited(text: str) -> Json:
+        place = {"start_index": 0, "end_index": len(text), "url": "https://example.com", "title": "Example"}
+        return {"content": text, "annotations": [{"type": "url_citation", "url_citation": place}]}
+
+    at_once, stage, seen = showing("openai"), showing("openai"), list[Json]()
+    message = Json()
+    for text in ("Here it says so.", "And here."):
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **cited(text)}}
+        [shown_choice] = at_once.whole({"id": "c", "choices": [choice]})["choices"]
+        message = shown_choice["message"]
+        seen += stage.take({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", **cited(text)}}]})
+        at_once.next_round()
+        stage.next_round()
+    places = [one["url_citation"] for one in message["annotations"]]
+    words = [message["content"][place["start_index"] : place["end_index"]] for place in places]
+    assert words == ["Here it says so.", "And here."]
+    deltas = [choice["delta"] for chunk in seen for choice in chunk["choices"]]
+    assert [one["url_citation"] for delta in deltas for one in delta["annotations"]] == places
+    assert "".join(delta["content"] for delta in deltas) == message["content"]
+
+
+@FORMAT
+def test_a_stream_without_memory_passes_as_it_is(format: str) -> None:
+    reply = says("One moment.", PAGE, asks("get_page", {"id": "page-2"}), thinking="Two pages.")
+    sent = chunks(format, reply, stream_options={"include_usage": True})
+    seen = shown(format, [reply], stream_options={"include_usage": True})
+    assert seen == sent
+
+
+@FORMAT
+def test_a_host_that_gets_no_call_in_the_end_is_told_of_no_call(format: str) -> None:
+    end = shown(format, [says("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
+    reason = {
+        "openai": lambda: end["choices"][0]["finish_reason"],
+        "responses": lambda: [item["type"] for item in end["response"]["output"]],
+        "anthropic": lambda: end["delta"]["stop_reason"],
+    }[format]()
+    assert reason == {"openai": "stop", "responses": ["message"], "anthropic": "end_turn"}[format]
+
+
+def piece(*, ends: bool = False, id: str = "", index: int = 0, **function: str) -> Json:
+    """A chunk with one piece of a call."""
+    delta = {"tool_calls": [{"index": index, "id": id, "function": function}]} if function else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls" if ends else None}
+    return {"id": "c", "choices": [choice]}
+
+
+def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
+    """The pieces of calls, one for each chunk: hosts look at the first of a chunk."""
+    made = [chunk["choices"][0]["delta"].get("tool_calls") for chunk in seen]
+    return [(call["index"], call["function"]) for [call] in filter(None, made)]
+
+
+def test_a_call_waits_until_its_name_has_come() -> None:
+    stage = showing("openai")
+    assert stage.take(piece(id="call_1", arguments="")) == []
+    assert stage.take(piece(arguments='{"id":')) == []
+    assert functions(stage.take(piece(name="get_page", arguments=""))) == [
+        (0, {"arguments": ""}),
+        (0, {"arguments": '{"id":'}),
+        (0, {"name": "get_page", "arguments": ""}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "hidden"),
+    [
+        (["memory_", "read"], True),
+        (["memory_read", "memory_read"], True),
+        (["get_", "memory_", "page"], False),
+        (["get_page", "get_page"], False),
+    ],
+)
+def test_whose_a_call_is_shows_when_all_of_its_name_has_come(names: list[str], hidden: bool) -> None:
+    stage = showing("openai")
+    for name in names:
+        assert stage.take(piece(name=name, arguments="")) == []
+    named = [(0, {"name": name, "arguments": ""}) for name in names]
+    assert functions(stage.take(piece(arguments="{}"))) == ([] if hidden else [*named, (0, {"arguments": "{}"})])
+
+
+def test_a_call_without_arguments_is_shown_when_the_next_begins_or_the_reply_ends() -> None:
+    stage = showing("openai")
+    assert stage.take(piece(id="a", name="get_page")) == []
+    assert functions(stage.take(piece(id="b", index=1, name="deploy"))) == [(0, {"name": "get_page"})]
+    assert functions(stage.take(piece(ends=True))) == [(1, {"name": "deploy"})]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in stage.end()] == ["tool_calls"]
+
+
+def test_calls_of_a_server_that_does_not_number_them_are_told_apart() -> None:
+    def call(id: str, name: str) -> Json:
+        made = {"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}
+        return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
+
+    stage = showing("openai")
+    seen = [
+        out
+        for id, name in [("a", "memory_read"), ("b", "get_page"), ("c", "deploy")]
+        for out in stage.take(call(id, name))
+    ]
+    made = [one for out in seen for one in out["choices"][0]["delta"]["tool_calls"]]
+    assert [(one["index"], one["id"]) for one in made] == [(0, "b"), (1, "c")]
+
+
+def test_a_custom_call_is_the_hosts_whatever_its_name() -> None:
+    made = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "memory_read", "input": "x"}}
+    chunk = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
+    assert showing("openai").take(chunk) == [chunk]
+    item = {"type": "custom_tool_call", "call_id": "a", "name": "memory_read", "input": "x"}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    assert showing("responses").take(added) == [added]
+
+
+def test_an_end_that_comes_with_words_gives_the_words_at_once_and_the_end_at_the_end() -> None:
+    choice = {"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}
+    stage = showing("openai")
+    [seen] = stage.take({"id": "c", "choices": [choice]})
+    assert seen["choices"][0] == {**choice, "finish_reason": None}
+    [end] = stage.end()
+    assert end["choices"][0] == {**choice, "delta": {}}
+
+
+def test_what_a_filter_found_in_the_prompt_is_shown_before_the_reply() -> None:
+    stage = showing("openai")
+    found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
+    assert stage.take(found) == [found]
+    assert stage.end() == []
+
+
+def test_usage_is_shown_once_and_last() -> None:
+    seen = shown("openai", [says("", NOTE), says("Done.")], stream_options={"include_usage": True})
+    assert [bool(chunk["usage"]) for chunk in seen] == [False] * (len(seen) - 1) + [True]
+
+
+def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
+    stage = showing("responses")
+    for chunk in chunks("responses", says("", NOTE)):
+        stage.take(chunk)
+    stage.next_round()
+    failed: Json = {
+        "type": "response.failed",
+        "sequence_number": 1,
+        "response": {"id": "resp_2", "output": [], "status": "failed"},
+    }
+    assert stage.is_failure(failed)
+    [seen] = stage.take(failed)
+    assert (seen["response"]["id"], seen["sequence_number"]) == ("resp_1", 2)
+
+
+def test_events_that_are_about_no_item_pass_and_are_numbered() -> None:
+    stage = showing("responses")
+    for chunk in chunks("responses", says("", NOTE)):
+        stage.take(chunk)
+    stage.next_round()
+    [limits] = stage.take({"type": "response.rate_limits.updated", "sequence_number": 0})
+    assert limits["sequence_number"] == 2
+    [error] = stage.take({"type": "error", "code": "server_error", "message": "No.", "sequence_number": 1})
+    assert stage.is_failure(error)
+    assert (error["message"], error["sequence_number"]) == ("No.", 3)
+
+
+@FORMAT
+def test_a_whole_reply_is_the_same_object_unless_something_is_taken_out(format: str) -> None:
+    made = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_page", "arguments": "{}"}}]}
+    whole: dict[str, Json] = {
+        "openai": {"choices": [{"message": {"role": "assistant", "content": "Hi", **made}}]},
+        "responses": {"output": [{"type": "function_call", "call_id": "1", "name": "get_page", "arguments": "{}"}]},
+        "anthropic": {"content": [{"type": "tool_use", "id": "1", "name": "get_page", "input": {}}]},
+    }
+    assert showing(format).whole(whole[format]) is whole[format]

@@ -1,0 +1,316 @@
+"""What all processes may use together: set aside before, settled behind, never more than there may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind import Memory
+from inmind.core.events.base import Event, Origin, Trust
+from inmind.core.events.dreams import DreamCommitted
+from inmind.core.settings import LimitSettings
+from inmind.dreams.models import OpenAICompatible, Question, Reply
+from inmind.dreams.state import LIMITED, Dreaming, Running
+from inmind.errors import ModelFailed, StoreUnavailable
+from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dreaming.lease import LeftOff
+from inmind.jobs.rate_limits import OVERHEAD, Allowances, NoRoom
+from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Window
+from inmind.testing import ManualClock
+
+QUESTION = Question(system="be short", prompt="what is new? 今日", most_tokens=100)
+MOST_READ = len((QUESTION.system + QUESTION.prompt).encode()) + OVERHEAD
+PRICES = (0.001, 0.01)
+
+
+class Model:
+    name = "some-model"
+
+    def __init__(self, answer: Callable[[], Reply]) -> None:
+        self.asked = 0
+        self._answer = answer
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        self.asked += 1
+        return self._answer()
+
+
+def limited(store: InMemoryStore, answer: Callable[[], Reply], **limits: float) -> tuple[Model, Callable[[], Reply]]:
+    model = Model(answer)
+    given = LimitSettings(**limits)  # pyright: ignore[reportArgumentType] -- whole numbers where it wants them
+    asked = Allowances(store, given, ManualClock()).limited(model, PRICES)
+    return model, lambda: asked.ask(QUESTION, seconds=1)
+
+
+def used(store: InMemoryStore, name: str, length: timedelta = timedelta(days=1)) -> int:
+    return store.used(Window.at(ManualClock()(), name, length))
+
+
+def an_answer(*tokens: int) -> Callable[[], Reply]:
+    return lambda: Reply(text="nothing", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
+
+
+def fails(*tokens: int) -> Callable[[], Reply]:
+    def fail() -> Reply:
+        raise ModelFailed(reason="no", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
+
+    return fail
+
+
+def test_without_limits_a_model_is_asked_as_it_is() -> None:
+    model = Model(an_answer())
+    assert Allowances(InMemoryStore(), LimitSettings(), ManualClock()).limited(model, PRICES) is model
+
+
+@pytest.mark.spec("B47")
+def test_a_model_is_asked_so_often_in_a_minute_and_then_it_says_until_when_to_wait() -> None:
+    store = InMemoryStore()
+    model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=2, tokens_per_day=10_000)
+    ask()
+    ask()
+    with pytest.raises(NoRoom) as refused:
+        ask()
+    assert (model.asked, used(store, "tokens_per_day")) == (2, 4)
+    assert refused.value.until == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.spec("B47")
+def test_nobody_waits_for_a_minute_on_a_day_that_is_full() -> None:
+    _, ask = limited(InMemoryStore(), an_answer(400, 100), model_calls_per_minute=1, tokens_per_day=600)
+    ask()
+    with pytest.raises(ModelFailed) as refused:
+        ask()
+    assert refused.value.reason == (
+        f"{LIMITED}tokens_per_day has no room for one more answer before 2026-01-02T00:00:00Z"
+    )
+
+
+@pytest.mark.spec("B47")
+def test_the_most_that_an_answer_may_cost_has_to_be_there_and_what_it_cost_is_what_counts() -> None:
+    store = InMemoryStore()
+    most = MOST_READ + QUESTION.most_tokens
+    model, ask = limited(store, an_answer(30, 12), tokens_per_day=most + 42)
+    ask()
+    assert used(store, "tokens_per_day") == 42
+    ask()
+    with pytest.raises(ModelFailed):
+        ask()
+    assert (model.asked, used(store, "tokens_per_day")) == (2, 84)
+
+
+@pytest.mark.spec("B47")
+def test_money_is_counted_by_the_prices_of_what_is_read_and_written() -> None:
+    store = InMemoryStore()
+    _, ask = limited(store, an_answer(30, 12), price_per_day=5.0)
+    ask()
+    assert used(store, "price_per_day") == 150_000  # millionths: 0.03 + 0.12
+
+
+@pytest.mark.spec("B47")
+def test_where_one_limit_refuses_nothing_is_kept_of_the_others() -> None:
+    store = InMemoryStore()
+    model, ask = limited(store, an_answer(1, 1), model_calls_per_minute=5, tokens_per_day=10)
+    with pytest.raises(ModelFailed, match="tokens_per_day"):
+        ask()
+    assert (model.asked, used(store, "model_calls_per_minute", timedelta(minutes=1))) == (0, 0)
+
+
+@pytest.mark.spec("B47")
+@pytest.mark.parametrize(("answer", "left"), [(fails(), None), (fails(5, 2), 7), (an_answer(), None)])
+def test_what_nobody_tells_the_cost_of_has_cost_the_most(answer: Callable[[], Reply], left: int | None) -> None:
+    store = InMemoryStore()
+    _, ask = limited(store, answer, tokens_per_day=10_000)
+    with suppress(ModelFailed):
+        ask()
+    assert used(store, "tokens_per_day") == (MOST_READ + QUESTION.most_tokens if left is None else left)
+
+
+@pytest.mark.spec("B47")
+def test_a_model_that_could_not_be_reached_has_cost_nothing_but_the_try() -> None:
+    store, clock = InMemoryStore(), ManualClock()
+    limits = LimitSettings(tokens_per_day=100_000, model_calls_per_minute=5)
+    there = OpenAICompatible("http://127.0.0.1:9/v1", "some-model", pause=lambda _: None)
+    with pytest.raises(ModelFailed) as failed:
+        Allowances(store, limits, clock).limited(there, PRICES).ask(QUESTION, seconds=5)
+    assert failed.value.free
+    assert used(store, "tokens_per_day") == 0
+    assert used(store, "model_calls_per_minute", timedelta(minutes=1)) == 1
+
+
+@pytest.mark.spec("B47")
+def test_a_store_that_cannot_be_reached_behind_an_answer_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InMemoryStore()
+    _, ask = limited(store, an_answer(30, 12), tokens_per_day=10_000)
+
+    def away(*_: object) -> None:
+        raise StoreUnavailable(place="there", reason="it is away")
+
+    monkeypatch.setattr(store, "settle", away)
+    assert ask().text == "nothing"
+    assert used(store, "tokens_per_day") == MOST_READ + QUESTION.most_tokens
+
+
+@pytest.mark.spec("B47")
+@given(
+    costs=st.lists(st.tuples(st.integers(1, MOST_READ), st.integers(1, 100)), max_size=20), most=st.integers(0, 2_000)
+)
+def test_whatever_answers_cost_no_limit_is_passed(costs: list[tuple[int, int]], most: int) -> None:
+    store, paid = InMemoryStore(), [(0, 0)]
+    for cost in costs:
+        _, ask = limited(store, an_answer(*cost), tokens_per_day=most)
+        try:
+            ask()
+        except ModelFailed:
+            continue
+        paid.append(cost)
+    spent = sum(map(sum, paid))
+    assert spent <= most or not most
+    assert used(store, "tokens_per_day") == (spent if most else 0)
+
+
+@pytest.mark.spec("B47", "G3")
+def test_dreams_that_come_by_themselves_wait_for_the_next_hour(clock: ManualClock) -> None:
+    allowances = Allowances(InMemoryStore(), LimitSettings(dreams_per_hour=2), clock)
+    clock.advance(seconds=60)
+    assert [allowances.dream() for _ in range(3)] == [None, None, datetime(2026, 1, 1, 1, tzinfo=UTC)]
+    clock.advance(seconds=3_600)
+    assert allowances.dream() is None
+
+
+@pytest.mark.spec("B47", "G3")
+def test_upkeep_keeps_to_the_dreams_of_an_hour(tmp_path: Path, clock: ManualClock) -> None:
+    told = {"limits.dreams_per_hour": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
+    with Memory.open(tmp_path, clock=clock, embedder=None, settings=told) as limited:
+        for resource in ("ada", "ben"):
+            limited.note(resource, "Just so")
+        assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+        clock.advance(seconds=3_600)
+        assert [len(limited.upkeep().dreams) for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.spec("B47", "G3")
+def test_a_dream_begins_by_itself_only_where_the_minute_has_room_for_a_call(clock: ManualClock) -> None:
+    store = InMemoryStore()
+    allowances = Allowances(store, LimitSettings(model_calls_per_minute=2, dreams_per_hour=9), clock)
+    minute = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+    assert (allowances.dreams(), allowances.dream(), allowances.dream(lambda _: 2)) == (2, None, minute)
+    for _ in range(2):
+        allowances.set_aside((1, 1), PRICES)
+    assert (allowances.dreams(), allowances.dream()) == (0, minute)
+    assert used(store, "dreams_per_hour", timedelta(hours=1)) == 1, "what waits has not begun"
+    clock.advance(seconds=60)
+    assert (allowances.dreams(), allowances.dream()) == (2, None)
+
+
+ONCE_A_MINUTE = {"limits.model_calls_per_minute": 1, "dream.first_minutes": 0, "dream.min_crystals": 1}
+
+
+@pytest.fixture
+def asking(tmp_path: Path, clock: ManualClock) -> Iterator[Asking]:
+    with Asking(tmp_path, clock) as made:
+        yield made
+
+
+class Asking:
+    """A memory whose model may be asked once a minute, and when it was."""
+
+    name = "some-model"
+
+    def __init__(self, home: Path, clock: ManualClock) -> None:
+        self.memory = Memory.open(home, clock=clock, embedder=None, settings=ONCE_A_MINUTE, model=self)
+        self.clock, self.asked, self.told = clock, list[str](), list[str]()
+        self.unusable = 0
+        for resource in ("ada", "ben"):
+            self.memory.note(resource, "Just so")
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.memory.close()
+
+    def ask(self, question: Question, /, *, seconds: float) -> Reply:  # noqa: ARG002 -- the port's
+        self.asked.append(f"{self.clock.now:%M:%S}")
+        return Reply(text="no" if len(self.asked) <= self.unusable else '{"edits": []}', tokens=(9, 1))
+
+    def watch(self, phase: str, detail: str) -> None:
+        self.told.append(f"{phase} {detail}")
+
+    @property
+    def waits(self) -> bool:
+        return self.told[-1].startswith("propose waits until 2026-01-01T00:01:00Z: there is no room")
+
+    def passing(self) -> bool:
+        """While a dream waits, time goes by; nobody calls it off."""
+        if self.told and self.waits:
+            self.clock.advance(seconds=25)
+        return False
+
+    def dream(self, resource: str, cancelled: Callable[[], bool] | None = None) -> Dream:
+        return self.memory.dream(resource, watch=self.watch, cancelled=cancelled or self.passing)
+
+
+@pytest.mark.spec("B47", "G3")
+def test_upkeep_sets_a_dream_aside_for_which_the_minute_has_no_call(asking: Asking) -> None:
+    made = [*asking.memory.upkeep().dreams, *asking.memory.upkeep().dreams]
+    assert [(dream.resource, dream.by, dream.status) for dream in made] == [("ada", "some-model", "done")]
+    assert asking.memory.belongings("ben").dreams.begun is None
+    asking.clock.advance(seconds=60)
+    (dream,) = asking.memory.upkeep().dreams
+    assert (dream.resource, dream.by, dream.reason) == ("ben", "some-model", "")
+    assert asking.asked == ["00:00", "01:00"]
+
+
+@pytest.mark.spec("B47")
+def test_a_dream_that_somebody_asks_for_waits_for_the_next_minute_and_is_held_meanwhile(asking: Asking) -> None:
+    first, second = asking.dream("ada"), asking.dream("ben")
+    assert [(dream.status, dream.by, dream.reason) for dream in (first, second)] == [("done", "some-model", "")] * 2
+    assert [told.startswith("propose waits") for told in asking.told].count(True) == 1
+    assert asking.asked == ["00:00", "01:15"]
+
+
+@pytest.mark.spec("B47", "G12")
+def test_a_second_question_waits_for_the_next_minute_as_well(asking: Asking) -> None:
+    asking.unusable = 1
+    dream = asking.dream("ada")
+    assert (dream.status, dream.by, dream.tokens, asking.asked) == ("done", "some-model", (18, 2), ["00:00", "01:15"])
+
+
+@pytest.mark.spec("B47", "G7")
+def test_a_dream_that_waits_can_be_called_off_and_asks_nobody(asking: Asking) -> None:
+    asking.dream("ada")
+    dream = asking.dream("ben", cancelled=lambda: asking.waits)
+    assert (dream.status, dream.code, dream.tokens, len(asking.asked)) == ("failed", "DREAM_OVERTAKEN", (0, 0), 1)
+
+
+@pytest.mark.spec("B47", "G7")
+def test_a_dream_that_is_left_while_it_waits_for_its_second_question_goes_on_with_that(asking: Asking) -> None:
+    asking.unusable = 1
+
+    def leave() -> bool:
+        if asking.waits:
+            raise LeftOff("somebody has to go")
+        return False
+
+    with pytest.raises(LeftOff):
+        asking.dream("ada", cancelled=leave)
+    asking.clock.advance(seconds=60)
+    dream = asking.dream("ada")
+    assert (dream.status, dream.by, dream.tokens, asking.asked) == ("done", "some-model", (18, 2), ["00:00", "01:00"])
+
+
+@pytest.mark.spec("B47")
+@pytest.mark.parametrize(("reason", "failures"), [("it hung", 1), (f"{LIMITED}of a day", 0)])
+def test_a_limit_says_nothing_of_the_model(reason: str, failures: int) -> None:
+    now = ManualClock()()
+    running = Running(dream=1, began=now, until=now, made_of=now, by="some-model")
+    dreamt = DreamCommitted(dream=1, by="rules", upto=0, position=0, fell_back=reason)
+    event = Event(stream="resource/ada", seq=2, at=now, payload=dreamt, origin=Origin.DREAM, trust=Trust.AGENT)
+    assert Dreaming(running=running).apply(event).model_failures == failures

@@ -1,0 +1,61 @@
+"""Who was meant by a mistyped name is found among few, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from inmind.core.events.base import Draft, Origin
+from inmind.core.events.session import SessionOpened
+from inmind.memory.listing import AMONG, nearest_resource, nearest_session
+from inmind.store.in_memory import InMemoryStore
+
+MANY = 3 * AMONG
+
+
+class Counting(InMemoryStore):
+    most = 0
+
+    def owners(self, *, after: str | None = None, most: int | None = None) -> Sequence[str]:
+        return self._counted(super().owners(after=after, most=most))
+
+    def streams(self, prefix: str, *, owner: str | None = None, most: int | None = None) -> Sequence[str]:
+        return self._counted(super().streams(prefix, owner=owner, most=most))
+
+    def _counted(self, found: Sequence[str]) -> Sequence[str]:
+        self.most = max(self.most, len(found))
+        return found
+
+
+@pytest.fixture(scope="module")
+def store() -> Counting:
+    made = Counting()
+    for number in range(MANY):
+        opened = SessionOpened(resource=f"user-{number:04}" if number % 2 else "default", cwd="/w")
+        draft = Draft(payload=opened, origin=Origin.USER)
+        made.append(f"session/talk-{number:04}", [draft], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("user-2701x", "user-2701"), ("user-27011", "user-2701"), ("User-0001", "user-0001"), ("uzer-0001", "user-0001")],
+)
+def test_a_resource_is_found_by_what_it_begins_with(store: Counting, typed: str, meant: str) -> None:
+    assert nearest_resource(store, typed) == meant
+    assert store.most <= AMONG
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("talk-29000", "talk-2900"), ("Talk-0002", "talk-0002"), ("tlak-0002", "talk-0002")]
+)
+def test_a_session_is_found_likewise(store: Counting, typed: str, meant: str) -> None:
+    assert nearest_session(store, typed) == meant
+    assert store.most <= AMONG
+
+
+@pytest.mark.parametrize("typed", ["", "\0", "\ud800", "nothing of the kind"])
+def test_where_nothing_resembles_it_nothing_is_offered(store: Counting, typed: str) -> None:
+    assert (nearest_resource(store, typed), nearest_session(store, typed)) == ("", "")

@@ -1,0 +1,121 @@
+"""MEMORY.md in a prompt: in front of the notes, by characters, and still while only notes are taken."""
+
+from __future__ import annotations
+
+import pytest
+from builders import WHEN, user
+
+from inmind import Memory, Session
+from inmind.documents.document import SCRATCH, STATE, Document
+from inmind.dreams.page.limits import MOST_CHARACTERS, injected
+from inmind.dreams.page.truncate import beginning
+from inmind.prompt.layers.base import NOTES_BANNER, STATE_POINTER, Moment, NotesLayer, Recalled, StateLayer
+
+pytestmark = pytest.mark.spec("G1", "G11")
+
+
+def a_state(characters: int) -> str:
+    head = "# Working Memory State\n\n_Last dream: 2026-01-01T00:00:00Z | Mood: calm_\n\n## Active Context\n\n"
+    entries = (f"- entry {n:04} of those that stand on the page\n" for n in range(10_000))
+    text = head
+    while len(text) + 45 <= characters:
+        text += next(entries)
+    return text
+
+
+def notes_of(number: int) -> str:
+    return "".join(f"- [2026-01-01T00:00:00Z] (importance: 0.7) note {n:04} of some\n" for n in range(number))
+
+
+def a_moment(state: str = "", notes: str = "", window: int = 128_000) -> Moment:
+    pages = {
+        path: Document(text, 1, f"resource/ada#{path}") for path, text in ((STATE, state), (SCRATCH, notes)) if text
+    }
+    return Moment(session="s", resource="ada", now=WHEN, documents=pages, messages=(), window=window)
+
+
+def both(moment: Moment) -> tuple[Recalled | None, Recalled | None]:
+    return StateLayer().recall(moment), NotesLayer().recall(moment)
+
+
+@pytest.mark.parametrize(
+    ("window", "characters"),
+    [
+        (1_000_000, 8_000),
+        (200_000, 8_000),
+        (199_999, 6_000),
+        (128_000, 6_000),
+        (64_000, 4_000),
+        (32_000, 3_200),
+        (8_000, 3_200),
+    ],
+)
+def test_the_room_follows_the_window(window: int, characters: int) -> None:
+    assert injected(window) == characters
+    state, notes = both(a_moment(a_state(20_000), notes_of(300), window))
+    assert state is not None
+    assert notes is not None
+    assert len(state.text) + len(notes.text) <= characters
+    assert len(state.text) + len(notes.text) > characters * 0.95
+
+
+def test_in_a_large_window_a_page_that_a_dream_wrote_stands_whole() -> None:
+    text = a_state(MOST_CHARACTERS)
+    state, _ = both(a_moment(text, notes_of(300), window=200_000))
+    assert state is not None
+    assert (state.text, state.left_out) == (text.strip(), 0)
+
+
+def test_what_is_cut_is_cut_at_an_entry_and_says_where_the_rest_is() -> None:
+    state, _ = both(a_moment(a_state(20_000)))
+    assert state is not None
+    *_, last, pointer = state.text.split("\n")
+    assert last.endswith("of those that stand on the page")
+    assert pointer == STATE_POINTER == "[Full working memory available via memory_search]"
+    assert state.left_out > 0
+
+
+def test_no_heading_is_left_with_nothing_under_it() -> None:
+    text = "## The Bond\n\n- tabs\n- an entry\n  of two lines\n\n## The Niche\n\n- a shop\n"
+    assert (
+        beginning(text, budget=60, count=len, pointer="[more]").text
+        == "## The Bond\n\n- tabs\n- an entry\n  of two lines\n[more]"
+    )
+    assert beginning(text, budget=40, count=len, pointer="[more]").text == "## The Bond\n\n- tabs\n[more]"
+    assert len(beginning(text, budget=15, count=len, pointer="[more]").text) <= 15
+
+
+def test_notes_have_a_quarter_and_what_the_state_leaves() -> None:
+    _, crowded = both(a_moment(a_state(20_000), notes_of(300)))
+    _, alone = both(a_moment("", notes_of(300)))
+    assert crowded is not None
+    assert alone is not None
+    assert 1_400 < len(crowded.text) <= 1_500
+    assert 5_900 < len(alone.text) <= 6_000
+    assert (crowded.banner, "note 0299" in crowded.text) == (NOTES_BANNER, True)
+
+
+def test_nothing_is_said_of_a_page_that_is_not_there() -> None:
+    assert both(a_moment()) == (None, None)
+
+
+def test_the_state_stands_in_front_of_the_notes(session: Session) -> None:
+    session.write("MEMORY.md", a_state(600))
+    session.note("Douglas prefers tabs")
+    said = str(session.prepare([user("hello")]).messages)
+    assert 0 < said.index('layer=\\"state\\"' if '\\"' in said else 'layer="state"') < said.index(NOTES_BANNER)
+
+
+@pytest.mark.parametrize("characters", [3_000, 6_000, 20_000])
+def test_a_note_that_is_taken_leaves_the_prefix_as_it_was(memory: Memory, characters: int) -> None:
+    session = memory.session("s", resource="ada", window=128_000)
+    session.write("MEMORY.md", a_state(characters))
+    session.note("first")
+    before = session.prepare([user("hello")])
+    session.note("second, " + "which is longer " * 20)
+    after = session.prepare([user("hello")])
+    assert after.report.anchor_moved == ""
+    front = str(before.messages[:-1])
+    assert str(after.messages[: len(before.messages) - 1]) == front
+    assert "of those that stand on the page" not in str(after.messages[-1])
+    assert "second, which is longer" in str(after.messages[-1])

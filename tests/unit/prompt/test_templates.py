@@ -1,0 +1,33 @@
+"""What the guide tells a model, and which model it is told to."""
+
+from __future__ import annotations
+
+import pytest
+
+from inmind.core.tokens import estimator
+from inmind.history.token_meter import BANDS, EMERGENCY
+from inmind.prompt.templates import WORDING, wording_for
+
+TOOLS = ("memory_read", "compact_history")
+
+
+@pytest.mark.spec("E4")
+@pytest.mark.parametrize("band", [*(name for _, name in BANDS), EMERGENCY])
+def test_the_guide_says_what_each_band_asks_for(band: str) -> None:
+    assert WORDING["guide"].count(f"{band} ") == 1
+
+
+@pytest.mark.spec("E4")
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_model_is_told_of_a_tool_only_where_it_has_it(tool: str) -> None:
+    assert tool in wording_for({tool})["guide"]
+    assert tool not in wording_for(set(TOOLS) - {tool})["guide"]
+
+
+def test_a_model_that_has_every_tool_is_told_everything() -> None:
+    assert wording_for(TOOLS) == WORDING
+
+
+@pytest.mark.parametrize(("offered", "most"), [(TOOLS, 165), ((), 100)])
+def test_the_guide_is_short_since_it_stands_in_every_prompt(offered: tuple[str, ...], most: int) -> None:
+    assert estimator()(wording_for(offered)["guide"]) <= most

@@ -1,0 +1,112 @@
+"""What is made of the answers of a model that may be anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.errors import InvalidInput, ModelFailed, StoreBusy
+from inmind.search.embedders import Called
+from inmind.search.embedders.function import MOST_CHARACTERS
+
+pytestmark = pytest.mark.spec("H4")
+
+
+def answering(answer: Any, *, dimensions: int = 2) -> Called:
+    return Called(lambda _: answer, name="toy", dimensions=dimensions)
+
+
+@given(row=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3))
+def test_whatever_length_a_row_comes_in_it_is_one_long_and_points_where_it_pointed(row: list[float]) -> None:
+    [unit] = answering([row], dimensions=3).embed(["hello"])
+    largest = max(map(abs, row))
+    assert np.linalg.norm(unit) == pytest.approx(1 if largest else 0, abs=1e-6)
+    if largest:
+        assert unit / np.abs(unit).max() == pytest.approx([number / largest for number in row], abs=1e-6)
+
+
+def test_a_model_is_asked_for_what_can_be_embedded_and_for_nothing_else() -> None:
+    asked: list[str] = []
+
+    def remembering(texts: Sequence[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return [[1.0, 0.0]] * len(texts)
+
+    Called(remembering, name="toy", dimensions=2).embed(["", " hello\n", "\ud83d", "x" * 10_000])
+    assert asked == ["hello", "?", "x" * MOST_CHARACTERS]
+
+
+def test_a_model_that_is_asked_for_nothing_is_not_asked() -> None:
+    def never(_: Sequence[str]) -> list[list[float]]:
+        raise AssertionError
+
+    assert not Called(never, name="toy", dimensions=2).embed(["", " "]).any()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ([], "answered with 0 where 1 x 2 was expected"),
+        ([[1.0, 2.0], [1.0, 2.0]], "answered with 2 x 2 where 1 x 2 was expected"),
+        ([[1.0, 2.0, 3.0]], "answered with 1 x 3 where 1 x 2 was expected"),
+        ([[1.0], [1.0, 2.0]], "something else than rows of numbers"),
+        ([["a", "b"]], "something else than rows of numbers"),
+        ({}, "something else than rows of numbers"),
+        (None, "answered with one number where 1 x 2 was expected"),
+        ([[1.0, float("nan")]], "not finite"),
+        ([[1.0, float("inf")]], "not finite"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_by_the_name_of_its_model(answer: Any, reason: str) -> None:
+    with pytest.raises(ModelFailed) as failed:
+        answering(answer).embed(["hello"])
+    assert failed.value.reason.startswith("toy#2 ")
+    assert reason in failed.value.reason
+
+
+def test_what_a_model_raises_is_the_cause_and_what_inmind_raises_passes() -> None:
+    def broken(_: Sequence[str]) -> list[list[float]]:
+        raise KeyError("weights")
+
+    with pytest.raises(ModelFailed, match="toy#2 raised KeyError: 'weights'") as failed:
+        Called(broken, name="toy", dimensions=2).embed(["hello"])
+    assert isinstance(failed.value.__cause__, KeyError)
+
+    def busy(_: Sequence[str]) -> list[list[float]]:
+        raise StoreBusy(place="the cache", seconds=1)
+
+    with pytest.raises(StoreBusy):
+        Called(busy, name="toy", dimensions=2).embed(["hello"])
+
+
+def test_an_asynchronous_function_is_refused() -> None:
+    async def later(_: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0]]
+
+    function: Any = later
+    with pytest.raises(ModelFailed, match="asynchronous"):
+        Called(function, name="toy", dimensions=2).embed(["hello"])
+
+
+def test_models_of_one_name_and_other_dimensions_have_other_names() -> None:
+    assert answering([], dimensions=2).name == "toy#2"
+    assert answering([], dimensions=3).name == "toy#3"
+    assert Called(lambda _: [], name="toy#3", dimensions=3).name == "toy#3"
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 7])
+def test_a_model_without_a_name_is_refused(name: Any) -> None:
+    with pytest.raises(InvalidInput, match="name of the model"):
+        Called(lambda _: [], name=name, dimensions=2)
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 65_537, True, 2.0, "2", None])
+def test_impossible_dimensions_are_refused(dimensions: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Called(lambda _: [], name="toy", dimensions=dimensions)
+    assert refused.value.field == "dimensions"

@@ -1,0 +1,104 @@
+"""How a statement is read: what it answers, what it overrules, what it is the same as."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.search.claims import MOST_CHARACTERS, differ, read
+
+pytestmark = pytest.mark.spec("H5")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("The API's deadline is March 20", "The deadline of the API is 20 March", "API deadline is Mar 20th"),
+        ("User doesn't smoke", "The user does not smoke."),
+        ("Costs 12,000 EUR", "costs 12000 EUR"),
+    ],
+    ids=lambda texts: texts[0],
+)
+def test_spelling_and_idle_words_make_no_difference(texts: tuple[str, ...]) -> None:
+    assert len({read(text).wording for text in texts}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Use port 80", "Use port 81"),
+        ("User smokes", "User does not smoke"),
+        ("Call Anna", "Call Berta"),
+        ("Ship on March 3", "Ship on March 4"),
+        ("Anna manages Bob", "Bob manages Anna"),
+        ("User lived in Rome", "User lives in Rome"),
+        ("Choose plan A", "Choose plan"),
+        ("The password is Hunter2", "The password is hunter2"),
+        ("Is Anna ill?", "Anna is ill"),
+        ("...", "!!!"),
+        ("", "the"),
+        ("用户不吃辣", "用户吃辣"),
+    ],
+)
+def test_a_number_a_name_a_not_an_order_or_a_tense_makes_one(one: str, other: str) -> None:
+    assert read(one).wording != read(other).wording
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The deadline might move to April 2",
+        "If legal agrees, the deadline moves to April 2",
+        "Anna says the deadline is April 2",
+        "Is the deadline April 2?",
+        "User lives in Rome and works at Fiat",
+        "User now also speaks French",
+        "User has 3 meetings today",
+        "It moved to April 2" + " x" * MOST_CHARACTERS,
+    ],
+)
+def test_what_is_not_plainly_said_answers_nothing(text: str) -> None:
+    assert read(text).answers == {}
+
+
+def test_a_subject_that_is_only_pointed_at_is_no_subject() -> None:
+    assert not any(asked.startswith("is ") for asked in read("It was moved to April 2").answers)
+
+
+def test_what_is_said_of_a_narrower_case_answers_another_question() -> None:
+    wide, narrow = read("User prefers tabs"), read("User prefers spaces in YAML")
+    assert wide.answers
+    assert narrow.answers
+    assert wide.answers.keys().isdisjoint(narrow.answers)
+
+
+def test_a_reason_can_be_given_for_what_is_new_and_is_more_than_what_was_said_anew() -> None:
+    statement = read("The deadline moved to April 2, because legal needs time")
+    assert not statement.whole
+    assert statement.overrules & read("The deadline is March 20").answers.keys()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        (("munich",), ("berlin",), True),
+        (("munich",), ("munich", "germany"), False),
+        (("mar", "20"), ("mar", "20", "2026"), False),
+        (("mar", "20"), ("mar", "21"), True),
+        (("GitHub",), ("github",), False),
+    ],
+)
+def test_only_answers_that_cannot_both_be_right_differ(
+    one: tuple[str, ...], other: tuple[str, ...], apart: bool
+) -> None:
+    assert differ(one, other) == differ(other, one) == apart
+
+
+@given(
+    st.text()
+    | st.lists(st.sampled_from("User prefers over instead of to not the is from 用户 住在 , . ?".split())).map(" ".join)
+)
+def test_reading_never_fails_and_knows_its_own_answers(text: str) -> None:
+    statement = read(text)
+    assert statement.overrules <= statement.answers.keys()

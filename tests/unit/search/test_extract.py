@@ -1,0 +1,366 @@
+"""What of an event can be found again: messages as every provider writes them, notes, pages, things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from builders import a_block, a_call, a_page, a_result, an_event, assistant, user
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.base import Event, EventPayload, Origin, Trust
+from inmind.core.events.crystals import CrystalCreated, NoteAdded
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.entities import EntitiesLeft, EntityPart, EntitySighting
+from inmind.core.events.prompt import AnchorMoved, TailChanged
+from inmind.core.events.session import MessageAdded
+from inmind.core.timestamps import from_microseconds, to_microseconds
+from inmind.documents.document import OVERVIEW, SCRATCH, STATE
+from inmind.search.engine import reader
+from inmind.search.extract import (
+    MOST_OF_A_CALL,
+    MOST_PARTS,
+    NOTES,
+    THINGS,
+    Gleaned,
+    Said,
+    gleaned,
+    may_echo,
+    moment_in,
+    subjects,
+    words_shown,
+)
+
+pytestmark = pytest.mark.spec("H1", "H3")
+
+read = reader(lambda name: name.startswith("memory_"))
+
+
+def of(wire: dict[str, Any], format: str = "openai", **known: Any) -> list[Gleaned]:
+    message = MessageAdded(wire=wire, format=format, **known)
+    return gleaned(an_event(message), read(message))
+
+
+def only(found: list[Gleaned]) -> Gleaned:
+    (one,) = found
+    return one
+
+
+# -- messages ----------------------------------------------------------------------------------------------
+
+SAME_WORDS = [
+    ("openai", {"role": "user", "content": "Where is the key?"}),
+    ("openai", {"role": "user", "content": [{"type": "text", "text": "Where is the key?"}]}),
+    ("responses", {"role": "user", "content": "Where is the key?"}),
+    (
+        "responses",
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Where is the key?"}]},
+    ),
+    ("anthropic", {"role": "user", "content": "Where is the key?"}),
+    ("anthropic", {"role": "user", "content": [{"type": "text", "text": "Where is the key?"}]}),
+]
+
+
+@pytest.mark.parametrize(("format", "wire"), SAME_WORDS)
+def test_a_message_is_a_crystal_in_its_own_words_whoever_wrote_it_down(format: str, wire: dict[str, Any]) -> None:
+    found = only(of(wire, format))
+    assert found == Gleaned(text="Where is the key?", kind="episode", source="sessions", importance=0.3, role="user")
+
+
+CALLS = [
+    ("openai", a_call("c1", "get_page", '{"id": "page-9"}')),
+    ("responses", {"type": "function_call", "call_id": "c1", "name": "get_page", "arguments": '{"id": "page-9"}'}),
+    (
+        "anthropic",
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "get_page", "input": {"id": "page-9"}}],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("format", "wire"), CALLS)
+def test_a_call_is_found_by_what_it_asked_for(format: str, wire: dict[str, Any]) -> None:
+    found = only(of(wire, format))
+    assert found.role == "assistant"
+    assert found.text.startswith("get_page ")
+    assert "page-9" in found.text
+
+
+RESULTS = [
+    ("openai", a_result("c1", "a page about us")),
+    ("responses", {"type": "function_call_output", "call_id": "c1", "output": "a page about us"}),
+    (
+        "anthropic",
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a page about us"}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("format", "wire"), RESULTS)
+def test_what_a_tool_answered_is_the_tools(format: str, wire: dict[str, Any]) -> None:
+    found = only(of(wire, format))
+    assert (found.role, found.text) == ("tool", "a page about us")
+
+
+def test_what_tools_deliver_is_less_important_than_what_people_say() -> None:
+    message = MessageAdded(wire=a_result("c1", "a page"))
+    event = Event(
+        stream="session/s", seq=1, at=from_microseconds(0), payload=message, origin=Origin.TOOL, trust=Trust.DATA
+    )
+    assert only(gleaned(event, read(message))).importance < only(of(user("a page"))).importance
+
+
+def test_words_beside_a_call_and_the_call_are_one_crystal() -> None:
+    wire = {**a_call("c1", "get_page"), "content": "Let me look."}
+    assert only(of(wire)).text == "Let me look.\nget_page {}"
+
+
+@pytest.mark.parametrize("arguments", ["", "{}", "{ }\n"])
+def test_a_call_that_asks_for_nothing_in_particular_is_no_crystal_of_its_own(arguments: str) -> None:
+    assert of(a_call("c1", "web_fetch", arguments)) == []
+
+
+def test_of_an_endless_call_the_beginning_is_enough() -> None:
+    assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MOST_OF_A_CALL
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        user(""),
+        user("  \n"),
+        assistant(""),
+        {"role": "system", "content": "You are helpful."},
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]},
+        a_call("c1", "memory_search", '{"query": "key"}'),
+    ],
+)
+def test_what_says_nothing_of_its_own_is_no_crystal(wire: dict[str, Any]) -> None:
+    assert of(wire) == []
+
+
+@pytest.mark.spec("H6")
+def test_memorys_own_answers_are_no_crystals_but_words_that_were_shown() -> None:
+    message = MessageAdded(wire=a_result("c1", "1. [2026-01-01] a note"), ours=True)
+    event = an_event(message)
+    assert gleaned(event, read(message)) == []
+    assert list(words_shown(event, read(message))) == ["1. [2026-01-01] a note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker"),
+    [
+        ("Caroline: hi there", "Caroline"),
+        ("Anne-Marie O'Neil: hi there", "Anne-Marie O'Neil"),
+        ("Dr. Who: hi", "Dr. Who"),
+        ("Élodie: salut", "Élodie"),
+        ("Мария: привет", "Мария"),
+        ("Note: remember the key", ""),
+        ("TODO: remember the key", ""),
+        ("The Problem: it crashes", ""),
+        ("Error: not found", ""),
+        ("User: hello", ""),
+        ("caroline: hi", ""),
+        ("Caroline said: hi", ""),
+        ("https://example.com/: a page", ""),
+        ("Caroline:", ""),
+        ("12:30 it began", ""),
+    ],
+)
+def test_a_name_in_front_is_who_speaks(text: str, speaker: str) -> None:
+    found = only(of(user(text)))
+    assert (found.speaker, found.text) == (speaker, text)
+
+
+@pytest.mark.spec("J5")
+def test_a_message_can_name_its_speaker_itself_and_no_text_can() -> None:
+    found = only(of({**user("Caroline: hi"), "name": "Melanie"}))
+    assert (found.speaker, found.named) == ("Melanie", True)
+    assert not only(of(user("Caroline: hi"))).named
+
+
+def test_a_tools_name_is_no_speaker() -> None:
+    assert only(of({**a_result("c1", "Caroline: hi"), "name": "read_chat"})).speaker == ""
+
+
+TOLD = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"timestamp": "2023-05-08T13:56:00Z"},
+        {"timestamp": "2023-05-08T15:56:00+02:00"},
+        {"created_at": "2023-05-08 13:56"},
+        {"created_at": int(TOLD.timestamp())},
+        {"timestamp": TOLD.timestamp()},
+        {"timestamp": int(TOLD.timestamp() * 1000)},
+        {"timestamp": "yesterday", "date": "2023-05-08T13:56"},
+    ],
+)
+def test_an_old_message_was_said_when_it_says_so(told: dict[str, Any]) -> None:
+    assert only(of({**user("hi"), **told})).at == TOLD
+
+
+@pytest.mark.parametrize("told", ["", "yesterday", "12:30", "2023", True, 3, -1, 1e300, float("nan"), None, [], {}])
+def test_what_is_no_time_that_we_know_is_none(told: object) -> None:
+    assert only(of({**user("hi"), "timestamp": told})).at is None
+
+
+@pytest.mark.parametrize("told", ["0001-01-01T00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_beyond_all_dates_is_none(told: str) -> None:
+    assert only(of({**user("hi"), "timestamp": told})).at is None
+
+
+@given(text=st.text() | st.datetimes(timezones=st.none() | st.timezones()).map(datetime.isoformat))
+def test_any_moment_that_is_read_can_be_kept(text: str) -> None:
+    found = moment_in(text)
+    if found is not None:
+        assert from_microseconds(to_microseconds(found)) == found
+
+
+# -- what was written down ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [NoteAdded, CrystalCreated])
+def test_a_note_is_a_crystal_with_all_that_was_declared(kind: type[NoteAdded | CrystalCreated]) -> None:
+    note = kind(
+        "The deadline is March 20",
+        importance=0.9,
+        about="goal",
+        valence=-0.5,
+        valid_from="2026-03-01T00:00:00Z",
+        valid_to="2026-03-20T00:00:00Z",
+    )
+    assert gleaned(an_event(note)) == [
+        Gleaned(
+            text="The deadline is March 20",
+            series=NOTES,
+            kind="goal",
+            importance=0.9,
+            valence=-0.5,
+            valid_from=datetime(2026, 3, 1, tzinfo=UTC),
+            valid_to=datetime(2026, 3, 20, tzinfo=UTC),
+        )
+    ]
+
+
+def test_what_was_brought_along_can_be_consolidated_already() -> None:
+    assert only(gleaned(an_event(CrystalCreated("old", consolidated=True)))).consolidated
+
+
+def test_a_page_is_found_by_its_sections() -> None:
+    page = "Before all headings.\n# Deploy\nPush the button.\n\n## Rollback\nPush it again.\n#hashtag stays\n"
+    found = gleaned(an_event(DocumentWritten("detail/deploy.md", page)))
+    assert [one.text for one in found] == [
+        "Before all headings.",
+        "# Deploy\nPush the button.",
+        "## Rollback\nPush it again.\n#hashtag stays",
+    ]
+    assert [one.part for one in found] == [1, 2, 3]
+    assert {(one.series, one.about) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
+
+
+@pytest.mark.parametrize(
+    ("page", "sections"),
+    [
+        ("# Runbook", []),
+        ("# Runbook\n\n## Start\nPush the button.", ["# Runbook\n## Start\nPush the button."]),
+        ("# Start\nPush the button.\n# To do\n", ["# Start\nPush the button.\n# To do"]),
+        ("# To do\n## Buy milk\n## Call Mei", ["# To do\n## Buy milk\n## Call Mei"]),
+    ],
+)
+def test_a_heading_with_nothing_under_it_is_found_with_what_stands_by_it(page: str, sections: list[str]) -> None:
+    assert [one.text for one in gleaned(an_event(DocumentWritten("detail/runbook.md", page)))] == sections
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        DocumentWritten(OVERVIEW, "# Overview\nall of it"),
+        DocumentWritten(SCRATCH, "- a note"),
+        DocumentWritten("detail/index.md", "an index line", upkeep=True),
+        DocumentWritten("detail/empty.md", " \n"),
+    ],
+)
+def test_what_is_shown_anyway_or_memorys_own_is_no_crystal(written: DocumentWritten) -> None:
+    assert gleaned(an_event(written)) == []
+
+
+def test_a_state_that_a_dream_wrote_is_no_crystal_and_the_newest_word_on_the_page_all_the_same() -> None:
+    written = an_event(DocumentWritten(STATE, "## The Bond\n\n- Prefers tabs"))
+    dreamt = replace(written, origin=Origin.DREAM)
+    assert [one.text for one in gleaned(written)] == ["## The Bond\n\n- Prefers tabs"]
+    assert gleaned(dreamt) == []
+    assert subjects(dreamt) == subjects(written) == [(STATE, STATE)]
+
+
+def test_a_thing_that_left_is_found_by_all_its_names() -> None:
+    thing = a_page(
+        aliases=("Company", "Über uns"),
+        parts=(EntityPart("section", "section-1", "Hero"), EntityPart("section", "s-2")),
+    )
+    found = only(gleaned(an_event(EntitiesLeft((thing,)))))
+    assert (
+        found.text
+        == 'page "About Us" (page-123); also called Company, Über uns; with section Hero (section-1), section s-2'
+    )
+    assert (found.series, found.part, found.kind) == (THINGS, 1, "fact")
+
+
+def test_a_thing_that_is_gone_says_so_and_one_without_a_name_goes_by_its_id() -> None:
+    assert (
+        only(gleaned(an_event(EntitiesLeft((EntitySighting("page", "page-1", how="deleted"),))))).text
+        == "page page-1; deleted"
+    )
+
+
+def test_of_many_parts_some_are_told() -> None:
+    thing = EntitySighting("order", "o-1", parts=tuple(EntityPart("item", f"i-{number}") for number in range(100)))
+    assert only(gleaned(an_event(EntitiesLeft((thing,))))).text.count("item ") == MOST_PARTS
+
+
+def test_things_that_left_together_are_about_themselves() -> None:
+    found = gleaned(an_event(EntitiesLeft((a_page("page-1"), a_page("page-2")))))
+    assert len({one.about for one in found}) == len({one.part for one in found}) == 2
+
+
+# -- what memory has shown ---------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("H6")
+@pytest.mark.parametrize(
+    ("what", "shown"),
+    [
+        (AnchorMoved("first", (a_block("one"), a_block("two"))), ["one", "two"]),
+        (TailChanged("changed", (a_block("fresh"),)), ["changed", "fresh"]),
+        (NoteAdded("a note"), []),
+        (MessageAdded(wire=user("hi")), []),
+    ],
+)
+def test_blocks_of_prompts_were_shown(what: EventPayload, shown: list[str]) -> None:
+    assert list(words_shown(an_event(what), Said(role="user", text="hi"))) == shown
+
+
+@pytest.mark.spec("H6")
+@pytest.mark.parametrize("origin", list(Origin))
+def test_people_speak_for_themselves(origin: Origin) -> None:
+    assert may_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
+        origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
+    )
+
+
+@pytest.mark.spec("H6")
+@pytest.mark.parametrize("what", [NoteAdded("x"), CrystalCreated("x"), DocumentWritten("detail/x.md", "x")], ids=repr)
+def test_what_is_written_down_is_meant_whoever_does_it(what: EventPayload) -> None:
+    assert not any(may_echo(said_by(origin, what)) for origin in Origin)
+
+
+def said_by(origin: Origin, what: EventPayload) -> Event:
+    return Event(stream="session/s", seq=1, at=from_microseconds(0), payload=what, origin=origin, trust=Trust.DATA)

@@ -1,0 +1,151 @@
+"""Which events still stand: against a model that replays everything from the start, and as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from builders import an_event, user
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.base import Event, EventPayload
+from inmind.core.events.crystals import CrystalCreated, NoteAdded
+from inmind.core.events.dreams import DreamUndone
+from inmind.core.events.entities import EntitiesLeft
+from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
+from inmind.search.live_events import standing
+
+pytestmark = pytest.mark.spec("H3", "A4")
+
+
+def said(text: str = "hello") -> MessageAdded:
+    return MessageAdded(wire=user(text))
+
+
+def stream(*happened: EventPayload) -> list[Event]:
+    return [an_event(what, seq) for seq, what in enumerate(happened, 1)]
+
+
+def test_what_was_said_stands() -> None:
+    assert standing(stream(said(), said(), EntitiesLeft(()))) == {1, 2, 3}
+
+
+def test_an_undo_takes_back_what_came_since_and_itself_is_nothing_to_find() -> None:
+    assert standing(stream(said(), said(), EntitiesLeft(()), Reverted(1))) == {1}
+
+
+def test_an_undo_of_an_undo_brings_it_all_back() -> None:
+    assert standing(stream(said(), said(), Reverted(1), Reverted(2))) == {1, 2}
+
+
+def test_what_was_said_after_an_undo_goes_when_the_undo_is_undone() -> None:
+    assert standing(stream(said(), said(), Reverted(1), said(), Reverted(2))) == {1, 2}
+
+
+def test_an_undo_back_to_an_undo_finds_what_stood_then() -> None:
+    assert standing(stream(said(), said(), Reverted(1), said(), said(), Reverted(3))) == {1}
+
+
+def test_everything_can_be_taken_back() -> None:
+    assert standing(stream(said(), said(), Reverted(0))) == set()
+
+
+@pytest.mark.spec("G13")
+def test_a_dream_that_is_undone_takes_what_it_made_and_nothing_else_that_came_since() -> None:
+    made, note = CrystalCreated("Ada likes tea"), NoteAdded("Ada likes coffee")
+    undone = DreamUndone(
+        dream=1, last=0, upto=0, position=0, crystals=("session/s#1", "session/s#2", "session/other#3")
+    )
+    assert standing(stream(made, made, note, undone)) == {3}
+
+
+@pytest.mark.spec("G13")
+def test_the_undo_of_a_dream_can_be_taken_back() -> None:
+    undone = DreamUndone(dream=1, last=0, upto=0, position=0, crystals=("session/s#1",))
+    assert standing(stream(CrystalCreated("Ada likes tea"), undone, Reverted(1))) == {1}
+
+
+def test_a_regenerated_answer_replaces_the_first_one() -> None:
+    question, answer, another = said(), said(), said()
+    assert standing(stream(question, answer, another, HistorySpliced(1, 2, 1))) == {1, 3}
+
+
+def test_an_answer_that_was_taken_away_to_be_asked_for_again_is_gone() -> None:
+    question, answer, another = said(), said(), said()
+    assert standing(stream(question, answer, HistorySpliced(1, 2, 0), another)) == {1, 4}
+
+
+def test_what_was_dropped_from_the_front_stands() -> None:
+    assert standing(stream(said(), said(), said(), HistorySpliced(0, 2, 0))) == {1, 2, 3}
+
+
+def test_what_a_summary_in_front_was_put_in_place_of_stands() -> None:
+    summary = said()
+    assert standing(stream(said(), said(), said(), summary, HistorySpliced(0, 2, 1))) == {1, 2, 3, 4}
+
+
+def test_what_was_dropped_from_the_middle_stands() -> None:
+    assert standing(stream(said(), said(), said(), said(), HistorySpliced(1, 3, 0))) == {1, 2, 3, 4}
+
+
+def test_an_undo_of_an_edit_brings_the_first_words_back() -> None:
+    assert standing(stream(said(), said(), said(), HistorySpliced(1, 2, 1), Reverted(2))) == {1, 2}
+
+
+def test_places_of_a_splice_are_those_of_what_is_in_the_line_then() -> None:
+    dropped = stream(said(), said(), said(), HistorySpliced(0, 2, 0), said(), HistorySpliced(1, 2, 0))
+    assert standing(dropped) == {1, 2, 3}
+
+
+def test_only_some_kinds_of_a_stream_are_needed() -> None:
+    events = stream(said(), EntitiesLeft(()), said(), EntitiesLeft(()), said(), Reverted(4), said())
+    messages = [event for event in events if not isinstance(event.payload, EntitiesLeft)]
+    assert standing(messages) == standing(events) - {2, 4}
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Event]:
+    happened: list[EventPayload] = []
+    for seq in range(1, draw(st.integers(1, 25)) + 1):
+        match draw(st.sampled_from(["said", "said", "said", "left", "splice", "undo"])):
+            case "said":
+                happened.append(said())
+            case "left":
+                happened.append(EntitiesLeft(()))
+            case "undo":
+                happened.append(Reverted(draw(st.integers(0, seq - 1))))
+            case _:
+                line, _ = replayed(stream(*happened))
+                inserted = draw(st.integers(0, min(2, len(line))))
+                start = draw(st.integers(0, len(line) - inserted))
+                happened.append(HistorySpliced(start, draw(st.integers(start, len(line) - inserted)), inserted))
+    return stream(*happened)
+
+
+def replayed(events: Sequence[Event]) -> tuple[list[int], set[int]]:
+    """The line, and what has been taken back of all that was ever there: told afresh for every undo."""
+    line: list[int] = []
+    taken_back: set[int] = set()
+    for event in events:
+        match event.payload:
+            case Reverted(to=to):
+                line, back = replayed(events[:to])
+                taken_back = back | set(range(to + 1, event.seq))
+            case MessageAdded():
+                line = [*line, event.seq]
+            case HistorySpliced(start=start, stop=stop, inserted=inserted):
+                end = len(line) - inserted
+                if stop == end and start > 0:
+                    taken_back = taken_back | set(line[start:end])
+                line = line[:start] + line[end:] + line[stop:end]
+            case _:
+                pass
+    return line, taken_back
+
+
+@given(events=histories())
+def test_it_agrees_with_replaying_everything(events: list[Event]) -> None:
+    _, taken_back = replayed(events)
+    to_find = {event.seq for event in events if not isinstance(event.payload, Reverted | HistorySpliced)}
+    assert standing(events) == to_find - taken_back

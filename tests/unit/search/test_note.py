@@ -1,0 +1,112 @@
+"""A note on its way in: what may be one, and how each other thing is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.events.base import Origin
+from inmind.core.events.crystals import NoteAdded
+from inmind.documents.document import MOST_BYTES
+from inmind.errors import InvalidInput
+from inmind.search.crystal import KINDS
+from inmind.search.note import checked_note, checked_taker
+
+pytestmark = pytest.mark.spec("G2", "H1", "J3")
+
+
+def test_a_note_with_nothing_said_about_it() -> None:
+    assert checked_note("Douglas prefers tabs") == NoteAdded("Douglas prefers tabs", importance=0.7, about="general")
+
+
+def test_everything_that_a_note_can_say() -> None:
+    assert checked_note(
+        "The deadline is March 20",
+        importance=1,
+        kind="goal",
+        valence=-0.5,
+        valid_from=date(2026, 3, 1),
+        valid_to="2026-03-20T17:00+01:00",
+    ) == NoteAdded(
+        "The deadline is March 20",
+        importance=1.0,
+        about="goal",
+        valence=-0.5,
+        valid_from="2026-03-01T00:00:00Z",
+        valid_to="2026-03-20T16:00:00Z",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "expected"),
+    [
+        ({"text": ""}, "text", "says something"),
+        ({"text": " \n\t　"}, "text", "says something"),
+        ({"text": None}, "text", "a text"),
+        ({"text": "a\x00b"}, "text", "without NUL"),
+        ({"text": "\ud800"}, "text", "lone surrogates"),
+        ({"text": "é" * (MOST_BYTES // 2 + 1)}, "text", f"at most {MOST_BYTES} bytes"),
+        ({"importance": -0.01}, "importance", "from 0 to 1"),
+        ({"importance": 1.01}, "importance", "from 0 to 1"),
+        ({"importance": float("nan")}, "importance", "from 0 to 1"),
+        ({"importance": float("inf")}, "importance", "from 0 to 1"),
+        ({"importance": 10**400}, "importance", "from 0 to 1"),
+        ({"importance": True}, "importance", "from 0 to 1"),
+        ({"importance": "0.7"}, "importance", "from 0 to 1"),
+        ({"importance": None}, "importance", "from 0 to 1"),
+        ({"kind": "opinion"}, "kind", "fact, preference, goal"),
+        ({"kind": ["fact"]}, "kind", "fact, preference, goal"),
+        ({"valence": -1.5}, "valence", "from -1 to 1"),
+        ({"valence": float("nan")}, "valence", "from -1 to 1"),
+        ({"valid_from": "2026-02-30"}, "valid_from", "day is out of range"),
+        ({"valid_from": "tomorrow"}, "valid_from", "ISO 8601"),
+        ({"valid_from": ""}, "valid_from", "ISO 8601"),
+        ({"valid_from": 20260301}, "valid_from", "ISO 8601"),
+        ({"valid_to": "9999-12-31T23:59:59-12:00"}, "valid_to", "ISO 8601"),
+        ({"valid_to": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))}, "valid_to", "ISO 8601"),
+        ({"valid_from": "2026-03-02", "valid_to": "2026-03-01"}, "valid_to", "no earlier than 2026-03-02T00:00:00Z"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_by_its_field(given: dict[str, Any], field: str, expected: str) -> None:
+    with pytest.raises(InvalidInput, match=expected) as refused:
+        checked_note(**{"text": "a note", **given})
+    assert refused.value.field == field
+    assert len(str(refused.value)) < 1_000
+
+
+def test_a_text_goes_by_the_name_that_it_has_where_it_comes_from() -> None:
+    with pytest.raises(InvalidInput, match=r"^note: "):
+        checked_note(" ", field="note")
+
+
+def test_a_megabyte_is_a_note_and_one_moment_may_be_all_that_it_holds_for() -> None:
+    assert len(checked_note("x" * MOST_BYTES).text) == MOST_BYTES
+    note = checked_note("now", valid_from="2026-03-01", valid_to=datetime(2026, 3, 1, tzinfo=UTC))
+    assert note.valid_from == note.valid_to == "2026-03-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_crystal_may_be_noted(kind: str) -> None:
+    assert checked_note("a note", kind=kind).about == kind
+
+
+@given(
+    st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)),
+    st.none() | st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23))),
+)
+def test_a_date_is_kept_as_the_moment_that_it_is(at: datetime, zone: timezone | None) -> None:
+    kept = checked_note("a note", valid_from=at.replace(tzinfo=zone)).valid_from
+    assert kept.endswith("Z")
+    assert datetime.fromisoformat(kept) == at.replace(tzinfo=zone or UTC)
+    assert checked_note("a note", valid_from=kept).valid_from == kept
+
+
+def test_files_and_dreams_take_no_notes() -> None:
+    assert checked_taker("user") is Origin.USER
+    for origin in (Origin.FILE, Origin.DREAM, "nobody", None):
+        with pytest.raises(InvalidInput, match="operator, user, assistant, tool, web"):
+            checked_taker(origin)

@@ -1,0 +1,186 @@
+"""What may be asked of deep memory: everything sensible, and each other thing refused by its name."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from builders import WHEN
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.core.timestamps import to_microseconds
+from inmind.errors import InvalidInput
+from inmind.search.crystal import Crystal
+from inmind.search.query import FILTERS, MOST_CHARACTERS, MOST_HITS, Query, checked_filters, checked_query
+
+pytestmark = pytest.mark.spec("H3", "J3")
+
+
+def test_a_query_with_nothing_said_about_it() -> None:
+    assert checked_query("when did we fix CORS") == Query(text="when did we fix CORS", limit=10)
+
+
+def test_everything_that_a_query_can_say() -> None:
+    assert checked_query(
+        "CORS",
+        limit=MOST_HITS,
+        kinds=["fact", "episode", "fact"],
+        sources="memory",
+        since=date(2026, 1, 1),
+        until="2026-01-31",
+        session="deploy-42",
+        as_of="2026-02-01T12:00+01:00",
+    ) == Query(
+        text="CORS",
+        limit=MOST_HITS,
+        kinds=("episode", "fact"),
+        sources=("memory",),
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+        until=datetime(2026, 1, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        session="deploy-42",
+        as_of=datetime(2026, 2, 1, 11, tzinfo=UTC),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "expected"),
+    [
+        ({"text": None}, "query", "a text"),
+        ({"text": 3}, "query", "a text"),
+        ({"text": b"cors"}, "query", "a text"),
+        ({"text": "x" * (MOST_CHARACTERS + 1)}, "query", "at most 10,000 characters"),
+        ({"text": "词" * 100_000}, "query", "at most 10,000 characters"),
+        ({"limit": 0}, "limit", "from 1 to"),
+        ({"limit": -1}, "limit", "from 1 to"),
+        ({"limit": MOST_HITS + 1}, "limit", "from 1 to"),
+        ({"limit": 10**400}, "limit", "from 1 to"),
+        ({"limit": True}, "limit", "from 1 to"),
+        ({"limit": 2.5}, "limit", "from 1 to"),
+        ({"limit": "10"}, "limit", "from 1 to"),
+        ({"limit": None}, "limit", "from 1 to"),
+        ({"kinds": "opinion"}, "kinds", "one of fact, preference"),
+        ({"kinds": ["fact", "opinion"]}, "kinds", "one of fact, preference"),
+        ({"kinds": ["fact", None]}, "kinds", "one of fact, preference"),
+        ({"kinds": [["fact"]]}, "kinds", "one of fact, preference"),
+        ({"kinds": 3}, "kinds", "some of fact, preference"),
+        ({"kinds": {"fact": 1}}, "kinds", "some of fact, preference"),
+        ({"sources": "web"}, "sources", "one of memory, sessions"),
+        ({"since": "last week"}, "since", "a day or a time"),
+        ({"since": "2026-02-30"}, "since", "a day or a time that there is"),
+        ({"since": "2026-13-01T00:00"}, "since", "a day or a time that there is"),
+        ({"since": "0001-01-01T00:00+14:00"}, "since", "a day or a time that there is"),
+        ({"since": 1_700_000_000}, "since", "a day or a time"),
+        ({"until": "9999-12-31T23:59:59-12:00"}, "until", "a day or a time that there is"),
+        ({"until": True}, "until", "a day or a time"),
+        ({"as_of": "31.01.2026"}, "as_of", "a day or a time that there is"),
+        ({"since": "2026-02-01", "until": "2026-01-01"}, "until", "a time after 2026-02-01"),
+        ({"since": WHEN, "until": WHEN}, "until", "a time after"),
+        ({"session": 42}, "session", "the id of a session"),
+    ],
+)
+def test_what_cannot_be_asked(given: dict[str, Any], field: str, expected: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        checked_query(**{"text": "CORS", **given})
+    assert refused.value.field == field
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_a_filter_that_is_empty_filters_nothing(nothing: object) -> None:
+    filters = dict.fromkeys(("kinds", "sources", "since", "until", "session", "as_of"), nothing)
+    assert not checked_query("CORS", **filters).narrow
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"kinds": ["fact"]},
+        {"sources": ["memory"]},
+        {"since": WHEN},
+        {"until": WHEN},
+        {"session": "s"},
+        {"as_of": WHEN},
+    ],
+)
+def test_each_filter_asks_for_less_than_everything(filters: dict[str, Any]) -> None:
+    assert checked_query("CORS", **filters).narrow
+
+
+@pytest.mark.parametrize("unknown", ["kind", "resource", "k", "", "Limit"])
+def test_an_unknown_filter_is_an_error_and_never_ignored(unknown: str) -> None:
+    with pytest.raises(InvalidInput, match="limit, kinds, sources") as refused:
+        checked_filters({"limit": 3, unknown: "x"})
+    assert refused.value.field == unknown
+
+
+def test_known_filters_pass() -> None:
+    assert tuple(checked_filters(dict.fromkeys(FILTERS, 1))) == FILTERS
+
+
+@pytest.mark.parametrize("day", ["2026-01-31", "20260131", "2026-W05-6", date(2026, 1, 31)])
+def test_a_day_that_ends_something_is_part_of_it_however_it_is_written(day: object) -> None:
+    query = checked_query("CORS", since=day, until=day)
+    assert query.allows(a_crystal(at=datetime(2026, 1, 31, tzinfo=UTC)))
+    assert query.allows(a_crystal(at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC)))
+    assert not query.allows(a_crystal(at=datetime(2026, 2, 1, tzinfo=UTC)))
+    assert not query.allows(a_crystal(at=datetime(2026, 1, 30, 23, 59, tzinfo=UTC)))
+
+
+def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
+    return Crystal(id="session/s#1", text="x", at=at, **known)
+
+
+@pytest.mark.parametrize(
+    ("filters", "those", "others"),
+    [
+        ({}, {}, {"lifecycle": "expired"}),
+        ({}, {"lifecycle": "frozen"}, {"lifecycle": "archived"}),
+        ({"kinds": "fact"}, {"kind": "fact"}, {"kind": "episode"}),
+        ({"sources": "sessions"}, {"source": "sessions"}, {"source": "memory"}),
+        ({"session": "a"}, {"session": "a"}, {"session": "ab"}),
+        ({"since": WHEN}, {"at": WHEN}, {"at": WHEN - timedelta(microseconds=1)}),
+        ({"until": WHEN}, {"at": WHEN - timedelta(microseconds=1)}, {"at": WHEN}),
+    ],
+)
+def test_a_filter_lets_those_through_that_it_names(
+    filters: dict[str, Any], those: dict[str, Any], others: dict[str, Any]
+) -> None:
+    query = checked_query("CORS", **filters)
+    assert query.allows(a_crystal(**those))
+    assert not query.allows(a_crystal(**others))
+
+
+@pytest.mark.spec("H7")
+@pytest.mark.parametrize(
+    ("known", "was_known"),
+    [
+        ({}, True),
+        ({"at": WHEN + timedelta(days=1)}, False),
+        ({"lifecycle": "expired"}, True),
+        ({"lifecycle": "archived"}, True),
+        ({"valid_from": WHEN + timedelta(days=1)}, False),
+        ({"valid_from": WHEN}, True),
+        ({"valid_to": WHEN}, False),
+        ({"valid_to": WHEN + timedelta(days=1)}, True),
+    ],
+)
+def test_what_was_known_on_a_day(known: dict[str, Any], was_known: bool) -> None:
+    assert checked_query("CORS", as_of=WHEN).allows(a_crystal(**known)) == was_known
+
+
+def test_times_are_compared_whatever_zone_they_are_told_in() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    assert checked_query("CORS", since=WHEN.astimezone(tokyo)) == checked_query("CORS", since=WHEN)
+
+
+@given(
+    text=st.text() | st.dates().map(str) | st.datetimes(timezones=st.none() | st.timezones()).map(datetime.isoformat),
+    field=st.sampled_from(["since", "until", "as_of"]),
+)
+def test_any_text_is_a_time_that_can_be_kept_or_refused(text: str, field: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        found: datetime | None = getattr(checked_query("CORS", **{field: text}), field)
+        assert found is None or isinstance(to_microseconds(found), int)

@@ -1,0 +1,126 @@
+"""What a query asks for: which of its words count, whom it means, and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.search.query_parse import Asked, asked, key_words
+from inmind.search.tokenize import words, words_asked
+
+pytestmark = pytest.mark.spec("H3")
+
+NOW = datetime(2026, 5, 20, tzinfo=UTC)
+
+
+def read(text: str, *speakers: str) -> Asked:
+    return asked(text, now=NOW, speakers=speakers)
+
+
+def strong(text: str) -> set[str]:
+    """The words that count the most."""
+    weights = read(text).words
+    return {word for word, weight in weights.items() if weight == max(weights.values())}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Can you tell me when we first discussed the CORS error?", "first CORS error"),
+        ("What is the name of my cat?", "name cat"),
+        ("remind me about Caroline's birthday", "Caroline birthday"),
+    ],
+)
+def test_of_a_question_count_the_words_that_it_is_about(text: str, meant: str) -> None:
+    assert strong(text) == set(words_asked(meant))
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("我的猫叫什么名字？", "名字"),
+        ("支付接口为什么超时了", "支付接口 超时"),
+        ("我们什么时候修好了数据库？", "修好 数据库"),
+        ("首都的房价", "首都 房价"),
+        ("我的吉他在哪里", "吉他"),
+        ("會議室在哪裡", "會議室"),
+        ("犬の名前は何ですか", "名前"),
+        ("サーバーの設定", "サーバー 設定"),
+        ("京都旅行の予算はいくらですか", "京都旅行 予算"),
+        ("京都 観光", "京都 観光"),
+    ],
+)
+def test_also_where_no_spaces_stand_between_them(text: str, meant: str) -> None:
+    assert strong(text) == set(words_asked(meant))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("我的猫叫什么？", "有一只橘猫"), ("犬の名前は？", "犬を飼っています"), ("我几点会醒", "三点总是醒")],
+)
+def test_a_word_of_one_character_is_looked_for(text: str, line: str) -> None:
+    assert set(read(text).words) & set(words(line))
+
+
+def test_a_pair_across_a_word_that_says_nothing_counts_little_but_counts() -> None:
+    """Nobody knows all words: in the name of a town may stand what elsewhere says nothing."""
+    weights = read("去丰都鬼城").words
+    assert 0 < weights["丰都"] < weights["鬼城"]
+
+
+@pytest.mark.parametrize("text", ["what is it", "who are you", "的", "是不是", "誰", "to be or not to be"])
+def test_where_no_word_says_anything_all_are_looked_for(text: str) -> None:
+    assert set(read(text).words) == set(words_asked(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("what did I say about the bridge", "user"),
+        ("my cat's name", "user"),
+        ("What did you recommend?", "assistant"),
+        ("What did you recommend to me?", "assistant"),
+        ("我喜欢什么", "user"),
+        ("你推荐了什么", "assistant"),
+        ("私の誕生日", "user"),
+        ("the name of the cat", ""),
+        ("win a medal", ""),
+    ],
+)
+def test_whose_words_are_meant(text: str, role: str) -> None:
+    assert read(text).role == role
+
+
+def test_a_name_means_whoever_bears_it_and_nobody_else() -> None:
+    query = read("What did Caroline tell me about her trip?", "Caroline", "Melanie", "Caroline Smith")
+    assert (query.names, query.role) == (frozenset({"Caroline"}), "")
+
+
+def test_a_name_is_known_however_it_is_written() -> None:
+    assert read("what did jean-luc say", "Jean-Luc").names == {"Jean-Luc"}
+
+
+def test_a_speaker_whose_name_is_no_word_is_nobody() -> None:
+    assert read("what did ?? say", "??", "").names == frozenset()
+
+
+def test_the_days_that_it_speaks_of() -> None:
+    span = read("what did we do yesterday").span
+    assert span is not None
+    assert span.first == datetime(2026, 5, 19, tzinfo=UTC)
+    assert read("what did we do").span is None
+
+
+def test_key_words_are_those_that_tell_what_a_text_is_about() -> None:
+    assert key_words("Can you tell me when the ferry leaves?") == {*words("ferry leaves")}
+    assert key_words("what is it?") == frozenset()
+
+
+@given(text=st.text(st.characters(min_codepoint=0)), speakers=st.lists(st.text(max_size=5), max_size=3))
+def test_any_text_can_be_asked(text: str, speakers: list[str]) -> None:
+    query = read(text, *speakers)
+    assert all(0 < weight <= 1 for weight in query.words.values())
+    assert bool(query.words) == bool(words_asked(text))

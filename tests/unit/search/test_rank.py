@@ -1,0 +1,156 @@
+"""Which crystals come first, and why: by who stands before whom, not by numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.search.dates import Span
+from inmind.search.query_parse import Asked
+from inmind.search.rank import TOLD_LATE, Field, Placed, brevity, by_meaning, by_words, ranked, rarity
+
+pytestmark = pytest.mark.spec("H3")
+
+NOW = datetime(2026, 5, 20, tzinfo=UTC)
+DAY = Span(NOW - timedelta(days=10), NOW - timedelta(days=9))
+
+
+def talks(number: int) -> int | None:
+    """Numbers below a thousand are lines of conversations, a hundred in each; the others stand alone."""
+    return number // 100 if number < 1_000 else None
+
+
+def a_line(number: int, *, words: int = 10, role: str = "user", **known: Any) -> Placed:
+    return Placed(number, words, role, known.pop("speaker", ""), known.pop("at", NOW), **known)
+
+
+def order(own: Mapping[int, float], *lines: Placed, **query: Any) -> list[int]:
+    return [one.number for one in ranked(lines, Field(own, talks), Asked(words={}, **query), most=10)]
+
+
+def test_a_rare_word_tells_more_than_a_common_one() -> None:
+    tells = [rarity(holding, 1_000) for holding in (0, 1, 10, 100, 500, 1_000)]
+    assert tells == sorted(tells, reverse=True)
+    assert all(worth > 0 for worth in tells)
+
+
+def test_a_word_tells_more_in_a_short_passage() -> None:
+    assert brevity(5) > brevity(50) > brevity(500) > 0
+
+
+def test_words_alone_keep_their_order() -> None:
+    own = by_words({1: 3.0, 2: 6.0}, alone=True)
+    assert own[1] < own[2] == 1.0
+
+
+def test_who_is_closer_in_meaning_is_worth_more() -> None:
+    own = by_meaning({1: 0.4, 2: 0.8}, floor=0.2)
+    assert 0 < own[1] < own[2]
+
+
+def test_what_is_no_closer_than_anything_is_not_close() -> None:
+    assert set(by_meaning({1: 0.15, 2: 0.9}, floor=0.2)) == {2}
+
+
+@given(
+    lexical=st.dictionaries(st.integers(0, 9), st.floats(0, 100)),
+    meaning=st.dictionaries(st.integers(0, 9), st.floats(-1, 1)),
+    floor=st.floats(0, 1),
+)
+def test_nothing_is_worth_more_than_the_best_possible(
+    lexical: dict[int, float], meaning: dict[int, float], floor: float
+) -> None:
+    words, meant = by_words(lexical, alone=False), by_meaning(meaning, floor=floor)
+    assert set(words) == set(lexical)
+    assert set(meant) <= set(meaning)
+    assert all(0 <= words.get(number, 0) + meant.get(number, 0) <= 1 + 1e-9 for number in {*words, *meant})
+
+
+def test_who_shares_more_with_the_query_comes_first() -> None:
+    assert order({150: 0.3, 250: 1.0}, a_line(150), a_line(250)) == [250, 150]
+
+
+def test_a_line_beside_a_good_one_comes_before_a_stranger() -> None:
+    """ "Fixed by tweaking the thresholds" shares no word with the question that its neighbour repeats."""
+    own = {150: 1.0, 350: 0.3}
+    assert order(own, a_line(150), a_line(151), a_line(350)) == [150, 151, 350]
+
+
+def test_a_line_of_the_same_conversation_comes_before_one_of_another() -> None:
+    assert order({150: 1.0, 250: 0.1, 160: 0.1}, a_line(250), a_line(160)) == [160, 250]
+
+
+def test_what_stands_alone_has_no_neighbours() -> None:
+    assert order({1_000: 1.0}, a_line(1_000), a_line(1_001)) == [1_000]
+
+
+def test_the_answer_to_a_good_question_comes_before_what_stands_in_front_of_it() -> None:
+    assert order({150: 1.0}, a_line(149), a_line(151, answers=True)) == [151, 149]
+
+
+def test_a_long_message_speaks_for_itself() -> None:
+    assert order({150: 1.0}, a_line(149, words=300), a_line(151, words=10)) == [151, 149]
+
+
+def test_what_is_worth_far_less_than_the_best_is_no_answer() -> None:
+    assert order({150: 1.0, 350: 0.3, 550: 0.1}, a_line(150), a_line(350), a_line(550)) == [150, 350]
+
+
+def test_of_two_worth_the_same_the_later_comes_first() -> None:
+    assert order({1_000: 1.0, 1_001: 1.0}, a_line(1_000), a_line(1_001)) == [1_001, 1_000]
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ({"role": "assistant"}, {"role": "assistant"}),
+        ({"names": frozenset({"Caroline"})}, {"speaker": "Caroline"}),
+        ({"span": DAY}, {"at": DAY.first}),
+        ({"span": DAY}, {"at": DAY.before + TOLD_LATE - timedelta(seconds=1)}),
+        ({}, {"worth": 1.0}),
+    ],
+)
+def test_of_two_that_say_the_same_the_one_that_is_meant_comes_first(
+    query: dict[str, Any], meant: dict[str, Any]
+) -> None:
+    own = {1_000: 1.0, 1_001: 1.0}
+    assert order(own, a_line(1_000, **meant), a_line(1_001), **query) == [1_000, 1_001]
+
+
+def test_what_was_said_anew_comes_behind_what_it_was_said_by() -> None:
+    assert order({1_000: 0.9, 1_001: 1.0}, a_line(1_000), a_line(1_001, superseded=True)) == [1_000, 1_001]
+
+
+def test_what_was_said_on_the_day_is_found_whatever_it_says() -> None:
+    assert order({}, a_line(1_000, at=DAY.first), a_line(1_001), span=DAY) == [1_000]
+
+
+def test_what_has_nothing_to_do_with_it_is_not_found() -> None:
+    assert order({150: 1.0}, a_line(250), a_line(1_000)) == []
+
+
+def test_a_score_comes_out_of_its_parts() -> None:
+    own = {150: 0.5, 151: 1.0}
+    (best,) = ranked([a_line(150, worth=0.4)], Field(own, talks), Asked(words={}, role="user", span=DAY), most=1)
+    parts = best.parts
+    together = own[150] + parts["neighbours"] + parts["conversation"]
+    assert best.score == pytest.approx(together * parts["factor"] + parts["time"])
+
+
+def test_what_is_promising_are_the_best_and_what_stands_beside_them() -> None:
+    field = Field({150: 1.0, 250: 0.9, 1_000: 0.8}, talks)
+    assert set(field.promising(100)) >= {149, 150, 151, 249, 250, 251, 1_000}
+    assert 1_001 not in field.promising(100)
+    assert field.promising(1) == [150]
+
+
+@given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), most=st.integers(1, 10))
+def test_the_best_come_in_order_and_no_more_than_asked_for(own: dict[int, float], most: int) -> None:
+    found = ranked([a_line(number) for number in own], Field(own, talks), Asked(words={}), most)
+    assert len(found) <= most
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)

@@ -1,0 +1,137 @@
+"""The words that a text is found by, and those that a question looks for: the two always meet."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from inmind.search.tokenize import LONGEST, words, words_asked
+
+pytestmark = pytest.mark.spec("H3")
+
+ANY_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=sys.maxunicode))
+SCRIPTS = [
+    "deploying the staging server",
+    "Straße größer",
+    "我们上周五在上海开会",
+    "東京タワーへ行きました",
+    "佐々木さんの誕生日",
+    "데이터베이스를 고쳤습니다",
+    "เราแก้ไขฐานข้อมูลแล้ว",
+    "नमस्ते दुनिया",
+    "Привет мир",
+    "ｶﾞﾊﾟ ＡＢＣ",
+    "v1.2.3-rc1",
+]
+TEXTS = st.lists(st.sampled_from(SCRIPTS) | st.text(max_size=8), min_size=1, max_size=6)
+SEPARATORS = st.sampled_from([" ", ", ", ". ", "\n", "，", "。", "、", "・", " (", "」"])
+
+
+@given(parts=TEXTS, separator=SEPARATORS, data=st.data())
+def test_a_part_between_separators_is_found_by_its_own_words(
+    parts: list[str], separator: str, data: st.DataObject
+) -> None:
+    asked = data.draw(st.sampled_from(parts))
+    assert set(words_asked(asked)) <= set(words(separator.join(parts)))
+
+
+@given(text=st.sampled_from(SCRIPTS[2:7]), data=st.data())
+def test_in_scripts_without_spaces_every_part_is_found_by_its_own_words(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    stop = data.draw(st.integers(start + 1, len(text)))
+    assert set(words_asked(text[start:stop])) <= set(words(text))
+
+
+@given(text=ANY_TEXT)
+@example(text="\ud800 a\udfff")
+@example(text="a\x00b")
+@example(text='" OR * NEAR( -- ) ^')
+def test_any_text_has_words_and_none_raises(text: str) -> None:
+    for word in (*words(text), *words_asked(text)):
+        assert word
+        assert not re.search(r'[\s"]', word)
+        word.encode()
+
+
+@given(text=ANY_TEXT)
+def test_what_is_asked_is_asked_once(text: str) -> None:
+    asked = words_asked(text)
+    assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("Deployed", "deploying"),
+        ("CAFÉ", "cafe"),
+        ("Straße", "STRASSE"),
+        ("ＡＰＩ　ｋｅｙ", "api KEY"),
+        ("ﾃﾞｰﾀ", "データ"),
+        ("ガ", "カ\u3099"),
+        ("ΟΔΟΣ", "οδος"),
+        ("peer-scoring", "peer scoring"),
+        ("snake_case", "case snake"),
+        ("don’t", "don't"),
+        ("㈱", "(株)"),
+    ],
+)
+def test_different_spellings_of_the_same_meet(written: str, asked: str) -> None:
+    assert set(words_asked(asked)) <= set(words(written))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("佐々木さん", "佐々木"),
+        ("〆切は明日", "〆切"),
+        ("二〇二三年", "二〇"),
+        ("नमस्ते दुनिया", "दुनिया"),
+        ("我用Python写的", "Python"),
+        ("タワー・東京", "東京"),
+    ],
+)
+def test_a_word_is_read_whole(text: str, word: str) -> None:
+    """As many words are found in it as have been asked for, and none of them is a piece."""
+    assert set(words_asked(word)) <= set(words(text))
+    assert "".join(dict.fromkeys("".join(words_asked(word)))) == "".join(dict.fromkeys(word.casefold()))
+
+
+def test_a_middle_dot_divides_what_stands_around_it() -> None:
+    assert words_asked("ジョン・スミス") == words_asked("ジョン スミス")
+
+
+def test_pairs_are_asked_for_and_single_characters_only_where_they_stand_alone() -> None:
+    assert words_asked("东京塔") == ["东京", "京塔"]
+    assert words_asked("塔") == ["塔"]
+    assert set(words("东京塔")) == {"东", "京", "塔", "东京", "京塔"}
+
+
+def test_a_question_does_not_meet_what_only_shares_a_character() -> None:
+    assert not set(words_asked("上海")) & set(words("海边的上午"))
+
+
+def test_what_goes_on_for_ever_is_found_by_its_beginning() -> None:
+    key = "k" * 500
+    assert words(key) == words_asked(key) == ["k" * LONGEST]
+
+
+def test_punctuation_and_nothing_have_no_words() -> None:
+    assert [words(text) for text in ("", "  ", "?!", "——", "。、")] == [[], [], [], [], []]
+
+
+def test_many_threads_read_at_once() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(words, [f"number {number} 数字{number}" for number in range(400)]))
+    assert all(str(number) in read for number, read in enumerate(found))
+
+
+def test_a_megabyte_takes_a_second_or_two() -> None:
+    began = time.process_time()
+    words("The server was deployed 服务器部署好了。" * 30_000)
+    assert time.process_time() - began < 4

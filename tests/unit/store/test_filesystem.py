@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inmind.store.filesystem import Mount, mount_of, mounted
+
+TABLE = """\
+22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw
+27 0 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw,errors=remount-ro
+30 27 0:40 / /home rw,relatime shared:2 - nfs4 server:/export/home rw,vers=4.2,addr=192.0.2.7
+31 30 8:3 / /home/ada/My\\040Disk ro,relatime - ext4 /dev/sdb1 rw
+32 27 0:41 / /mnt/c rw,noatime - 9p C:\\134 rw,dirsync
+33 27 0:42 / /twice rw - ext4 /dev/sdc1 rw
+34 33 0:43 / /twice rw - tmpfs tmpfs rw
+a line that is no mount
+"""
+
+
+@pytest.mark.spec("M42")
+@pytest.mark.parametrize(
+    ("path", "mount"),
+    [
+        ("/var/lib/memory", Mount(kind="ext4", point="/")),
+        ("/home/ada/.inmind", Mount(kind="nfs4", point="/home")),
+        ("/homely", Mount(kind="ext4", point="/")),
+        ("/home/ada/My Disk/memory", Mount(kind="ext4", point="/home/ada/My Disk", read_only=True)),
+        ("/mnt/c/Users", Mount(kind="9p", point="/mnt/c")),
+        ("/twice/over", Mount(kind="tmpfs", point="/twice")),
+    ],
+)
+def test_a_path_lies_on_the_nearest_mount_above_it_and_on_the_last_of_several_there(path: str, mount: Mount) -> None:
+    assert mounted(TABLE, PurePosixPath(path)) == mount
+
+
+@pytest.mark.spec("M42")
+@pytest.mark.parametrize(
+    ("kind", "shared"),
+    [
+        *((kind, True) for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "fuse.sshfs", "fuse")),
+        *((kind, False) for kind in ("ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs", "fuseblk", "")),
+    ],
+)
+def test_what_reaches_beyond_this_machine_is_told_from_what_does_not(kind: str, shared: bool) -> None:
+    assert Mount(kind=kind).is_shared is shared
+
+
+@given(st.text())
+def test_whatever_the_table_says_it_is_read(table: str) -> None:
+    assert isinstance(mounted(table, PurePosixPath("/home/ada")), Mount)
+
+
+def test_this_machine_says_what_the_temporary_folder_lies_on(tmp_path: Path) -> None:
+    if not Path("/proc/self/mountinfo").exists():
+        pytest.skip("only Linux tells")
+    assert mount_of(tmp_path).kind
