@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from inmind.store.in_memory import InMemoryStore
+
+__all__ = ["InMemoryStore", "ManualClock"]
+
 
 @dataclass
 class ManualClock:

@@ -6,23 +6,23 @@ from inmind.core.events.base import Event, EventPayload
 from inmind.core.events.session import SessionOpened
 
 SESSION_PREFIX, RESOURCE_PREFIX = "session/", "resource/"
-"""How the names of streams begin."""
+"""Prefixes of stream names."""
 
 
 SETTINGS_STREAM = "settings"
 """The stream of settings, where there is no folder for them."""
 
 ANONYMOUS = "default"
-"""The resource of sessions that name none. It is nobody in particular, so its sessions are strangers to each other:
-what one customer has ordered must not come up in the talk with the next."""
+"""The resource of sessions that name none. Such sessions share nothing: what one customer ordered must not come up in
+the session of the next."""
 
 PRIVATE = "\x01"
-"""In front of the name of whom crystals belong to that are one session's own. No resource can be called like that, and
-every database can hold it, unlike NUL."""
+"""Prefix of an owner that is one session. No resource name can start with it, and unlike NUL every database can store
+it."""
 
 
 def owner_of(stream: str, resource: str) -> str:
-    """Whose crystals those of a session are: of nobody in particular, its own."""
+    """The owner of a session's crystals: its resource, or the session itself if it has none."""
     return f"{PRIVATE}{stream}" if resource == ANONYMOUS else resource
 
 
@@ -34,10 +34,11 @@ def owner_from_first_event(stream: str, first: EventPayload) -> str:
 
 
 def opened_by(first: Event) -> SessionOpened:
+    """The opening event of a session, or an empty one for other streams."""
     return first.payload if isinstance(first.payload, SessionOpened) else SessionOpened(resource="", cwd="")
 
 
 def resource_of(first: Event) -> str:
     """Whose a stream is, by its first event."""
-    own = first.stream.startswith(RESOURCE_PREFIX)
-    return first.stream.removeprefix(RESOURCE_PREFIX) if own else opened_by(first).resource
+    is_resource_stream = first.stream.startswith(RESOURCE_PREFIX)
+    return first.stream.removeprefix(RESOURCE_PREFIX) if is_resource_stream else opened_by(first).resource
