@@ -28,7 +28,7 @@ _WEEK = 7
 
 
 @frozen(kw_only=True)
-class Economics:
+class CurrencyTotals:
     """Of one currency."""
 
     currency: str
@@ -50,7 +50,7 @@ class Economics:
     """Earned on each of the last seven days, the oldest first."""
 
 
-def report(trades: Iterable[Event], now: datetime) -> tuple[Economics, ...]:
+def report(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTotals, ...]:
     """One for each currency, the one that was traded in most often first."""
     by_currency: defaultdict[str, list[tuple[TradeRecorded, date]]] = defaultdict(list)
     for event in trades:
@@ -60,7 +60,7 @@ def report(trades: Iterable[Event], now: datetime) -> tuple[Economics, ...]:
     return tuple(_economics(currency, by_currency[currency], now.astimezone(UTC).date()) for currency in busiest)
 
 
-def told(economics: Economics) -> list[str]:
+def told(economics: CurrencyTotals) -> list[str]:
     """The lines that tell of it; none where nothing has happened."""
     line = "; ".join(_parts(economics))
     return [f"{line[0].upper()}{line[1:]}"] if line else []
@@ -73,20 +73,20 @@ def money(amount: Decimal) -> str:
     return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}" if point else exact
 
 
-def _economics(currency: str, trades: list[tuple[TradeRecorded, date]], today: date) -> Economics:
-    earnings = [(trade, day) for trade, day in trades if trade.what == "earning"]
-    spendings = [trade for trade, _ in trades if trade.what == "spending"]
+def _economics(currency: str, trades: list[tuple[TradeRecorded, date]], today: date) -> CurrencyTotals:
+    earnings = [(trade, day) for trade, day in trades if trade.trade_type == "earning"]
+    spendings = [trade for trade, _ in trades if trade.trade_type == "spending"]
     by_skill = _sums((trade.skill, trade) for trade, _ in earnings if trade.skill)
     by_day = _sums(((today - day).days, trade) for trade, day in earnings)
     days = [by_day.get(ago, Decimal(0)) for ago in range(2 * _WEEK)]
-    return Economics(
+    return CurrencyTotals(
         currency=currency,
         earned=_sum(Decimal(trade.amount) for trade, _ in earnings),
         spent=_sum(Decimal(trade.amount) for trade in spendings),
         earnings=len(earnings),
         spendings=len(spendings),
-        listed=tuple(sorted({trade.skill for trade, _ in trades if trade.what == "listing"})),
-        buyers=len({trade.with_whom for trade, _ in earnings} - {""}),
+        listed=tuple(sorted({trade.skill for trade, _ in trades if trade.trade_type == "listing"})),
+        buyers=len({trade.counterparty for trade, _ in earnings} - {""}),
         top=tuple(sorted(by_skill.items(), key=lambda one: (-one[1], one[0]))[:TOP]),
         week=_sum(days[:_WEEK]),
         week_before=_sum(days[_WEEK:]),
@@ -109,10 +109,10 @@ def _sum(amounts: Iterable[Decimal]) -> Decimal:
 
 
 def _day(trade: TradeRecorded, told_at: datetime) -> date:
-    return (datetime.fromisoformat(trade.on) if trade.on else told_at).astimezone(UTC).date()
+    return (datetime.fromisoformat(trade.date) if trade.date else told_at).astimezone(UTC).date()
 
 
-def _parts(economics: Economics) -> Iterator[str]:
+def _parts(economics: CurrencyTotals) -> Iterator[str]:
     if economics.earnings:
         sales = counted(economics.earnings, "sale")
         yield f"earned {money(economics.earned)} {economics.currency} in {sales} ({_trend(economics)})"
@@ -126,7 +126,7 @@ def _parts(economics: Economics) -> Iterator[str]:
         yield "best: " + ", ".join(f"{shortened(skill, 60)} {money(earned)}" for skill, earned in economics.top)
 
 
-def _trend(economics: Economics) -> str:
+def _trend(economics: CurrencyTotals) -> str:
     week, before = economics.week, economics.week_before
     if week == before:
         return f"this week {money(week)}, as the week before"

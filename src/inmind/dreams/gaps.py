@@ -17,10 +17,9 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
 from inmind.core.text import shortened
-from inmind.dreams.activity import Lived, LookedUp, Spoke
+from inmind.dreams.activity import Lived, LookedUp, Spoke, Turn, left_alone, turns
 from inmind.dreams.names import names_said
 from inmind.dreams.questions import left_open, questions_in
-from inmind.dreams.turns import Turn, left_alone, turns
 from inmind.dreams.unknown_names import strangers_in
 from inmind.search.query_parse import key_words
 from inmind.search.tokenize import words_asked
@@ -53,7 +52,7 @@ def gaps(lived: Lived, before: Sequence[KnowledgeGap], now: datetime) -> tuple[K
         for gap in signal.opens:
             open_gaps = _opened(open_gaps, _Open.of(gap))
     newest = sorted((one.gap for one in open_gaps if not _is_over(one.gap, now)), key=lambda gap: gap.topic)
-    return tuple(sorted(newest, key=lambda gap: gap.renewed, reverse=True)[:MOST])
+    return tuple(sorted(newest, key=lambda gap: gap.last_seen, reverse=True)[:MOST])
 
 
 class _Open(NamedTuple):
@@ -66,15 +65,15 @@ class _Open(NamedTuple):
 
     def is_same(self, other: _Open) -> bool:
         shared, least = len(self.words & other.words), min(len(self.words), len(other.words))
-        if "mentioned_once" in (self.gap.why, other.gap.why):
+        if "mentioned_once" in (self.gap.reason, other.gap.reason):
             return shared == least
         return self.words == other.words or (shared > 1 and shared >= 0.6 * least)
 
     def renewed_by(self, newer: _Open) -> _Open:
-        better, other = sorted((self, newer), key=lambda one: _WHYS.index(one.gap.why))
+        better, other = sorted((self, newer), key=lambda one: _WHYS.index(one.gap.reason))
         gap = better.gap._replace(
             since=min(self.gap.since, newer.gap.since),
-            renewed=max(self.gap.renewed, newer.gap.renewed),
+            renewed=max(self.gap.last_seen, newer.gap.last_seen),
             sources=tuple(dict.fromkeys((*self.gap.sources, *newer.gap.sources)))[-MOST_SOURCES:],
         )
         return better._replace(gap=gap) if better.words else other._replace(gap=gap)
@@ -91,7 +90,7 @@ class _Signal(NamedTuple):
     """Words of what it answers. A name is not taken up by being asked along with something else."""
 
     def closes(self, one: _Open) -> bool:
-        known = self.told if one.gap.why == "mentioned_once" else self.told | self.asked
+        known = self.told if one.gap.reason == "mentioned_once" else self.told | self.asked
         return bool(self.told) and len(one.words & known) >= 0.6 * len(one.words)
 
 
@@ -165,7 +164,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _is_over(gap: KnowledgeGap, now: datetime) -> bool:
-    return now - datetime.fromisoformat(gap.renewed) > LASTS
+    return now - datetime.fromisoformat(gap.last_seen) > LASTS
 
 
 def _since(lived: Lived, start: datetime) -> Lived:

@@ -18,12 +18,10 @@ from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import compiled
 from inmind.core.text import shortened
-from inmind.dreams.activity import Spoke
-from inmind.dreams.normalize import any_of, plain
-from inmind.dreams.page.fact_guard import denies
+from inmind.dreams.activity import Spoke, left_alone, turns
+from inmind.dreams.page.fact_checks import denies
 from inmind.dreams.questions import wants_answer
-from inmind.dreams.requests import MOST_SENTENCES, asks_for_deed
-from inmind.dreams.turns import left_alone, turns
+from inmind.dreams.requests import MOST_SENTENCES, any_of, asks_for_deed, plain
 from inmind.entities.extract.tool_name import tool_named
 from inmind.search.query_parse import key_words
 from inmind.search.tokenize import words_asked

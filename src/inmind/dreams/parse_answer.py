@@ -19,13 +19,13 @@ from inmind.core.frozen import frozen
 from inmind.core.text import inert
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, share
-from inmind.dreams.page.fact_guard import invented, lost, quotes
+from inmind.dreams.page.fact_checks import invented, lost, quotes
 from inmind.dreams.page.guards import ABOUT_PEOPLE
 from inmind.dreams.page.pointers import LONGEST_KEYWORDS
 from inmind.dreams.page.sections import Section
 from inmind.dreams.prompt_labels import Labels, Source
 from inmind.dreams.propose_by_rules import from_a_tool
-from inmind.errors import shown
+from inmind.errors import short_repr
 
 MOST_ANSWER: Final = 1_000_000
 MOST_EDITS: Final = 60
@@ -131,7 +131,7 @@ class _Reading:
 
     def edit(self, given: object) -> Edit:
         if not isinstance(given, dict):
-            raise _Unusable(f"expected an object, got {shown(given)}")
+            raise _Unusable(f"expected an object, got {short_repr(given)}")
         fields = cast(dict[str, Any], given)
         match fields.get("op"):
             case "add":
@@ -141,7 +141,7 @@ class _Reading:
             case "retire":
                 return self._retire(fields)
             case other:
-                raise _Unusable(f'op: expected "add", "rewrite" or "retire", got {shown(other)}')
+                raise _Unusable(f'op: expected "add", "rewrite" or "retire", got {short_repr(other)}')
 
     def _add(self, fields: Mapping[str, Any]) -> Add:
         section, text, sources = _section(fields), _text(fields, "text", MOST_TEXT), self._sources(fields)
@@ -198,11 +198,11 @@ class _Reading:
 
     def _line(self, label: object) -> PageLine:
         if not isinstance(label, str):
-            raise _Unusable(f"expected the label of a line, got {shown(label)}")
+            raise _Unusable(f"expected the label of a line, got {short_repr(label)}")
         if label in self._labels.locked:
             raise _Unusable(f"{label} is locked: {self._labels.locked[label]}")
         if label not in self._labels.lines:
-            raise _Unusable(f"there is no line {shown(label)}")
+            raise _Unusable(f"there is no line {short_repr(label)}")
         if label in self._meant:
             raise _Unusable(f"{label} is meant by an earlier edit")
         return self._labels.lines[label]
@@ -211,7 +211,7 @@ class _Reading:
         labels = dict.fromkeys(_strings(fields, "sources"))
         for label in labels:
             if label not in self._labels.sources:
-                raise _Unusable(f"sources: there is no {shown(label)}")
+                raise _Unusable(f"sources: there is no {short_repr(label)}")
         return [self._labels.sources[label] for label in labels]
 
 
@@ -222,21 +222,21 @@ def _ids(sources: Sequence[Source]) -> tuple[str, ...]:
 def _section(fields: Mapping[str, Any]) -> Section:
     given = fields.get("section")
     if given not in SECTIONS:
-        raise _Unusable(f"section: expected one of {', '.join(SECTIONS)}, got {shown(given)}")
+        raise _Unusable(f"section: expected one of {', '.join(SECTIONS)}, got {short_repr(given)}")
     return Section(given)
 
 
 def _strings(fields: Mapping[str, Any], name: str) -> list[str]:
     given = fields.get(name)
     if not isinstance(given, list) or not all(isinstance(one, str) for one in cast("list[object]", given)):
-        raise _Unusable(f"{name}: expected a list of labels, got {shown(cast(object, given))}")
+        raise _Unusable(f"{name}: expected a list of labels, got {short_repr(cast(object, given))}")
     return cast("list[str]", given)
 
 
 def _text(fields: Mapping[str, Any], name: str, most: int) -> str:
     given = fields.get(name)
     if not isinstance(given, str):
-        raise _Unusable(f"{name}: expected a text, got {shown(given)}")
+        raise _Unusable(f"{name}: expected a text, got {short_repr(given)}")
     text = " ".join(given.split())
     if not text or len(text) > most:
         raise _Unusable(f"{name}: expected 1 to {most} characters, got {len(text)}")

@@ -15,10 +15,10 @@ from inmind.dreams import economics, skills
 from inmind.dreams.material import Material
 from inmind.dreams.model import Model, Question
 from inmind.dreams.page.edits import Proposal
+from inmind.dreams.page.sections import weights
 from inmind.dreams.parse_answer import MOST_EDITS, MOST_TEXT, SCHEMA, SECTIONS, answered
 from inmind.dreams.prompt_labels import Labels, labelled
 from inmind.dreams.propose_by_rules import by_rules
-from inmind.dreams.section_weights import weights
 from inmind.errors import ModelFailed
 
 TRIES: Final = 2

@@ -24,11 +24,10 @@ from inmind.dreams.material import Insight, Material, Pending
 from inmind.dreams.open_loops import told_in
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, is_told_anew
-from inmind.dreams.page.fact_guard import SHARED, lost, share_kept
+from inmind.dreams.page.fact_checks import SHARED, lost, share_kept
 from inmind.dreams.page.page import read
 from inmind.dreams.page.pointers import candidates
-from inmind.dreams.page.sections import Section
-from inmind.dreams.section_weights import weights
+from inmind.dreams.page.sections import Section, weights
 from inmind.dreams.user_facts import Learned, learned
 from inmind.search.crystal import HIDDEN, Crystal
 
@@ -222,9 +221,9 @@ def _closed(material: Material) -> Iterator[Retire]:
 
 def _gaps(material: Material) -> Iterator[Add]:
     for gap in material.gaps:
-        text = f"{line_of(gap.topic, MOST_LINE - 40)} ({_WHYS.get(gap.why, gap.why)})"
+        text = f"{line_of(gap.topic, MOST_LINE - 40)} ({_WHYS.get(gap.reason, gap.reason)})"
         sources = _known(gap.sources, material)
-        yield Add(section=Section.GAPS, text=text, sources=sources, importance=_GAP, kind="gap", at=gap.renewed)
+        yield Add(section=Section.GAPS, text=text, sources=sources, importance=_GAP, kind="gap", at=gap.last_seen)
 
 
 def _skills(material: Material) -> Iterator[Add]:
@@ -235,7 +234,7 @@ def _skills(material: Material) -> Iterator[Add]:
             sources=_known(skill.sources, material),
             importance=_SKILL,
             kind="skill",
-            at=skill.last,
+            at=skill.last_used,
         )
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled, is_greeting, sentences
 from inmind.dreams.names import names_said
-from inmind.dreams.normalize import any_of, plain
-from inmind.dreams.requests import asks_for_deed
+from inmind.dreams.requests import any_of, asks_for_deed, plain
 from inmind.search.query_parse import key_words
 
 MOST_QUESTION = 300

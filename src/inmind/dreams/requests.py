@@ -12,13 +12,25 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
 from inmind.core.language.prose import compiled
-from inmind.dreams.normalize import any_of, plain
 from inmind.entities.nouns import singular
 
 MOST_SENTENCES = 4
 """People come to the point within so many, or have come to tell and not to ask."""
 
 MOST_NOUN = 40
+
+
+def plain(sentence: str) -> str:
+    """In small letters, with one kind of apostrophe, and without what is only quoted: that is somebody else's word."""
+    return compiled(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
+
+
+def any_of(*forms: str) -> str:
+    """A pattern for whichever of them."""
+    return f"(?:{'|'.join(forms)})"
+
+
+_QUOTED = '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`'
 
 
 def request_in(sentences: Sequence[str]) -> str:

@@ -23,9 +23,8 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.core.text import shortened
-from inmind.dreams.activity import Lived
+from inmind.dreams.activity import Lived, Turn, turns
 from inmind.dreams.requests import request_in
-from inmind.dreams.turns import Turn, turns
 
 LEAST: Final = 3
 """Occurrences from which on something is a skill and no accident."""
@@ -85,7 +84,7 @@ def _once_more(skill: LearnedSkill | None, done: _Done) -> LearnedSkill:
         name=done.name,
         occurrences=before.occurrences + 1,
         succeeded=before.succeeded + done.succeeded,
-        last=max(before.last, done.at.isoformat()),
+        last_used=max(before.last_used, done.at.isoformat()),
         sources=(*before.sources, done.source)[-MOST_SOURCES:],
     )
 
@@ -126,5 +125,5 @@ def _is_part(skill: LearnedSkill, row: LearnedSkill) -> bool:
 
 def _standing(skill: LearnedSkill, now: datetime) -> float:
     """How often it was done, less with time. A clock that was set back makes nothing newer than new."""
-    age = max(timedelta(), now - datetime.fromisoformat(skill.last))
+    age = max(timedelta(), now - datetime.fromisoformat(skill.last_used))
     return skill.occurrences * 0.5 ** (age / HALF_LIFE)

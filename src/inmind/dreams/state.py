@@ -147,10 +147,10 @@ class Dreaming:
                 running = Running(
                     dream=event.seq,
                     began=event.at,
-                    until=_moment(begun.until),
+                    until=_moment(begun.lease_until),
                     made_of=event.at,
                     trigger=begun.trigger,
-                    by=begun.by,
+                    by=begun.proposer,
                     holder=begun.holder,
                 )
                 lost = self.running
@@ -195,12 +195,12 @@ class Dreaming:
                 return self
 
     def _went(self, what: DreamUnderway, running: Running, event: Event) -> Dreaming:
-        lost, running = running, replace(running, until=_moment(what.until), left=False)
+        lost, running = running, replace(running, until=_moment(what.lease_until), left=False)
         match what:
             case DreamResumed():
-                return self._taken(replace(running, holder=what.holder, by=what.by), lost, event.at)
+                return self._taken(replace(running, holder=what.holder, by=what.proposer), lost, event.at)
             case DreamGathered():
-                running = replace(running, gathered=event.seq, made_of=_moment(what.at))
+                running = replace(running, gathered=event.seq, made_of=_moment(what.as_of))
                 running = replace(running, answers=(), proposed=0, checked=0)
             case DreamAnswered():
                 return self._paid(what, replace(running, answers=(*running.answers, event.seq)), event.at)
@@ -209,7 +209,7 @@ class Dreaming:
             case DreamChecked():
                 running = replace(running, checked=event.seq)
             case DreamProgressed():
-                running = replace(running, left=what.left)
+                running = replace(running, left=what.released)
         return replace(self, running=running)
 
     def _paid(self, what: DreamAnswered | DreamProposed, running: Running, at: datetime) -> Dreaming:
@@ -238,10 +238,10 @@ class Dreaming:
             failures=0,
             model_failures=self._in_vain(dreamt),
             spent=self._spent(self._unpaid(dreamt.tokens), event.at),
-            upto=dreamt.upto,
-            position=dreamt.position,
+            upto=dreamt.last_seq,
+            position=dreamt.journal_position,
             lines={**self.lines, **{line.text: line for line in dreamt.lines}},
-            theirs={**self.theirs, **dict(dreamt.theirs)},
+            theirs={**self.theirs, **dict(dreamt.user_lines)},
             gaps=dreamt.gaps,
             skills=dreamt.skills,
             insights=self.insights | {*dreamt.insights},
@@ -262,22 +262,22 @@ class Dreaming:
 
     def _in_vain(self, dreamt: DreamCommitted) -> int:
         """A dream for which no model was asked says nothing of the model."""
-        if dreamt.fell_back and not dreamt.fell_back.startswith(LIMITED):
+        if dreamt.fallback_reason and not dreamt.fallback_reason.startswith(LIMITED):
             return self.model_failures + 1
-        return self.model_failures if dreamt.by == RULES else 0
+        return self.model_failures if dreamt.proposer == RULES else 0
 
     def _undone(self, undone: DreamUndone) -> Dreaming:
         return replace(
             self,
-            last=undone.last,
-            upto=undone.upto,
-            position=undone.position,
+            last=undone.previous_dream,
+            upto=undone.last_seq,
+            position=undone.journal_position,
             lines={line.text: line for line in undone.lines},
             gaps=undone.gaps,
             skills=undone.skills,
             insights=self.insights - {*undone.insights},
-            theirs={**dict(undone.theirs), **self.theirs},
-            seed=self.seed | {*undone.seed},
+            theirs={**dict(undone.user_lines), **self.theirs},
+            seed=self.seed | {*undone.adopted_entries},
         )
 
     def _shown(self, text: str) -> Dreaming:

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from inmind.core.language.prose import compiled
 from inmind.dreams.names import names_said
-from inmind.dreams.normalize import any_of, plain
 from inmind.dreams.questions import wants_answer
-from inmind.dreams.requests import asks_for_deed
+from inmind.dreams.requests import any_of, asks_for_deed, plain
 
 LEAST_WORDS = 3
 """Of a sentence, beside names: what is shorter answers somebody."""

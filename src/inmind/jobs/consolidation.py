@@ -43,7 +43,7 @@ class Consolidation:
             merged=self.merged + len(batch.merged),
             superseded=self.superseded + len(batch.superseded),
             expired=self.expired + len(batch.expired),
-            finished=not batch.upto,
+            finished=not batch.last_crystal,
         )
 
 
@@ -87,13 +87,13 @@ class Consolidator:
         for batch in self._batches(upto):
             if _decides(held) and _decides(batch):
                 self._commit(held)
-                upto, held = held.upto, batch
+                upto, held = held.last_crystal, batch
             else:
-                held = replace(held if _decides(held) else batch, upto=batch.upto)
+                held = replace(held if _decides(held) else batch, upto=batch.last_crystal)
             done = done.and_then(batch)
             if seconds is not None and time.monotonic() - began >= seconds:
                 break
-        if _decides(held) or held.upto != upto:
+        if _decides(held) or held.last_crystal != upto:
             self._commit(held)
         return done
 
@@ -101,7 +101,7 @@ class Consolidator:
         """Where the last batch ended, and when it was."""
         for event in reversed(self._store.read(self._stream.name, kind=Consolidated.kind)):
             if isinstance(event.payload, Consolidated):
-                return event.payload.upto, event.at
+                return event.payload.last_crystal, event.at
         return None
 
     def _commit(self, batch: Consolidated) -> None:

@@ -11,7 +11,7 @@ from builders import an_event
 from inmind.core.events.base import Event
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import TradeRecorded
-from inmind.dreams.economics import Economics, report, told
+from inmind.dreams.economics import CurrencyTotals, report, told
 
 pytestmark = pytest.mark.spec("G14")
 
@@ -19,14 +19,14 @@ NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 
 
 def traded(what: str, amount: str = "0", *, days_ago: float = 0, **known: str) -> Event:
-    return an_event(TradeRecorded(what, amount, on=(NOW - timedelta(days=days_ago)).isoformat(), **known))
+    return an_event(TradeRecorded(what, amount, date=(NOW - timedelta(days=days_ago)).isoformat(), **known))
 
 
 def earned(amount: str, *, days_ago: float = 0, **known: str) -> Event:
     return traded("earning", amount, days_ago=days_ago, **known)
 
 
-def of(*trades: Event) -> Economics:
+def of(*trades: Event) -> CurrencyTotals:
     (economics,) = report(trades, NOW)
     return economics
 
@@ -93,7 +93,7 @@ def test_the_week_is_today_and_the_six_days_before_it() -> None:
 
 
 def test_a_day_is_one_of_utc_whatever_zone_it_was_told_in() -> None:
-    late = an_event(TradeRecorded("earning", "1", on="2026-01-20T01:00:00+05:00"))
+    late = an_event(TradeRecorded("earning", "1", date="2026-01-20T01:00:00+05:00"))
     assert of(late).days == (0, 0, 0, 0, 0, 1, 0)
 
 
@@ -110,7 +110,7 @@ def test_what_is_still_to_come_counts_and_is_no_part_of_the_week() -> None:
 
 
 def test_the_line_for_the_niche_says_it_all() -> None:
-    economics = Economics(
+    economics = CurrencyTotals(
         currency="USD",
         earned=Decimal("12.50"),
         earnings=4,
@@ -133,17 +133,19 @@ def test_the_line_for_the_niche_says_it_all() -> None:
     [("3", "4", "this week 3, down from 4"), ("4", "4.0", "this week 4, as the week before")],
 )
 def test_the_trend_says_which_way_it_goes(week: str, before: str, trend: str) -> None:
-    sold = Economics(currency="USD", earned=Decimal(7), earnings=1, week=Decimal(week), week_before=Decimal(before))
+    sold = CurrencyTotals(
+        currency="USD", earned=Decimal(7), earnings=1, week=Decimal(week), week_before=Decimal(before)
+    )
     assert told(sold) == [f"Earned 7 USD in 1 sale ({trend})"]
 
 
 def test_what_did_not_happen_is_not_told() -> None:
-    assert told(Economics(currency="USD")) == []
-    assert told(Economics(currency="USD", listed=("docs",))) == ["1 skill listed"]
-    assert told(Economics(currency="EUR", spent=Decimal(20), spendings=2)) == ["Spent 20 EUR"]
+    assert told(CurrencyTotals(currency="USD")) == []
+    assert told(CurrencyTotals(currency="USD", listed=("docs",))) == ["1 skill listed"]
+    assert told(CurrencyTotals(currency="EUR", spent=Decimal(20), spendings=2)) == ["Spent 20 EUR"]
 
 
 def test_the_smallest_coin_is_told_to_its_last_place() -> None:
-    assert told(Economics(currency="ETH", spent=Decimal("0.000000000000000001"), spendings=1)) == [
+    assert told(CurrencyTotals(currency="ETH", spent=Decimal("0.000000000000000001"), spendings=1)) == [
         "Spent 0.000000000000000001 ETH"
     ]

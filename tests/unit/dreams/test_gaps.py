@@ -10,9 +10,8 @@ from builders import WHEN
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
-from inmind.dreams.activity import Lived, LookedUp, Spoke, Used
+from inmind.dreams.activity import SOON, Lived, LookedUp, Spoke, Used
 from inmind.dreams.gaps import LASTS, MOST, gaps
-from inmind.dreams.turns import SOON
 
 pytestmark = pytest.mark.spec("G3", "G5")
 
@@ -57,7 +56,7 @@ def found(
     *talk: Spoke, lookups: Iterable[LookedUp] = (), before: Sequence[KnowledgeGap] = (), after: timedelta = NOW - WHEN
 ) -> list[tuple[str, str]]:
     known = gaps(Lived(talk=talk, lookups=tuple(lookups)), before, WHEN + after)
-    return [(gap.topic, gap.why) for gap in known]
+    return [(gap.topic, gap.reason) for gap in known]
 
 
 # -- questions ---------------------------------------------------------------------------------------------
@@ -193,14 +192,14 @@ def test_a_gap_is_over_two_days_after_it_last_came_up() -> None:
 def test_what_comes_up_again_lasts_two_more_days_and_is_as_old_as_it_was() -> None:
     talk = asked("When does the Brodick ferry leave on Sundays?", 50), replied("I don't know.", 51)
     (gap,) = gaps(Lived(talk=talk), [a_gap()], NOW)
-    assert (gap.since, gap.renewed) == (WHEN.isoformat(), (WHEN + 50 * MINUTE).isoformat())
+    assert (gap.since, gap.last_seen) == (WHEN.isoformat(), (WHEN + 50 * MINUTE).isoformat())
     assert gap.sources == ("session/t#1", "session/s#50")
 
 
 def test_a_name_that_comes_up_again_and_is_still_not_taken_up_is_renewed() -> None:
     talk = asked("Maria and I had tea with Maria Lopez again.", 50), replied("How nice!", 51)
     (gap,) = gaps(Lived(talk=talk), [a_gap("Maria Lopez", "mentioned_once")], NOW)
-    assert gap.renewed == (WHEN + 50 * MINUTE).isoformat()
+    assert gap.last_seen == (WHEN + 50 * MINUTE).isoformat()
 
 
 def test_a_name_that_somebody_asks_about_becomes_their_question() -> None:

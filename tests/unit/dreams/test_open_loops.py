@@ -8,9 +8,8 @@ import pytest
 from builders import WHEN
 
 from inmind.core.events.base import Trust
-from inmind.dreams.activity import Spoke, Used
+from inmind.dreams.activity import SOON, Spoke, Used
 from inmind.dreams.open_loops import closed, open_loops, told_in
-from inmind.dreams.turns import SOON
 
 pytestmark = pytest.mark.spec("G3")
 

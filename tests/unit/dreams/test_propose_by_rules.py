@@ -16,7 +16,7 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.affect.state import Cause, told
-from inmind.dreams.economics import Economics
+from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.material import Material
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
 from inmind.dreams.page.sections import Section
@@ -289,7 +289,7 @@ def a_skill(occurrences: int) -> LearnedSkill:
 
 
 def test_gaps_skills_and_earnings_are_told_as_they_are_now() -> None:
-    money = Economics(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8))
+    money = CurrencyTotals(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8))
     proposal = by_rules(a_material(gaps=(a_gap("What is CRDT?"),), skills=(a_skill(7), a_skill(1)), economics=(money,)))
     assert [(edit.section, edit.text) for edit in adds(proposal)] == [
         (Section.GAPS, "What is CRDT? (asked, not answered)"),

@@ -127,7 +127,7 @@ def test_counts_go_on_from_the_dreams_before() -> None:
 def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
     talk = [one for turn in range(1, 8) for one in a_turn("Fix the roof", turn=turn)]
     (skill,) = skills(Lived(talk=tuple(talk)), [], WHEN + DAY)
-    assert skill.last == (WHEN + timedelta(minutes=7)).isoformat()
+    assert skill.last_used == (WHEN + timedelta(minutes=7)).isoformat()
     assert skill.sources == tuple(f"session/s#{turn}0" for turn in range(3, 8))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
-from inmind.core.events.codec import decode
+from inmind.core.events.codec import decode_payload
 from inmind.core.events.dreams import (
     DreamAnswered,
     DreamChecked,
@@ -31,13 +31,15 @@ from inmind.jobs.dreaming.runner import PHASES
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 UNTIL = (NOON + LEASE).isoformat()
 
-BEGUN = DreamStarted(trigger="asked", until=UNTIL, by="dear", holder="one")
-GATHERED = DreamGathered(dream=1, until=UNTIL, upto=1, position=7, at=(NOON + timedelta(seconds=5)).isoformat())
-ANSWERED = DreamAnswered(dream=1, until=UNTIL, text="{}", by="dear", tokens=(40, 5), price=0.25)
-PROPOSED = DreamProposed(dream=1, until=UNTIL, by="dear", tokens=(90, 10), price=0.5)
-CHECKED = DreamChecked(dream=1, until=UNTIL)
-TAKEN = DreamResumed(dream=1, until=(NOON + 3 * LEASE).isoformat(), holder="other", by="dear")
-DREAMT = DreamCommitted(dream=1, by="dear", upto=1, position=7, tokens=(90, 10), price=0.5)
+BEGUN = DreamStarted(trigger="asked", lease_until=UNTIL, proposer="dear", holder="one")
+GATHERED = DreamGathered(
+    dream=1, lease_until=UNTIL, last_seq=1, journal_position=7, as_of=(NOON + timedelta(seconds=5)).isoformat()
+)
+ANSWERED = DreamAnswered(dream=1, lease_until=UNTIL, text="{}", proposer="dear", tokens=(40, 5), price=0.25)
+PROPOSED = DreamProposed(dream=1, lease_until=UNTIL, proposer="dear", tokens=(90, 10), price=0.5)
+CHECKED = DreamChecked(dream=1, lease_until=UNTIL)
+TAKEN = DreamResumed(dream=1, lease_until=(NOON + 3 * LEASE).isoformat(), holder="other", proposer="dear")
+DREAMT = DreamCommitted(dream=1, proposer="dear", last_seq=1, journal_position=7, tokens=(90, 10), price=0.5)
 FAILED = DreamFailed(dream=1, phase="check", code="X", reason="why", tokens=(90, 10))
 
 
@@ -122,7 +124,7 @@ def test_who_dies_is_a_failure_and_a_model_that_had_answered_was_not_asked_in_va
 @pytest.mark.spec("C08", "J9")
 @pytest.mark.parametrize("next", [TAKEN, BEGUN])
 def test_who_leaves_a_dream_to_others_has_not_failed(next: EventPayload) -> None:
-    left = DreamProgressed(1, "propose", NOON.isoformat(), left=True)
+    left = DreamProgressed(1, "propose", NOON.isoformat(), released=True)
     dreaming = folded(BEGUN, GATHERED, left, next)
     assert (dreaming.failures, dreaming.model_failures) == (0, 0)
     dreaming = folded(BEGUN, GATHERED, left, TAKEN, replace(TAKEN, holder="third"))
@@ -160,8 +162,8 @@ def test_a_dream_is_worth_going_on_with_for_a_day_and_not_by_a_clock_that_is_wro
 
 
 def test_events_of_before_there_were_holders_are_read_as_ever() -> None:
-    begun = decode("dream_begun", json.dumps({"trigger": "asked", "until": UNTIL, "by": "rules"}))
-    went = decode("dream_went", json.dumps({"dream": 1, "phase": "propose", "until": UNTIL}))
+    begun = decode_payload("dream_begun", json.dumps({"trigger": "asked", "until": UNTIL, "by": "rules"}))
+    went = decode_payload("dream_went", json.dumps({"dream": 1, "phase": "propose", "until": UNTIL}))
     dreaming = folded(begun, went)
     assert dreaming.running == Running(dream=1, began=NOON, until=NOON + LEASE, made_of=NOON)
 

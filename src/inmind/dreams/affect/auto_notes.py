@@ -33,7 +33,7 @@ def with_notes(felt: Felt, raised: Iterable[Draft], now: datetime) -> list[Draft
         if not isinstance(draft.payload, AffectSpiked):
             continue
         before = felt.levels.then(now).named
-        felt = felt.raised(draft.payload, at=now, trust=draft.trusted)
+        felt = felt.raised(draft.payload, at=now, trust=draft.effective_trust)
         for level, value in felt.levels.named.items():
             if before[level] <= HIGH < value and not is_recent(felt.noted.get(level), now, QUIET):
                 felt = felt.with_note(level, now)

@@ -69,13 +69,13 @@ class Felt:
             return self
         before, added = self.levels.then(at).named, SPIKES[what.spike]._asdict()
         lifted = [level for level, more in added.items() if more > 0 and before[level] <= HIGH]
-        cause = Cause(what.why, what.session, int(trust), event)
+        cause = Cause(what.reason, what.session, int(trust), event)
         failing = dict(self.failing)
-        if what.about:
-            for ended in self.ended_by(what.about):
+        if what.subject:
+            for ended in self.ended_by(what.subject):
                 del failing[ended]
             if what.spike == "error":
-                failing = {**dict(list(failing.items())[1 - MOST_FAILING :]), what.about: at}
+                failing = {**dict(list(failing.items())[1 - MOST_FAILING :]), what.subject: at}
         return replace(
             self,
             levels=self.levels.after(what.spike, at),

@@ -10,7 +10,7 @@ from inmind.core.encoding import to_json
 from inmind.core.http import Json, Server
 from inmind.dreams.model import Question, Reply
 from inmind.dreams.models.response import counted_tokens, members
-from inmind.errors import ModelFailed, shown
+from inmind.errors import ModelFailed, short_repr
 
 KEY = "ANTHROPIC_API_KEY"
 URL = "https://api.anthropic.com"
@@ -64,7 +64,7 @@ def _reply(answer: Json) -> Reply:
     inputs = [to_json(one["input"]) for one in said if one.get("type") == "tool_use" and "input" in one]
     texts = [text for one in said if one.get("type") == "text" and isinstance(text := one.get("text"), str)]
     if not inputs and not texts:
-        raise ModelFailed(reason=f"it answered without a text, with {shown(sorted(answer))}")
+        raise ModelFailed(reason=f"it answered without a text, with {short_repr(sorted(answer))}")
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return Reply(
         text=inputs[0] if inputs else "".join(texts),

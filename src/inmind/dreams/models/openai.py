@@ -8,7 +8,7 @@ from collections.abc import Callable
 from inmind.core.http import Json, Refused, Server, bearer
 from inmind.dreams.model import Question, Reply
 from inmind.dreams.models.response import counted_tokens, member, members
-from inmind.errors import ModelFailed, shown
+from inmind.errors import ModelFailed, short_repr
 
 KEY = "OPENAI_API_KEY"
 
@@ -74,7 +74,7 @@ def _reply(answer: Json) -> Reply:
     message = member(choice, "message")
     ended = choice.get("finish_reason")
     if refusal := message.get("refusal"):
-        raise ModelFailed(reason=f"it refused: {shown(refusal)}")
+        raise ModelFailed(reason=f"it refused: {short_repr(refusal)}")
     if ended == "content_filter":
         raise ModelFailed(reason="its answer was filtered by its provider")
     return Reply(
@@ -90,5 +90,5 @@ def _text(content: object, answer: Json) -> str:
         return content
     parts = [part.get("text") for part in members({"content": content}, "content")]
     if not any(isinstance(part, str) for part in parts):
-        raise ModelFailed(reason=f"it answered without a text, with {shown(sorted(answer))}")
+        raise ModelFailed(reason=f"it answered without a text, with {short_repr(sorted(answer))}")
     return "".join(part for part in parts if isinstance(part, str))

@@ -5,15 +5,39 @@ The one thing here that changes. Lines come and go by their words, and whatever 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
+from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
+from inmind.core.frozen import frozen
 from inmind.dreams.page.adopt_existing import FOLLOWS, with_dreams_below
 from inmind.dreams.page.limits import Size, size
 from inmind.dreams.page.page import TITLE, Block, Page, Part, blocks_of, level_of, parts_of, read, said
 from inmind.dreams.page.pointers import pointed
 from inmind.dreams.page.sections import Section
+
+
+@frozen(kw_only=True)
+class Ground:
+    now: datetime
+    mood: str = ""
+    lines: Mapping[str, PageLine]
+    """Lines that dreams have written, by their text. Whatever else stands on the page is people's."""
+    theirs: Mapping[str, str]
+    """Entries of people that are crystals by now, each with its crystal: they may be found again."""
+    seed: frozenset[str] = frozenset()
+    """Entries that stood there before the first dream, which dreams may say in their own words."""
+    weights: Mapping[Section, float]
+    """How much each section counts right now."""
+    finds: Callable[[str], frozenset[str]]
+    """What a search for some words brings up: crystals, by their ids."""
+    source_text: Callable[[str], str]
+    """What a crystal or a note says; nothing where there is none of that id."""
+    source_trust: Callable[[str], Trust]
+    must: tuple[PageLine, ...] = ()
+    """Lines that have to stand on the page, in these words, whatever else does."""
 
 
 class Sheet:

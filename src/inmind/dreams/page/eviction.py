@@ -16,8 +16,7 @@ from datetime import UTC, datetime, timedelta
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
-from inmind.dreams.page.context import Ground
-from inmind.dreams.page.draft import Sheet
+from inmind.dreams.page.draft import Ground, Sheet
 from inmind.dreams.page.guards import LEAST_OF_THE_BOND, by_people, is_mass_drop, lines_in, stands, survives, words_in
 from inmind.dreams.page.limits import MOST, Size, room_beside, size
 from inmind.dreams.page.page import written

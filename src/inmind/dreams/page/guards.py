@@ -12,7 +12,7 @@ from dataclasses import replace
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
-from inmind.dreams.page.fact_guard import same
+from inmind.dreams.page.fact_checks import same
 from inmind.dreams.page.limits import MOST_CHARACTERS, Size, room_beside, size
 from inmind.dreams.page.page import Page, Part, read, said, written
 from inmind.dreams.page.pointers import MOST_POINTERS, pointed, telling_words

@@ -16,13 +16,15 @@ below it, or a paragraph. What is fenced or commented out is no heading, whateve
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from textwrap import dedent
 from typing import Literal, NamedTuple
 
 from inmind.core.frozen import frozen
+from inmind.core.text import Cut, cut
+from inmind.core.tokens import Counter
 from inmind.documents.notes_page import stamp
 from inmind.dreams.page.sections import Section, section_named
 
@@ -255,3 +257,20 @@ def _shown(part: Part) -> str:
         shown.append(entry)
         before = item
     return "".join(shown)
+
+
+def beginning(text: str, *, budget: int, count: Counter, pointer: str) -> Cut:
+    """Its first entries, as many as fit above the pointer: half an entry can lose its "not", and a heading with nothing
+    under it says nothing. Where not even one fits, it is cut like any text."""
+    if count(text) <= budget:
+        return Cut(text, 0)
+    lines = text.split("\n")
+    ends = [block.end for block in blocks_of(lines) if block.what == "entry"]
+
+    def shown(end: int) -> str:
+        return "\n".join([*lines[:end], pointer])
+
+    kept = bisect_right(ends, budget, key=lambda end: count(shown(end)))
+    if not kept:
+        return cut(text, budget=budget, count=count, pointer=pointer)
+    return Cut(shown(ends[kept - 1]), len(lines) - ends[kept - 1])

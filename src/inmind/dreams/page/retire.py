@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from inmind.core.events.dreams import PageLine
-from inmind.dreams.page.context import Ground
-from inmind.dreams.page.draft import Sheet
+from inmind.dreams.page.draft import Ground, Sheet
 from inmind.dreams.page.limits import MOST_CHARACTERS
 from inmind.dreams.page.pointers import BOTH, MOST_KEYWORDS, MOST_POINTERS, Pointer, line_of, pointed, pointer_to
 from inmind.dreams.page.sections import Section

@@ -16,11 +16,10 @@ from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
 from inmind.core.text import shortened
 from inmind.documents.notes_page import stamp
-from inmind.dreams.page.context import Ground
-from inmind.dreams.page.draft import Sheet
+from inmind.dreams.page.draft import Ground, Sheet
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, fitted, is_lossless, is_over, must_stay, of_people, share, spares_bond
-from inmind.dreams.page.fact_guard import (
+from inmind.dreams.page.fact_checks import (
     LONGEST_LINE,
     SHARED,
     contradicts,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from inmind.dreams.affect.levels import BASELINES, Levels
+
 
 class Section(StrEnum):
     """By the heading, in the order of the page."""
@@ -26,3 +28,11 @@ def section_named(heading: str) -> Section | None:
     """The section that a heading means, whatever else people or older pages have put behind its name."""
     plain = heading.lstrip("#").strip().casefold()
     return next((one for one in Section if plain == one.casefold() or plain.startswith(f"{one.casefold()} (")), None)
+
+
+def weights(levels: Levels) -> dict[Section, float]:
+    """By section, from 1 at rest to 2 with its level at the top."""
+    dopamine, cortisol, oxytocin = (
+        max(0.0, (level - base) / (1 - base)) for level, base in zip(levels.named.values(), BASELINES, strict=True)
+    )
+    return dict.fromkeys(Section, 1.0) | {Section.BOND: 1 + oxytocin, Section.ACTIVE: 1 + max(dopamine, cortisol)}

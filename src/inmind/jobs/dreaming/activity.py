@@ -12,7 +12,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import Event
 from inmind.core.events.crystals import CrystalCreated, SearchRecorded
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.entities import EntitiesLeft
+from inmind.core.events.entities import EntitiesEvicted
 from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
@@ -33,7 +33,7 @@ _SHOWN = 4_000
 """Characters of what a tool answered: how it ended is read from the whole."""
 
 _KINDS = tuple(
-    kind.kind for kind in (MessageAdded, ToolObserved, SearchRecorded, CrystalCreated, EntitiesLeft, DocumentWritten)
+    kind.kind for kind in (MessageAdded, ToolObserved, SearchRecorded, CrystalCreated, EntitiesEvicted, DocumentWritten)
 )
 
 
@@ -93,14 +93,14 @@ def _lookups(events: list[Event]) -> Iterator[LookedUp]:
     for event in events:
         if isinstance(event.payload, SearchRecorded):
             what = event.payload
-            yield LookedUp(id=event.id, session=_session(event), at=event.at, query=what.query, found=what.found)
+            yield LookedUp(id=event.id, session=_session(event), at=event.at, query=what.query, found=what.hits)
 
 
 def _talk(events: list[Event], own_tool: Callable[[str], bool]) -> Iterator[Spoke]:
     calls: dict[tuple[str, str], Call] = {}
     for event in events:
         match event.payload:
-            case MessageAdded(ours=False) as message:
+            case MessageAdded(from_memory=False) as message:
                 yield from _spoken(event, message, calls, own_tool)
             case ToolObserved() as observed:
                 bad = observed.error or failed(observed.result)

@@ -22,15 +22,14 @@ from inmind.core.events.dreams import DreamCommitted, DreamGathered, DreamUndone
 from inmind.core.frozen import frozen
 from inmind.documents.document import SCRATCH, STATE
 from inmind.documents.notes_page import Jotting, notes_in, remarks_in, stamp
-from inmind.dreams.affect.mood import mood
+from inmind.dreams.affect.levels import mood
 from inmind.dreams.economics import report
 from inmind.dreams.gaps import gaps
 from inmind.dreams.insights import insights, replayed
-from inmind.dreams.material import Material, Pending
+from inmind.dreams.material import Material, Pending, chosen, counted
 from inmind.dreams.open_loops import closed, told_in
 from inmind.dreams.page.page import read
 from inmind.dreams.page.pointers import telling_words
-from inmind.dreams.sampling import chosen, counted
 from inmind.dreams.skills import skills
 from inmind.errors import NotFound
 from inmind.jobs.dreaming.activity import Recollection, recollect
@@ -110,8 +109,10 @@ class Gathering:
 
     def gather_again(self, then: DreamGathered) -> Gathered:
         """The same that was gathered then, whatever has been written since."""
-        now = datetime.fromisoformat(then.at)
-        return self._gathered(self._stream.at(then.upto), upto=then.upto, now=now, position=then.position)
+        now = datetime.fromisoformat(then.as_of)
+        return self._gathered(
+            self._stream.at(then.last_seq), upto=then.last_seq, now=now, position=then.journal_position
+        )
 
     def _gathered(self, owned: ResourceState, *, upto: int, now: datetime, position: int | None = None) -> Gathered:
         dreaming, page = owned.dreams, owned.documents.text(SCRATCH)
@@ -277,7 +278,7 @@ def _pending(events: Sequence[Event], written: Sequence[Crystal], now: datetime)
                     id=event.id,
                     text=note.text,
                     importance=note.importance,
-                    kind=note.about,
+                    kind=note.category,
                     at=event.at.isoformat(),
                     trust=event.trust,
                     valence=note.valence,
@@ -313,7 +314,7 @@ def _typed(matched: _Matched, remarks: Sequence[Jotting]) -> Iterator[Pending]:
         if edited:
             least = min(edited, key=attrgetter("trust"))
             note = _told(least)
-            typed = replace(typed, trust=min(typed.trust, least.trust), kind=note.about, valence=note.valence)
+            typed = replace(typed, trust=min(typed.trust, least.trust), kind=note.category, valence=note.valence)
         yield typed
 
 

@@ -141,14 +141,14 @@ class Dreams:
                 raise InvalidInput(field="dream", value=dream.id, expected="the last dream, not undone yet")
             undone = DreamUndone(
                 dream=dream.id,
-                last=then.dreams.last,
-                upto=then.dreams.upto,
-                position=then.dreams.position,
+                previous_dream=then.dreams.last,
+                last_seq=then.dreams.upto,
+                journal_position=then.dreams.position,
                 lines=tuple(then.dreams.lines.values()),
                 gaps=then.dreams.gaps,
                 skills=then.dreams.skills,
-                theirs=tuple(then.dreams.theirs.items()),
-                seed=tuple(sorted(then.dreams.seed)),
+                user_lines=tuple(then.dreams.theirs.items()),
+                adopted_entries=tuple(sorted(then.dreams.seed)),
                 insights=dreamt.payload.insights if isinstance(dreamt.payload, DreamCommitted) else (),
                 crystals=tuple(event.id for event in self._made_by(dreamt) if event.origin is Origin.DREAM),
             )
@@ -185,7 +185,7 @@ class Dreams:
 
     def _missing(self, dream: Dream, dreamt: Event, waiting: str) -> Iterator[Jotting]:
         """Its notes, but for those that somebody has put back. One that was taken since is another, if just alike."""
-        upto = dreamt.payload.upto if isinstance(dreamt.payload, DreamCommitted) else dreamt.seq
+        upto = dreamt.payload.last_seq if isinstance(dreamt.payload, DreamCommitted) else dreamt.seq
         since = self._store.read(self._stream.name, after=upto, kind=NoteAdded.kind)
         there = Counter[Jotting | None](notes_in(waiting))
         there.subtract(map(waits_as, since))
@@ -234,7 +234,7 @@ class Dreams:
             status="abandoned",
             trigger=begun.trigger,
             began=event.at,
-            by=begun.by,
+            by=begun.proposer,
             phase=NEXT["begun"],
         )
         match end.payload if end else None:
@@ -271,7 +271,7 @@ def _ended(owned: ResourceState, reason: str) -> list[Draft]:
         phase=NEXT[running.stage],
         code=DreamOvertaken.code,
         reason=reason,
-        by=running.by,
+        proposer=running.by,
         tokens=running.tokens,
         price=running.price,
     )
@@ -301,8 +301,8 @@ def _done(dream: Dream, dreamt: DreamCommitted, end: Event, pages: _Pages) -> Dr
         status="done",
         phase="",
         ended=end.at,
-        by=dreamt.by,
-        reason=dreamt.fell_back,
+        by=dreamt.proposer,
+        reason=dreamt.fallback_reason,
         before=pages.before(end.seq),
         after=pages.of(end),
         notes=dreamt.notes,
@@ -322,7 +322,7 @@ def _failed(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
         dream,
         status="failed",
         ended=end.at,
-        by=failed.by or dream.by,
+        by=failed.proposer or dream.by,
         phase=failed.phase,
         code=failed.code,
         reason=failed.reason,
@@ -344,7 +344,7 @@ def _gone_on(dream: Dream, event: Event) -> Dream:
         case DreamAnswered() | DreamProposed() as told:
             read, written = (one + more for one, more in zip(dream.tokens, told.tokens, strict=True))
             phase = NEXT["proposed" if isinstance(told, DreamProposed) else "gathered"]
-            return replace(dream, phase=phase, by=told.by, tokens=(read, written), price=dream.price + told.price)
+            return replace(dream, phase=phase, by=told.proposer, tokens=(read, written), price=dream.price + told.price)
         case DreamChecked():
             return replace(dream, phase=NEXT["checked"])
         case _:

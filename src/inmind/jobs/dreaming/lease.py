@@ -115,7 +115,7 @@ class Lease:
                     return self._taken_over(running, by, now)
                 if running is not None:
                     log.warning("dream %d of %s was left in the middle and is given up", running.dream, self._resource)
-                begun = DreamStarted(trigger=trigger, until=_until(now), by=by, holder=self._holder)
+                begun = DreamStarted(trigger=trigger, lease_until=_until(now), proposer=by, holder=self._holder)
                 return Decision([Draft(payload=begun, origin=Origin.DREAM)], None)
 
             done = self._stream.commit(decide, key=key)
@@ -146,9 +146,9 @@ class Lease:
         log.warning(told, running.dream, self._resource, running.stage)
         taken = DreamResumed(
             dream=running.dream,
-            until=_until(now),
+            lease_until=_until(now),
             holder=self._holder,
-            by=running.by if running.is_paid_for else by,
+            proposer=running.by if running.is_paid_for else by,
         )
         return Decision([Draft(payload=taken, origin=Origin.DREAM)], running)
 
@@ -179,8 +179,8 @@ class Lease:
             return Left(gathered, tuple(one for one in answers if isinstance(one, DreamAnswered)), None)
         proposal = Proposal(
             edits=tuple(map(of_row, proposed.edits)),
-            by=proposed.by,
-            fell_back=proposed.fell_back,
+            by=proposed.proposer,
+            fell_back=proposed.fallback_reason,
             refused=proposed.refused,
             tokens=proposed.tokens,
             price=proposed.price,
@@ -210,12 +210,19 @@ class Lease:
             self._looked = time.monotonic()
             self.must_hold(self._stream.refresh())
         if time.monotonic() - self._said >= LEASE.total_seconds() / 3:
-            self._say(DreamProgressed(dream=self.dream, phase=self._phase, until=""))
+            self._say(DreamProgressed(dream=self.dream, phase=self._phase, lease_until=""))
 
     def gathered(self, *, upto: int, position: int, now: datetime, typed: str) -> None:
         """What it is made of was looked at."""
         self._say(
-            DreamGathered(dream=self.dream, until="", upto=upto, position=position, at=now.isoformat(), typed=typed)
+            DreamGathered(
+                dream=self.dream,
+                lease_until="",
+                last_seq=upto,
+                journal_position=position,
+                as_of=now.isoformat(),
+                user_notes_digest=typed,
+            )
         )
 
     def answered(self, reply: Reply, *, by: str, price: float) -> None:
@@ -223,7 +230,13 @@ class Lease:
         self._pay(reply.tokens, price)
         self._say(
             DreamAnswered(
-                dream=self.dream, until="", text=reply.text, by=by, cut=reply.cut, tokens=reply.tokens, price=price
+                dream=self.dream,
+                lease_until="",
+                text=reply.text,
+                proposer=by,
+                truncated=reply.cut,
+                tokens=reply.tokens,
+                price=price,
             )
         )
 
@@ -234,10 +247,10 @@ class Lease:
         self._say(
             DreamProposed(
                 dream=self.dream,
-                until="",
+                lease_until="",
                 edits=tuple(map(to_row, proposal.edits)),
-                by=proposal.by,
-                fell_back=proposal.fell_back,
+                proposer=proposal.by,
+                fallback_reason=proposal.fell_back,
                 refused=proposal.refused,
                 tokens=proposal.tokens,
                 price=proposal.price,
@@ -251,7 +264,7 @@ class Lease:
 
     def checked(self) -> None:
         """The guards had nothing against it."""
-        self._say(DreamChecked(dream=self.dream, until="", verdicts=self.verdicts))
+        self._say(DreamChecked(dream=self.dream, lease_until="", verdicts=self.verdicts))
 
     def must_hold(self, owned: ResourceState) -> None:
         if self._holds(owned):
@@ -278,7 +291,7 @@ class Lease:
                 phase=self._phase,
                 code=code_of(error),
                 reason=str(error) or type(error).__name__,
-                by=self.by,
+                proposer=self.by,
                 verdicts=self.verdicts,
                 refused=self.refused,
                 tokens=self.tokens,
@@ -295,7 +308,7 @@ class Lease:
         """Let the next one go on at once: what has been gathered and proposed is there for it."""
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            went = DreamProgressed(dream=self.dream, phase=self._phase, until=now.isoformat(), left=True)
+            went = DreamProgressed(dream=self.dream, phase=self._phase, lease_until=now.isoformat(), released=True)
             return Decision([Draft(payload=went, origin=Origin.DREAM)] if self._holds(owned) else [], None)
 
         with suppress(StoreError, Closed):

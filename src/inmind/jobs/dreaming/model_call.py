@@ -51,8 +51,8 @@ class Thinking:
     def ask(self, question: Question, /, *, seconds: float) -> Reply:
         if self._answers:
             known = self._answers.pop(0)
-            self.name = known.by
-            return Reply(text=known.text, tokens=known.tokens, cut=known.cut)
+            self.name = known.proposer
+            return Reply(text=known.text, tokens=known.tokens, cut=known.truncated)
         if self._asked is None:
             raise ModelFailed(reason="it has answered with nothing that can be used, and no model may be asked again")
         reply = self._waited_for(self._asked.model, question, seconds)

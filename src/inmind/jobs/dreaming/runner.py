@@ -30,12 +30,12 @@ from inmind.dreams.material import Material, Pending
 from inmind.dreams.page.adopt_existing import chunks
 from inmind.dreams.page.edits import Add, Edit, Proposal, Rewrite
 from inmind.dreams.page.eviction import PRECIOUS, THEIRS
-from inmind.dreams.page.fact_guard import one_line
+from inmind.dreams.page.fact_checks import one_line
 from inmind.dreams.page.limits import MOST_CHARACTERS
 from inmind.dreams.page.page import read
 from inmind.dreams.page.rewrite import Ground, Rewritten, rewritten
+from inmind.dreams.page.sections import weights
 from inmind.dreams.propose_by_rules import MOST_LINE, by_rules
-from inmind.dreams.section_weights import weights
 from inmind.dreams.state import RULES
 from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
 from inmind.jobs.dreaming.gather import UNNAMED, Gathered, Gathering
@@ -127,7 +127,7 @@ class Dreamer:
         if left is not None:
             lease.enter("gather", "once more, as it was")
             gathered = self._gathering.gather_again(left.gathered)
-            if gathered.typed_digest == left.gathered.typed:
+            if gathered.typed_digest == left.gathered.user_notes_digest:
                 return gathered, left
             log.warning("what was proposed in dream %d of %s names what is not there", lease.dream, self._resource)
         lease.enter("gather")
@@ -272,14 +272,14 @@ class Dreamer:
         material = gathered.material
         dreamt = DreamCommitted(
             dream=lease.dream,
-            by=proposal.by,
-            upto=gathered.upto,
-            position=gathered.position,
+            proposer=proposal.by,
+            last_seq=gathered.upto,
+            journal_position=gathered.position,
             notes=(*gathered.notes, *made.typed),
             lines=made.page.fresh,
             gaps=material.gaps,
             skills=material.skills,
-            theirs=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.theirs.items()),
+            user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in made.theirs.items()),
             replayed=gathered.replayed,
             insights=tuple(insight.about for insight in material.insights),
             verdicts=lease.verdicts,
@@ -290,7 +290,7 @@ class Dreamer:
                 "rebased": self._is_rebased(gathered),
             },
             mood=material.mood,
-            fell_back=proposal.fell_back,
+            fallback_reason=proposal.fell_back,
             tokens=lease.tokens,
             price=lease.price,
             seconds=lease.seconds,
@@ -352,7 +352,7 @@ def _typed(gathered: Gathered, owned: ResourceState) -> Iterator[Draft]:
     """What people typed among the notes."""
     for one in gathered.typed:
         what = CrystalCreated(
-            text=one.text, importance=one.importance, about=one.kind, valence=one.valence, consolidated=True
+            text=one.text, importance=one.importance, category=one.kind, valence=one.valence, consolidated=True
         )
         source = owned.documents.by_path[SCRATCH].source
         yield Draft(payload=what, origin=Origin.FILE, sources=(source,), trust=one.trust)
@@ -367,7 +367,7 @@ def _theirs(made: _Made, owned: ResourceState) -> Iterator[Draft]:
 
 def _insights(material: Material) -> Iterator[Draft]:
     for one in material.insights:
-        what = CrystalCreated(text=one.text, importance=one.importance, about="insight", consolidated=True)
+        what = CrystalCreated(text=one.text, importance=one.importance, category="insight", consolidated=True)
         yield Draft(payload=what, origin=Origin.DREAM, sources=one.sources, trust=one.trust)
 
 

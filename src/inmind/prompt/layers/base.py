@@ -27,7 +27,7 @@ from inmind.documents.scratchpad.state import Pads
 from inmind.dreams.page.limits import shares
 from inmind.entities.render import BANNER, lines, since
 from inmind.entities.window import Entities
-from inmind.errors import InmindError, InvalidInput, LayerFailed, shown
+from inmind.errors import InmindError, InvalidInput, LayerFailed, short_repr
 
 NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
 STATE_POINTER = "[Full working memory available via memory_search]"
@@ -277,7 +277,7 @@ class NotesLayer(DocumentLayer):
 
 
 def _beginning(text: str, budget: int, count: Counter) -> Cut:
-    from inmind.dreams.page.truncate import beginning  # a page that dreams wrote fits into most windows
+    from inmind.dreams.page.page import beginning
 
     return beginning(text, budget=budget, count=count, pointer=STATE_POINTER)
 
@@ -362,7 +362,7 @@ def ask(layer: Layer, question: Callable[[], T], kind: type[T] | tuple[type, ...
     except Exception as error:  # a foreign layer may raise anything
         raise LayerFailed(layer=layer.name, reason=f"{type(error).__name__}: {error}") from error
     if not isinstance(answer, kind):
-        raise LayerFailed(layer=layer.name, reason=f"it answered with {shown(answer)}")
+        raise LayerFailed(layer=layer.name, reason=f"it answered with {short_repr(answer)}")
     return answer
 
 
@@ -370,7 +370,7 @@ def kept_by(layer: Layer, draft: object) -> Draft:
     """What a layer wants to keep: a document of the session, under a path and with a text that a document may have."""
     what = draft.payload if isinstance(draft, Draft) else None
     if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):
-        raise LayerFailed(layer=layer.name, reason=f"it may keep documents, not {shown(draft)}")
+        raise LayerFailed(layer=layer.name, reason=f"it may keep documents, not {short_repr(draft)}")
     scope, _ = resolve(what.path)
     if scope != "thread":
         raise LayerFailed(layer=layer.name, reason=f"{what.path} belongs to the resource, not to the session")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import WHEN
 
-from inmind.dreams.affect.levels import Levels
-from inmind.dreams.affect.mood import mood
+from inmind.dreams.affect.levels import Levels, mood
 
 pytestmark = pytest.mark.spec("G9")
 

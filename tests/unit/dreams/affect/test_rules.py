@@ -38,7 +38,7 @@ def told(*tries: Tried, every_minutes: float = 1) -> list[str]:
         stirred = by_outcome(tried, felt, now)
         spikes.append(stirred.spike if stirred else "")
         if stirred:
-            what = AffectSpiked(stirred.spike, about=stirred.about)
+            what = AffectSpiked(stirred.spike, subject=stirred.about)
             felt = felt.raised(what, at=now, trust=Trust.DATA)
     return spikes
 

@@ -41,7 +41,7 @@ def felt_after(*events: Event) -> Felt:
 
 
 def drafted(spike: str, *, why: str = "", session: str = "", origin: Origin = Origin.OPERATOR) -> Draft:
-    return Draft(payload=AffectSpiked(spike, why=why, session=session), origin=origin, sources=("session/shop#3",))
+    return Draft(payload=AffectSpiked(spike, reason=why, session=session), origin=origin, sources=("session/shop#3",))
 
 
 def notes(drafts: Sequence[Draft]) -> list[str]:
@@ -52,30 +52,31 @@ def notes(drafts: Sequence[Draft]) -> list[str]:
 
 
 def test_what_failed_is_remembered_until_it_works() -> None:
-    failed = felt_after(happened(AffectSpiked("error", about="tests pytest a.py")))
+    failed = felt_after(happened(AffectSpiked("error", subject="tests pytest a.py")))
     assert set(failed.failing) == {"tests pytest a.py"}
-    other = failed.apply(happened(AffectSpiked("achievement", about="tests pytest b.py"), 1))
+    other = failed.apply(happened(AffectSpiked("achievement", subject="tests pytest b.py"), 1))
     assert set(other.failing) == {"tests pytest a.py"}
-    over = failed.apply(happened(AffectSpiked("achievement", about="tests pytest a.py"), 1))
+    over = failed.apply(happened(AffectSpiked("achievement", subject="tests pytest a.py"), 1))
     assert not over.failing
 
 
 def test_what_is_a_part_of_something_works_when_all_of_it_does() -> None:
     failed = felt_after(
-        happened(AffectSpiked("error", about="tests pytest a.py")), happened(AffectSpiked("error", about="tests tox"))
+        happened(AffectSpiked("error", subject="tests pytest a.py")),
+        happened(AffectSpiked("error", subject="tests tox")),
     )
-    assert set(failed.apply(happened(AffectSpiked("achievement", about="tests pytest"), 1)).failing) == {"tests tox"}
+    assert set(failed.apply(happened(AffectSpiked("achievement", subject="tests pytest"), 1)).failing) == {"tests tox"}
 
 
 def test_only_so_many_failures_are_waited_for() -> None:
-    felt = felt_after(*(happened(AffectSpiked("error", about=f"tool {n}"), n) for n in range(MOST_FAILING + 5)))
+    felt = felt_after(*(happened(AffectSpiked("error", subject=f"tool {n}"), n) for n in range(MOST_FAILING + 5)))
     assert len(felt.failing) == MOST_FAILING
     assert list(felt.failing)[-1] == f"tool {MOST_FAILING + 4}"
     assert "tool 4" not in felt.failing
 
 
 def test_a_spike_of_a_later_version_moves_nothing() -> None:
-    assert felt_after(happened(AffectSpiked("awe", about="the sea"))) == Felt()
+    assert felt_after(happened(AffectSpiked("awe", subject="the sea"))) == Felt()
 
 
 def test_a_person_who_writes_such_a_note_is_not_taken_for_us() -> None:
@@ -111,7 +112,7 @@ def test_a_snapshot_of_it_is_all_of_it(raised: list[tuple[str, str, int]]) -> No
     felt, minutes = Felt(), 0
     for spike, about, later in raised:
         minutes += later
-        felt = felt.apply(happened(AffectSpiked(spike, why="so", about=about, session="s"), minutes))
+        felt = felt.apply(happened(AffectSpiked(spike, reason="so", subject=about, session="s"), minutes))
         for draft in due_notes(felt, at(minutes)):
             felt = felt.apply(happened(draft.payload, minutes))
     assert Felt.thaw(json.loads(to_json(felt.freeze()))) == felt
@@ -140,7 +141,7 @@ def test_the_history_ends_with_what_is_felt_now(raised: list[tuple[str, str, int
     events, minutes = list[Event](), 0
     for spike, about, later in raised:
         minutes += abs(later)
-        events.append(happened(AffectSpiked(spike, about=about), minutes))
+        events.append(happened(AffectSpiked(spike, subject=about), minutes))
     now = at(minutes + step)
     points = history(events, since=now - 5 * timedelta(minutes=step), until=now, step=timedelta(minutes=step))
     assert len(points) == 6
@@ -157,13 +158,13 @@ def test_a_spike_that_lifts_a_level_above_the_bar_is_noted_with_it() -> None:
     note = drafts[1]
     assert isinstance(note.payload, NoteAdded)
     assert (note.payload.importance, note.payload.valence, note.origin) == (0.8, 0.5, Origin.OPERATOR)
-    assert (note.trusted, note.sources) == (Trust.OPERATOR, ("session/shop#3",))
+    assert (note.effective_trust, note.sources) == (Trust.OPERATOR, ("session/shop#3",))
 
 
 def test_a_note_is_no_more_to_be_trusted_than_what_it_tells_of() -> None:
     felt = felt_after(happened(AffectSpiked("urgency")))
     _, note = with_notes(felt, [drafted("error", why="bash failed", origin=Origin.TOOL)], at(0))
-    assert note.trusted is Trust.DATA
+    assert note.effective_trust is Trust.DATA
     assert isinstance(note.payload, NoteAdded)
     assert note.payload.valence < 0
 
@@ -196,10 +197,10 @@ def test_a_level_that_goes_up_and_down_across_the_bar_is_not_noted_each_time() -
 
 def test_what_stays_high_is_noted_again_after_half_an_hour_with_what_brought_it_there() -> None:
     felt = felt_after(
-        happened(AffectSpiked("urgency", why="the user says that it is urgent", session="shop")),
-        happened(AffectSpiked("urgency", why="the user says that it is urgent", session="shop"), seq=7),
+        happened(AffectSpiked("urgency", reason="the user says that it is urgent", session="shop")),
+        happened(AffectSpiked("urgency", reason="the user says that it is urgent", session="shop"), seq=7),
         happened(NoteAdded("[AUTO] Cortisol is high (0.82): …")),
-        happened(AffectSpiked("error", why="bash failed", session="shop"), 5),
+        happened(AffectSpiked("error", reason="bash failed", session="shop"), 5),
     )
     assert due_notes(felt, at(29)) == []
     (due,) = due_notes(felt, at(30))
@@ -207,7 +208,7 @@ def test_what_stays_high_is_noted_again_after_half_an_hour_with_what_brought_it_
     assert notes([due]) == [
         f"[AUTO] Cortisol is still high ({value:.2f}): the user says that it is urgent (session shop)."
     ]
-    assert (due.sources, due.trusted) == (("resource/ada#7",), Trust.PERSON)
+    assert (due.sources, due.effective_trust) == (("resource/ada#7",), Trust.PERSON)
     assert due_notes(felt.apply(happened(due.payload, 30)), at(31)) == []
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.events.base import Trust
-from inmind.core.events.codec import decode, encode
+from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import DreamProposed, ProposedEdit
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite, of_row, to_row
 from inmind.dreams.page.sections import Section
@@ -36,8 +36,8 @@ EDITS = st.one_of(
 @pytest.mark.spec("A1", "J9")
 @given(st.lists(EDITS, max_size=4))
 def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> None:
-    proposed = DreamProposed(dream=1, until="2026-03-12T12:00:00+00:00", edits=tuple(map(to_row, edits)))
-    back = decode(proposed.kind, encode(proposed))
+    proposed = DreamProposed(dream=1, lease_until="2026-03-12T12:00:00+00:00", edits=tuple(map(to_row, edits)))
+    back = decode_payload(proposed.kind, encode_payload(proposed))
     assert isinstance(back, DreamProposed)
     assert back == proposed
     assert [of_row(row) for row in back.edits] == edits

@@ -13,7 +13,7 @@ from builders import WHEN
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.adopt_existing import chunks, entries, keeping
-from inmind.dreams.page.context import Ground
+from inmind.dreams.page.draft import Ground
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import share
 from inmind.dreams.page.limits import MOST, MOST_CHARACTERS, size

@@ -8,7 +8,7 @@ from builders import WHEN, user
 from inmind import Memory, Session
 from inmind.documents.document import SCRATCH, STATE, Document
 from inmind.dreams.page.limits import MOST_CHARACTERS, injected
-from inmind.dreams.page.truncate import beginning
+from inmind.dreams.page.page import beginning
 from inmind.prompt.layers.base import NOTES_BANNER, STATE_POINTER, Moment, NotesLayer, Recalled, StateLayer
 
 pytestmark = pytest.mark.spec("G1", "G11")

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.dreams.affect.levels import Levels
-from inmind.dreams.page.sections import Section
-from inmind.dreams.section_weights import weights
+from inmind.dreams.page.sections import Section, weights
 
 pytestmark = pytest.mark.spec("G5")
 
